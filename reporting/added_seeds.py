@@ -1,4 +1,4 @@
-"""Additional seeds that decide the most claims, and differences of tables, per hour of training."""
+"""The choice of additional seeds that decide the most open questions per hour of training."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ QuestionT = TypeVar("QuestionT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextSeeds:
-    """The trials to add, up to `seeds` seeds, for a claim or a table with this name.
+    """The trials to add to a claim or a table, so that each of its cells has `seeds` seeds.
 
     `undecided` counts the open questions: one claim, or some differences of a table. `expected` is the
     expected number of them that are decided at `seeds_at_decision` seeds; None while there is only one seed,
@@ -62,7 +62,7 @@ class NextSeeds:
 
     @property
     def chance(self) -> float | None:
-        """Return the chance that a question is decided by then, averaged over questions; None if unknown."""
+        """Return the mean chance that a question is decided at `seeds_at_decision`; None if unknown."""
         return None if self.expected is None else self.expected / self.undecided
 
 
@@ -86,7 +86,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def groups(self) -> list[list[QuestionT]]:
-        """Return groups of questions that may be asked again: single ones first, then several together."""
+        """Return the groups of questions that may get seeds: each question alone, then several together."""
 
     @abstractmethod
     def num_looks(self, question: QuestionT) -> int:
@@ -98,11 +98,11 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def trials(self, question: QuestionT, seeds: Collection[int]) -> Iterable[Trial]:
-        """Return the trials of a question with these seeds that have not ended."""
+        """Return the trials of a question that have one of these seeds and have not ended."""
 
     @abstractmethod
     def expect(self, group: Sequence[QuestionT], ahead: int) -> tuple[Sequence[QuestionT], float]:
-        """Return the questions that may be decided `ahead` looks from now, and how many probably are."""
+        """Return the questions that `ahead` more looks may decide, and how many of them to expect decided."""
 
     def count(self, group: Sequence[QuestionT]) -> int:
         """Return the number of questions in a group."""
@@ -113,7 +113,7 @@ class OpenResult(ABC, Generic[QuestionT]):
         return self.looks[min(self.num_looks(question) + ahead, len(self.looks)) - 1]
 
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-        """Yield candidates: seeds of one question, or of several.
+        """Yield the candidates: additional seeds for each group of questions.
 
         If some questions have a single seed, and so no spread, all candidates are seeds of these.
         """
@@ -131,7 +131,7 @@ class OpenResult(ABC, Generic[QuestionT]):
     def _candidate(
         self, chosen: Sequence[QuestionT], ahead: int, estimator: TimeEstimator, expected: float | None
     ) -> Iterator[NextSeeds]:
-        """Yield the candidate that brings questions to their next look; nothing if it needs no trial."""
+        """Yield the candidate that brings the chosen questions to their next look, if that needs trials."""
         soon, then = self._to_train(chosen, 1), self._to_train(chosen, ahead)
         if soon:
             yield NextSeeds(
@@ -172,7 +172,7 @@ _UNDECIDED = _Chances(0.0, 0.0)
 def claim_candidates(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, estimator: TimeEstimator
 ) -> Iterator[NextSeeds]:
-    """Yield candidates of seeds for the undecided claims of a study.
+    """Yield the candidates for additional seeds of the undecided claims of a study.
 
     `estimator` predicts the training time of a trial. The other arguments are the same as for `next_seeds`.
     """
@@ -188,7 +188,7 @@ def claim_candidates(
 
 @dataclass(frozen=True, kw_only=True)
 class _OpenClaim(OpenResult[Comparison]):
-    """An undecided claim: the tests of its comparisons look by look, and their current verdicts.
+    """An undecided claim, with the tests of its comparisons at each look and their current verdicts.
 
     `level` is the significance level of one look.
     """
@@ -257,7 +257,7 @@ def _known(verdict: Verdict) -> _Chances:
 
 
 def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
-    """Return the chances of one comparison at `count` seeds, predicted from its last look.
+    """Return the chances that a comparison is confirmed or refuted at `count` seeds, given its last look.
 
     The mean of the added seeds is centred at the observed effect, with the error of both means. This is the
     predictive distribution of a normal mean under a flat prior. To decide, the mean over all seeds must be
@@ -282,7 +282,7 @@ def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
 
 
 def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _Chances:
-    """Return the chances of a statement, assuming that its parts are independent."""
+    """Return the chances that a statement is confirmed or refuted, if its parts are independent."""
     match statement:
         case Comparison():
             return chances[statement]
@@ -318,7 +318,7 @@ def asks_for_seeds(study: Study) -> list[CellsTable]:
 
 
 def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]:
-    """Return how many differences are decided in the tables with a margin, and the total."""
+    """Return the number of decided differences and of all differences in the tables that define a margin."""
     decided = left = 0
     for spec in asks_for_seeds(study):
         made = TableCells(study=study, spec=spec, outcomes=outcomes)
@@ -331,7 +331,7 @@ def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]
 
 
 def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-    """Yield candidates of seeds for the tables of a study."""
+    """Yield the candidates for additional seeds of the tables of a study."""
     for spec in asks_for_seeds(study) if study.later_seeds else ():
         yield from _OpenTable(TableCells(study=study, spec=spec, outcomes=outcomes)).candidates(estimator)
 
@@ -394,7 +394,7 @@ class _OpenTable(OpenResult[JudgedDifference]):
 
     @cached_property
     def _not_ended(self) -> dict[tuple[str, str], dict[int, list[Trial]]]:
-        """Return the trials to train by row and column, then by seed."""
+        """Return a mapping from row and column to the trials that have not ended, by seed."""
         spec, study = self.made.spec, self.made.study
         ended = set(self.made.outcomes.filter(pl.col("status") != "incomplete")["trial"])
         own = {trial.id: trial for trial in study.with_later_seeds().trials}  # without the rows' names
@@ -407,12 +407,12 @@ class _OpenTable(OpenResult[JudgedDifference]):
         return found
 
     def _may_add_seeds(self, each: JudgedDifference) -> bool:
-        """Return whether a difference is open, and all of its trials have a value, to add seeds to it."""
+        """Return whether a difference is undecided, has a look left, and has values for all its trials."""
         complete = not any(tally.gaps for cell in each.cells for tally in self.made.look_tallies[cell])
         return complete and not each.found.is_decided and each.found.looks < len(self.looks)
 
     def _chance(self, each: JudgedDifference, ahead: int) -> float:
-        """Return the chance that a difference is decided `ahead` looks from now, given the last look.
+        """Return the chance that a difference is decided `ahead` looks from now, given its last look.
 
         The mean of the added seeds is centred at the observed effect, with the error of both means. This is
         the predictive distribution of a normal mean under a flat prior.
@@ -454,7 +454,7 @@ def next_seeds(
 
 
 def _decided_for_time(candidate: NextSeeds) -> tuple[float, float]:
-    """Return a sort key: most decided questions per second first, then the shortest training.
+    """Return a sort key that puts the most decided questions per second first, then the shortest training.
 
     Trials of unknown duration count as one second each.
     """

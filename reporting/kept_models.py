@@ -22,12 +22,12 @@ _MAX_NAMED = 5
 
 
 class KeptModelError(ActivememError):
-    """No such model is stored; the message lists the stored ones."""
+    """The requested model is not stored; the message lists the stored models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptModel:
-    """A trial whose weights the store has: its levels, and its final metrics."""
+    """A trial whose weights are in the store, with its levels and final metrics."""
 
     trial: str
     levels: Mapping[str, Level]
@@ -79,7 +79,7 @@ def model_file_of_trial(store: Store, trial: str) -> Path:
 
 
 def best_first(models: list[KeptModel], metric: str) -> list[KeptModel]:
-    """Return the models with a metric, the best first; equal ones in the order of their trials.
+    """Return the models that have a metric, the best first; models with equal values keep their order.
 
     Raise KeptModelError if none has it, or if neither direction of the metric is better.
     """

@@ -1,4 +1,4 @@
-"""Ablations that a reviewer may request and a study lacks, and the study file that trains them.
+"""Ablations that a reviewer may request and that a study does not have, and a study file to train them.
 
 Every request is a cell close to a model of the study: another recipe, or another value of one setting. A
 model is a recipe of the study, in the cell in which all other factors are at the baseline's level.
@@ -57,12 +57,12 @@ _LENGTHS: tuple[KeyPath, ...] = (
 
 
 class MissingError(ActivememError):
-    """A study without cells, or requests that no study file can express."""
+    """The study has no cells, or no study file can express the requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedCell:
-    """A cell to train: its two labels, its tables with every hole filled, and the settings of one seed."""
+    """A cell to train: two labels, the tables with all holes filled, and the settings of one seed."""
 
     model: str
     change: str
@@ -84,7 +84,7 @@ class RequestedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request of a reviewer, with the cells of one model or of several."""
+    """One request of a reviewer, with the cells that it needs, of one or more models."""
 
     kind: RequestKind
     change: str
@@ -93,7 +93,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCost:
-    """The cost of a request: the trials that neither the store nor earlier requests have."""
+    """The cost of a request: its trials that are neither in the store nor in an earlier request."""
 
     trials: tuple[str, ...]
     flops: float
@@ -102,9 +102,9 @@ class RequestCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingAblations:
-    """The requests of a study, the cells of its models, and the seeds of all of them.
+    """The requests for a study, the cells of its models, and the seeds of all these cells.
 
-    `held` has the other factors with several levels, with their fixed levels.
+    `held` has the fixed level of each other factor with several levels.
     """
 
     study: Study
@@ -115,11 +115,11 @@ class MissingAblations:
 
     @property
     def name(self) -> str:
-        """The name of the study that trains them."""
+        """The name of the study that trains the requested cells."""
         return f"{self.study.name}-missing"
 
     def costs(self, store: Store, measure: MeasureSteps | None = None) -> list[RequestCost]:
-        """Return the cost of each request, given the store; `measure` gives times that the store lacks."""
+        """Return the cost of each request, given the store; `measure` measures times that are unknown."""
         outcomes = store.trials()
         done = {*outcomes["trial"].to_list(), *(trial.id for trial in self.study.trials)}
         by_request = [
@@ -145,7 +145,7 @@ class MissingAblations:
         return found
 
     def study_text(self, notes: Sequence[str]) -> str:
-        """Return the file of a study of the models and all requests, each with its note as a comment."""
+        """Return a study file with the models and all requests; the note of each request is a comment."""
         bases = [(cell, "a model of the study") for cell in self.models]
         asked = [
             (cell, note) for request, note in zip(self.requests, notes, strict=True) for cell in request.cells
@@ -237,14 +237,14 @@ def _recipe_factors(study: Study) -> list[str]:
 
 
 def _model_name(study: Study, names: Sequence[str], trial: Trial) -> str:
-    """Return the short names of a cell's parts of the recipe; the study's recipe if they do not vary."""
+    """Return the short names of the recipe's parts that vary in a cell; the recipe if none varies."""
     varied = [(study.factors[name], trial.levels[name]) for name in names if len(study.factors[name]) > 1]
     parts = [short_level_names(levels)[levels.index(each)] for levels, each in varied if each != ABSENT]
     return ", ".join(parts) or one_line(study.template.texts[RECIPE_PATH])
 
 
 def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
-    """Return the cell of each model by the model's label, the baseline first.
+    """Return a mapping from each model's label to one cell of the model, the baseline first.
 
     It is the model's cell that shares the most levels with the baseline.
     """
@@ -265,7 +265,7 @@ def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
 
 
 def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCell:
-    """Return a cell of the study with its holes filled, and with the sizes that the study solved for it."""
+    """Return a cell of the study with its holes filled, also with the size that the study solved for it."""
     absent = [name for name, level in trial.levels.items() if level == ABSENT]
     values = {name: level for name, level in trial.levels.items() if name not in absent}
     if (matched := study.design.matched_size) is not None:
@@ -286,7 +286,7 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
 
 
 def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCell | None:
-    """Return the cell of these tables; None if they are incompatible."""
+    """Return the cell that these tables describe; None if the tables are incompatible."""
     try:
         settings = resolve_settings(Template(tables=tables), {})
     except InvalidTableError:
@@ -295,7 +295,7 @@ def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCe
 
 
 def _changed(model: RequestedCell, change: str, path: KeyPath, value: object) -> RequestedCell | None:
-    """Return a model's cell with another value of one key; None if it is incompatible with the others."""
+    """Return a model's cell with a new value of one key; None if the value does not fit the other keys."""
     tables = deepcopy(dict(model.tables))
     table: dict[str | int, Any] = tables  # pyright: ignore[reportAssignmentType] -- keys of paths are texts here
     for key in path[:-1]:
@@ -314,7 +314,7 @@ def _with_recipe(model: RequestedCell, recipe: Recipe) -> RequestedCell | None:
 
 
 def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
-    """Yield the model without each part, and add the recipes to `trained`.
+    """Yield a request for the model without each of its parts; add the new recipes to `trained`.
 
     An argument is a part if removing it adds no parameters.
     """
@@ -327,7 +327,7 @@ def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
 
 
 def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
-    """Yield the model with each block replaced by a simpler one, and add the recipes to `trained`."""
+    """Yield a request for each block of the model replaced by a simpler one; add the recipes to `trained`."""
     root = _recipe_of(model).root
     blocks = {identity(node): node for node in walk(root) if isinstance(node, BlockNode)}
     for block in blocks.values():
@@ -356,7 +356,7 @@ def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> Requ
 
 
 def _similar_blocks(block: BlockNode) -> list[BlockNode]:
-    """Return blocks of the same role that take one of its arguments, the most similar first."""
+    """Return blocks of the same role that have an argument in common, the most similar first."""
     spec, given = spec_of(block.name), dict(block.arguments)
     own = {parameter.name for parameter in spec.parameters}
 
@@ -398,7 +398,7 @@ def _replaced(node: Node, old: BlockNode, new: BlockNode) -> Node:
 
 
 def _rates(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield other learning rates of the baseline, and of the other models if the study has a single rate."""
+    """Yield requests for other learning rates of models that the study trains with a single rate."""
     baseline, *others = models
     rate = baseline.settings.train.optimizer.lr
     own = _recipe_of(baseline).identity
@@ -417,7 +417,7 @@ def _rates(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[
 def _request(
     kind: RequestKind, models: Sequence[RequestedCell], path: KeyPath, values: Iterable[object]
 ) -> Iterator[Request]:
-    """Yield a request for each value of a key, with the cells of all models that it fits."""
+    """Yield a request for each value of a key, with the cells of all models that can have this value."""
     for value in values:
         change = f"{path[-1]} = {value}"
         cells = tuple(cell for each in models if (cell := _changed(each, change, path, value)) is not None)
@@ -426,7 +426,7 @@ def _request(
 
 
 def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield half and twice each size that the study does not vary: width, depth and length."""
+    """Yield requests for half and twice the width, depth and length, unless the study varies them."""
     if len({trial.settings.model.d_model for trial in cells}) == 1:
         width = models[0].settings.model.d_model
         yield from _request("setting", models, D_MODEL_PATH, [width // 2, 2 * width])
@@ -442,7 +442,7 @@ def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterat
 
 
 def _depth(recipe: Recipe) -> int | None:
-    """Return the number of layers of a recipe; None if it is no repeat."""
+    """Return the number of layers of a recipe; None if the recipe is not a repeated block."""
     root = recipe.root.body if isinstance(recipe.root, TiedNode) else recipe.root
     return root.count if isinstance(root, RepeatNode) and isinstance(root.count, int) else None
 
@@ -478,7 +478,7 @@ def _near_lengths(value: int | tuple[int, int]) -> list[object]:
 
 
 def _more_seeds(study: Study, bases: Mapping[str, Trial], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield all cells of a single-seed study, with the seeds of the requests."""
+    """Yield a request for more seeds of all cells, if the study has a single seed."""
     names = _recipe_factors(study)
     found: list[RequestedCell] = []
     for trial in cells:
@@ -497,11 +497,11 @@ def _labels(cell: RequestedCell, names: Sequence[str]) -> dict[str, str]:
 
 
 class _NoHoleError(Exception):
-    """Values that no level of a factor can express."""
+    """The values cannot be expressed as levels of a factor."""
 
 
 def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the tables that the cells share, with holes where they differ, and each cell's levels.
+    """Return the tables that the cells share, with holes where the cells differ, and the levels of each cell.
 
     Raise MissingError for tables that differ in more than levels can express.
     """
@@ -520,7 +520,7 @@ def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[di
 
 
 def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -> dict[str, Any]:
-    """Return a table of a cell, completed by the defaults of keys that only other cells give."""
+    """Return a table of a cell with the defaults of the keys that are given only in other cells."""
     table = dict(cell.tables[name])
     if "name" in table and len({str(each.tables[name].get("name")) for each in cells}) > 1:
         return table
@@ -531,7 +531,7 @@ def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -
 
 
 def _holed(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Return the value that all cells share at a path, with holes where theirs differ."""
+    """Return the value of a path for all cells, with holes where the cells differ."""
     if all(value == values[0] for value in values):
         return values[0]
     before = [dict(each) for each in levels]
@@ -564,7 +564,7 @@ def _holed_table(
 
 
 def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return tables as levels, each with a label of its own."""
+    """Return tables as levels, each with a unique label."""
     distinct: list[Mapping[str, Any]] = []
     for table in tables:
         if table not in distinct:
@@ -578,7 +578,7 @@ def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _hole(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> str:
-    """Give every cell its level of a new factor, and return the hole of that factor."""
+    """Add a factor with the values as levels to the levels of the cells, and return the factor's hole."""
     parts = [str(key + 1) if isinstance(key, int) else str(key) for key in path]
     count = 2 if isinstance(path[-1], int) else 1
     while (name := "_".join(parts[-count:])) in (*levels[0], MODEL, CHANGE, SEED):

@@ -1,4 +1,4 @@
-"""The store's latest attempts, with every value that studies show, and their provenance."""
+"""The latest attempts in the store, with every value that studies show, and the provenance of the values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..studies.text.units import plural
 
 
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
-    """Return the latest attempts; probe metrics named by these studies are added to a trial's final metrics.
+    """Return the latest attempts; the probe metrics that these studies name are among the final metrics.
 
     The metrics that identify the probed and tuned models are included. The column DIVERGED marks the studies'
     trainings that diverged, also trainings of added seeds.
@@ -38,7 +38,7 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
 
 
 def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies: Study) -> pl.DataFrame:
-    """Add to the latest attempts what is computed from the histories of the studies' trials.
+    """Add to the latest attempts the values that are computed from the histories of the studies' trials.
 
     These are the column DIVERGED, which marks diverged trainings, and as final metrics the targets that the
     studies name, and bits per byte of rows that were stored without them.
@@ -55,7 +55,7 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
 
 
 def named_metrics(*studies: Study) -> set[str]:
-    """Return the metrics that these studies name; for a probe also those that describe the probing."""
+    """Return the metrics that these studies name, and for a probe those that describe the probing."""
     named = {name for study in studies for name in _iter_metric_names(study)}
     known = (METRICS_AND_COSTS.get(metric_family(name)) for name in named)
     probed = any(metric is not None and metric.is_probe for metric in known)
@@ -71,7 +71,7 @@ def _iter_metric_names(study: Study) -> Iterator[str]:
 
 
 def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]:
-    """Describe how many trials lack a value, by status, and why; `probe` is the command to measure them."""
+    """Describe how many trials have no value, by status; `probe` is the command that measures probes."""
     kinds = {
         ValueStatus.INFINITE: "infinite",
         ValueStatus.CENSORED: "ended before the target",
@@ -93,7 +93,7 @@ COMMIT_DIGITS = 7
 
 
 def short_commit(commit: str) -> str:
-    """Return a row's commit with fewer digits, and the full hash of local changes: 5d02964+a1b2c3d4."""
+    """Return a short form of a commit, with the full hash of local changes, as in 5d02964+a1b2c3d4."""
     base, plus, changes = commit.partition("+")
     return base[:COMMIT_DIGITS] + plus + changes
 
@@ -115,7 +115,7 @@ def program_words(rows: pl.DataFrame) -> Iterator[str]:
 
 
 def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
-    """Describe the origin of trials' numbers: how many, by which code, on which machine and when."""
+    """Describe the origin of the numbers: how many trials, which code, which machine and when."""
     known = outcomes.filter(pl.col("trial").is_in(trials))
     count = f"{len(known)}" if len(known) == len(trials) else f"{len(known)} of {len(trials)}"
     parts = [f"{count} trial{'' if len(trials) == 1 else 's'}"]
@@ -127,7 +127,7 @@ def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
 
 
 def overrides_sentence(overrides: Sequence[str]) -> str:
-    """Return the overridden settings for the caption of a table; "" without any.
+    """Return a sentence on the overridden settings for the caption of a table; "" if there are none.
 
     Overridden levels are left out: they are visible.
     """
@@ -136,7 +136,7 @@ def overrides_sentence(overrides: Sequence[str]) -> str:
 
 
 def match_sentence(study: Study) -> str:
-    """Return what the study's models have in common, and the largest residual; empty without `match`."""
+    """Return a sentence on the costs that `match` makes equal, with the largest residual, or ""."""
     if study.design.matched_size is None or not study.grid.size_matches:
         return ""
     costs = " and ".join(_MATCHED[name] for name in study.design.matched_size.costs)
@@ -153,7 +153,7 @@ _MATCHED = {
 
 
 def device_fault(study: Study, outcomes: pl.DataFrame) -> str:
-    """Return a fault if trainings with a time budget ran on several devices; "" if they did not."""
+    """Return a message if trainings with a time budget ran on different devices, else ""."""
     counts = timed_devices(study, outcomes)
     if len(counts) < 2:
         return ""
@@ -165,6 +165,6 @@ def device_fault(study: Study, outcomes: pl.DataFrame) -> str:
 
 
 def stale_sentence(study: Study, outcomes: pl.DataFrame) -> str:
-    """Return how many results are left out because plug-ins have changed; "" without any."""
+    """Return a sentence on results that are left out because plug-ins have changed; "" if there are none."""
     stale = find_stale_trials(study, outcomes)
     return one_line(f"{describe_stale(stale)} and excluded.") if stale else ""

@@ -1,4 +1,4 @@
-"""Comparison of the stored outputs of a study's trials with a baseline's outputs, by paired bootstrap."""
+"""Comparison of the stored outputs of trials with the outputs of a baseline, by paired bootstrap."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SCORES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Translation:
-    """A trial's outputs, and the key of comparable ones: the same seed and references."""
+    """The outputs of a trial; they are comparable with outputs that have the same seed and references."""
 
     trial: Trial
     references: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""A paper: its own tables with our numbers, and a sheet of all our results for it."""
+"""A published paper: its tables with our numbers, and a sheet of all our results for the paper."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ARROWS = {True: " ↑", False: " ↓", None: ""}
 
 
 def published_tables_of(paper: str, name: str | None = None) -> tuple[PublishedTable, ...]:
-    """Return the tables of a paper in its order, or the named one; raise TableError if there is none."""
+    """Return all tables of a paper, or only the named table; raise TableError if there is none."""
     tables = {table.name: table for table in published_tables().values() if table.paper == paper}
     if not tables:
         papers = {known for known, _ in published_tables()}
@@ -50,7 +50,7 @@ def published_tables_of(paper: str, name: str | None = None) -> tuple[PublishedT
 
 
 def studies_of_paper(paper: str, store: Store) -> tuple[Study, ...]:
-    """Return the studies of a paper by name: shipped ones, and those in a store."""
+    """Return the studies of a paper, sorted by name: shipped studies, and studies in a store."""
     texts = {
         path.stem: path.read_text(encoding="utf-8")
         for path in (Path(__file__).parents[1] / "studies").glob("*.toml")
@@ -68,7 +68,7 @@ def paper_tables(
     outcomes: pl.DataFrame,
     begun: Collection[str] = (),
 ) -> tuple[Table, ...]:
-    """Return each published table, once for every study of it with a trial in `outcomes`.
+    """Return each published table, once for every study of the table that has a trial in `outcomes`.
 
     Studies of one size with the same columns and different rows are joined into one table, unless the values
     of a column are compared. A table without such a study is returned once, with only its published numbers.
@@ -94,7 +94,7 @@ def paper_tables(
 
 
 def _join_tables(theirs: PublishedTable, tables: Sequence[tuple[bool, Table]]) -> list[Table]:
-    """Join tables of studies of one size that have the same columns and different rows of the paper."""
+    """Join tables from studies of one size if they have the same columns and different rows of the paper."""
     joined: list[tuple[bool, Table]] = []
     for small, table in tables:
         for number, (known_small, known) in enumerate(joined):
@@ -107,7 +107,7 @@ def _join_tables(theirs: PublishedTable, tables: Sequence[tuple[bool, Table]]) -
 
 
 def _can_join(theirs: PublishedTable, first: Table, second: Table) -> bool:
-    """Return whether two tables can be joined: best cells and differences hold only within one table."""
+    """Return whether two tables can be joined; tables with best cells or differences cannot."""
     if any(
         cell.best or cell.difference_text for each in (first, second) for row in each.cells for cell in row
     ):
@@ -128,7 +128,7 @@ def _own_numbers(table: Table) -> list[int]:
 
 
 def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
-    """Join the rows of both tables, in the first one's columns; footnotes are marked anew."""
+    """Join the rows of both tables, with the columns of the first table and new footnote marks."""
     notes = Footnotes()
     order = [second.keys.index(key) for key in first.keys]
     parts = ((first, _own_numbers(first), range(len(order))), (second, _own_numbers(second), order))
@@ -163,7 +163,7 @@ def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
 
 
 def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = None) -> list[Table]:
-    """Return all tables that a paper printed, or the named one, with our studies of it."""
+    """Return the printed tables of a paper, or only the named table, with the results of our studies."""
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
     printed, stored = published_tables_of(paper, name), _Stored.of(paper, open_store(store))
     return list(paper_tables(printed, stored.studies, stored.outcomes, stored.begun))
@@ -171,7 +171,7 @@ def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = No
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The studies of a paper with the latest attempts in a store, and the begun trials."""
+    """The studies of a paper, with the latest attempts and the begun trials in a store."""
 
     studies: tuple[Study, ...]
     outcomes: pl.DataFrame
@@ -187,7 +187,7 @@ class _Stored:
 
 
 def published_only_table(theirs: PublishedTable) -> Table:
-    """Return a published table without our results; its notes become the caption or footnotes."""
+    """Return a published table without our results; its notes become footnotes or part of the caption."""
     numbers = list(theirs.cells.values())
     remarks, units = {number.remaining_note for number in numbers}, {number.unit for number in numbers}
     notes, noted, arrows = Footnotes(), len(remarks) > 1, len(units) > 1
@@ -214,13 +214,13 @@ def published_only_table(theirs: PublishedTable) -> Table:
 
 
 def _key(column: str) -> ColumnKey:
-    """Return a paper's column as a metric and a level if its name has both, else as a level."""
+    """Return the key of a paper's column: a metric and a level if the name has both, otherwise a level."""
     metric, colon, level = column.partition(":")
     return ColumnKey(metric=metric, level=level) if colon else ColumnKey(metric="", level=column)
 
 
 def _paper_of(text: str) -> str | None:
-    """Return the paper that a study file names, read without making its trials."""
+    """Return the paper that a study file names; the trials of the study are not built."""
     try:
         study = parse_document("", text).data.get("study", {})
     except StudyError:  # a study file that cannot be read names no paper
@@ -259,7 +259,7 @@ _AT_LEVEL = re.compile(r"(?:at ([^:]+=[^:]*): )?(.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperStudy:
-    """A study of the paper: its trials in the store, and the maximum cost of the others.
+    """A study of the paper: its trials in the store, and the maximum cost of its remaining trials.
 
     `flops` are the FLOPs of all remaining trials, and `seconds` their time on this machine, None if unknown.
     """
@@ -276,7 +276,7 @@ class PaperStudy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedTable:
-    """A table of the paper: how many numbers it prints, and how many of them we have a result for.
+    """A table of the paper: how many numbers it prints, and for how many of them we have a result.
 
     A number with a result at the paper's size is not counted as `small`, however far the result is from it.
     """
@@ -306,7 +306,7 @@ class StudyVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperClaim:
-    """A claim of the paper, and the verdicts of all studies that test it, by the size of their models."""
+    """A claim of the paper, with the verdicts of all studies that test it: full-size and small ones."""
 
     name: str
     source: str
@@ -342,14 +342,14 @@ class PaperSheet:
         return [cell for table in self.tables for cell in iter_records(table)]
 
     def count_decided(self, *, small: bool) -> int:
-        """Return how many claims studies of this size have confirmed or refuted."""
+        """Return the number of claims that a study of this size has confirmed or refuted."""
         verdicts = (claim.small if small else claim.full_size for claim in self.claims)
         decided = {Verdict.CONFIRMED, Verdict.REFUTED}
         return sum(any(each.verdict in decided for each in found) for found in verdicts)
 
 
 def papers() -> tuple[str, ...]:
-    """Return the names of all papers whose numbers or claims are known, in order."""
+    """Return the names of all papers with published numbers, in alphabetical order."""
     return tuple(sorted({paper for paper, _ in published_tables()}))
 
 

@@ -56,14 +56,14 @@ _CLAIM_SCHEMA = {
 
 @dataclass(frozen=True, slots=True)
 class StudyResults:
-    """A study and its store, which is read again for each request, so that a running study can be watched."""
+    """A study and its store; each request reads the store again, so a running study can be watched."""
 
     study: Study
     store: Store
 
     @property
     def now(self) -> Snapshot:
-        """Return the study's current contents of the store."""
+        """Read the store, and return what it now has of the study."""
         return Snapshot.of(self.study, self.store)
 
     @property
@@ -94,7 +94,7 @@ class StudyResults:
 
     @property
     def points(self) -> SearchPoints | None:
-        """Return all ended points of a search, ranked ones and others; None for a grid."""
+        """Return all points of a search that have ended, also those without a rank; None for a grid."""
         if self.study.search is None:
             return None
         return find_points(self.study, load_outcomes(self.store, self.study))
@@ -110,9 +110,9 @@ class StudyResults:
 
     @property
     def noise(self) -> list[str]:
-        """Return sentences on the differences that a search of this budget can distinguish from noise.
+        """Return sentences on the differences that a search with this budget can distinguish from noise.
 
-        They are estimated from the points in the store.
+        The noise is estimated from the points in the store.
         """
         if (found := self.points) is None:
             return []
@@ -121,7 +121,7 @@ class StudyResults:
         return list(plan_sentences(self.study, found, find_metric(found.goals[0].name)))
 
     def promote(self, *, best: int = 1, seeds: int = 5, path: bool = False) -> str:
-        """Return the study that tests a search on fresh seeds: its best points and its baseline.
+        """Return the text of a study that tests a search's best points and its baseline on fresh seeds.
 
         With `path` its cells lead from the baseline to the best point. Raises PromotionError if there is
         nothing to compare.
@@ -147,7 +147,7 @@ class StudyResults:
         return text
 
     def plan(self, only: str | Sequence[str] = (), machine: Machine | None = None) -> Plan:
-        """Return what a run would train and its cost; `only` selects a part of the grid: `["task=sort"]`.
+        """Return what a run would train, and its cost; `only` selects cells of the grid: `["task=sort"]`.
 
         With a `Machine` it is the plan of `activemem study plan`: with devices, measured times and prepared
         data. Without one, the memory is estimated for the longest sequences that the settings allow.
@@ -182,7 +182,7 @@ class StudyResults:
         return self.now.claims()
 
     def open_trials(self) -> frozenset[str]:
-        """Return the ids of the trials that no gate holds back, given the verdicts so far.
+        """Return the ids of the trials that no gate holds back, given the current verdicts.
 
         `run_study(study, store, trial_ids=results.open_trials())` trains them. Without `trial_ids` it trains
         those that no gate ever holds.
@@ -193,7 +193,7 @@ class StudyResults:
         return opened - self.study.gates.held(self.now.confirmed)
 
     def next_seeds(self, *, seconds: float | None = None) -> NextSeeds | None:
-        """Return the next seeds for undecided claims and tables; None if there are none.
+        """Return the trials that add seeds to undecided claims and tables; None if there are none.
 
         The study needs `max_seeds`. Trials longer than `seconds` are left out. `run_study` trains them:
         `run_study(study.with_trials(found.trials), store)`.
@@ -204,7 +204,7 @@ class StudyResults:
         return next_seeds(self.study, now.outcomes, metrics, seconds=seconds)
 
     def decided_differences(self) -> tuple[int, int]:
-        """Return the number of decided differences in tables with a margin, and the total."""
+        """Return the number of decided differences and of all differences in tables with a margin."""
         return decided_differences(self.study, load_outcomes(self.store, self.study))
 
     @property
@@ -271,7 +271,7 @@ def _select_specs(
 
 
 def last_run_note(results: StudyResults, kind: str, verb: str = "render") -> str:
-    """Return the command to use the study's file instead of its record; "" if the file was read."""
+    """Return a note with the command that reads the study's file; "" if its last run was not read."""
     study, store = results.study, results.store
     record = store.records.load(study.name) if study.path is None else None
     if record is None or record["text"] != study.text:
@@ -286,7 +286,7 @@ def open_study(
     results: str | Path | Store = "results",
     overrides: str | Sequence[str] = (),
 ) -> StudyResults:
-    """Return the results of a study, given its name or its file, or of the last study that ran.
+    """Return the results of a study, given its name or file (default: the study that ran last).
 
     `results` is a store, its folder or its address; `overrides` are `train.epochs=2` and the like. A name
     means the study as it last ran, a path its current file. Raises StudyError.

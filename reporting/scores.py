@@ -51,26 +51,26 @@ class ScoreKeys(ResultKeys):
 
     @property
     def methods(self) -> tuple[str, str]:
-        """Return the key that names the compared factor, and that factor."""
+        """Return the key that names the factor of the methods, and the name of this factor."""
         raise NotImplementedError
 
     @field_validator("value", "tasks")
     @classmethod
     def check_not_empty(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Check that there is a name."""
+        """Check that at least one name is given."""
         if not names:
             raise ValueError("expected a name, got an empty list")
         return names
 
     def with_levels(self, design: Design) -> Self:
-        """Return the keys with level names replaced by levels, also in `bounds`."""
+        """Return the keys with levels in place of their names, also in `bounds`."""
         found, known = super().with_levels(design), design.known_levels
         tasks = task_names(self, known) if all(name in known for name in self.tasks) else ()
         bounds = {_column_text(name, tasks): bounds for name, bounds in self.bounds.items()}
         return found.model_copy(update={"bounds": bounds})
 
     def score_faults(self, design: Design) -> list[KeyFault]:
-        """Return unknown names, factors that would be mixed, and metrics without a common scale."""
+        """Return faults for unknown names, mixed factors, and metrics that do not have a common scale."""
         factors = design.known_levels
         faults = [*select_faults(self.select, factors), *metric_faults(self.value, {})]
         key, methods = self.methods
@@ -89,12 +89,12 @@ class ScoreKeys(ResultKeys):
 
 
 def task_names(spec: ScoreKeys, levels: Mapping[str, tuple[Level, ...]]) -> tuple[str, ...]:
-    """Return the tasks by the texts of their existing levels."""
+    """Return the names of the tasks: all combinations of the texts of their levels."""
     return tuple(", ".join(task) for task in product(*(map(level_text, levels[name]) for name in spec.tasks)))
 
 
 def bounds_of(spec: ScoreKeys, metric: str, task: str) -> tuple[float, float] | None:
-    """Return the values of a metric on a task that map to 0 and 1; None if it is not scaled."""
+    """Return the values of a metric that map to the scores 0 and 1 on a task; None if it is not scaled."""
     found = spec.bounds.get(f"{metric}:{task}", spec.bounds.get(metric))
     return (found[0], found[1]) if found else None
 
@@ -131,14 +131,14 @@ def _metric_scale_faults(spec: ScoreKeys, metric: str, tasks: Sequence[str]) -> 
 
 
 def _column_text(name: str, tasks: Sequence[str]) -> str:
-    """Return a task, a metric or `metric:task`, with the task's name replaced by its text."""
+    """Return the name of a column (a task, a metric or `metric:task`) with the task as text."""
     metric, colon, task = name.partition(":")
     return f"{metric}:{find_levels(task, tasks)}" if colon else str(find_levels(name, tasks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """The scores of every method, by the text of its level: one for each run on each of the `tasks`.
+    """The scores of every method: `runs` maps the text of its level to the scores of its runs on each task.
 
     `sign` is −1 if lower is better; scores with bounds always have 1. `gaps` counts, by status, the trials
     without a value among the `planned` ones. `trials` are all selected trials.
@@ -157,7 +157,7 @@ class Scores:
 
     @property
     def run_counts(self) -> tuple[int, int]:
-        """Return the smallest and largest number of runs of a method on a task, without empty ones."""
+        """Return the smallest and the largest number of runs of a method on a task, not counting 0."""
         counts = [len(task) for tasks in self.runs.values() for task in tasks if task] or [0]
         return min(counts), max(counts)
 
@@ -207,7 +207,7 @@ def _scaled(value: float, bounds: tuple[float, float] | None) -> float:
 
 
 def scale_sentences(spec: ScoreKeys, subject: ResultSubject) -> Iterator[str]:
-    """Yield which values map to 0 and 1; shared ones are mentioned once."""
+    """Yield sentences on the values that map to 0 and 1; values that all tasks share are mentioned once."""
     tasks = task_names(spec, subject.levels)
     for metric in spec.value:
         found = {task: bounds_of(spec, metric, task) for task in tasks}

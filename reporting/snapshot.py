@@ -1,4 +1,4 @@
-"""A study and its part of a store at one moment: the source of every table, figure and verdict.
+"""A study with a store's contents at one moment: the source of every table, figure and verdict.
 
 A store may grow while results are made. All results of one snapshot show the same moment.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A study with the latest attempts in its store, of all studies."""
+    """A study with the latest attempts in its store, which include those of other studies."""
 
     study: Study
     store: Store
@@ -35,7 +35,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, study: Study, store: Store) -> Snapshot:
-        """Read the store; raise StoreError."""
+        """Read the store, and return the snapshot; raise StoreError if the store cannot be read."""
         return cls(study=study, store=store, outcomes=load_outcomes(store, study))
 
     @cached_property
@@ -50,7 +50,7 @@ class Snapshot:
 
     @cached_property
     def confirmed(self) -> Sequence[str]:
-        """Return the names of the confirmed claims if the study has gates, which they open."""
+        """Return the names of the confirmed claims, which open gates; empty if the study has no gates."""
         claims = self.claims() if self.study.gates else ()
         return [each.spec.name for each in claims if each.verdict is Verdict.CONFIRMED]
 
@@ -61,7 +61,7 @@ class Snapshot:
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
-        """Return the stored history of the study's trials, with that of later seeds."""
+        """Return the stored metric history of the study's trials, including trials of added seeds."""
         return self.store.metrics([trial.id for trial in self.study.with_later_seeds().trials])
 
     def tables(
@@ -71,7 +71,7 @@ class Snapshot:
         published: bool = True,
         begun: Collection[str] | None = None,
     ) -> list[Table]:
-        """Return these tables (default: the study file's); raise TableError if one does not fit it.
+        """Return these tables (default: those of the study file); raise TableError if one does not fit.
 
         `begun` overrides the begun trials, if the caller knows more than the checkpoints.
         """
@@ -82,7 +82,7 @@ class Snapshot:
         ]
 
     def curves(self, specs: Sequence[CurveKind] | None = None) -> list[Curve]:
-        """Return these figures (default: the study file's); raise CurveError if one does not fit it."""
+        """Return these figures (default: those of the study file); raise CurveError if one does not fit."""
         return [
             build_curve(self.study, spec, self.outcomes, self.metrics if spec.needs_history else None)
             for spec in (self.study.curves if specs is None else specs)

@@ -36,12 +36,12 @@ _NARROW = (
 
 
 class QueryError(ActivememError):
-    """A query that cannot be answered; the message says why."""
+    """The query cannot be answered; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryLimits:
-    """The limits of a query: rows of the answer, memory besides the tables, and seconds."""
+    """The limits of a query: rows of the answer, seconds, and memory in addition to the tables."""
 
     rows: int = 1_000_000
     memory_bytes: int = 4 << 30
@@ -78,7 +78,7 @@ def query(store: Store | str | Path, sql: str, limits: QueryLimits | None = None
 
 
 def _answer(sql: str, tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -> pl.DataFrame:
-    """Run a statement on these tables in a separate process; only tables that it names are read."""
+    """Run a statement in a separate process, which reads only the tables that the statement names."""
     with tempfile.TemporaryDirectory(prefix="activemem-query-") as folder:
         files, answer = dict[str, str](), Path(folder, "answer")
         for name, table in tables.items():

@@ -1,4 +1,4 @@
-"""Tidy frames of a store's rows, and the trials of one table or figure with their captions and notes."""
+"""Tidy frames of a store's rows, and the trials of one table or figure with text for its notes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def value_frame(
     history: pl.DataFrame | None = None,
     begun: Collection[str] = (),
 ) -> pl.DataFrame:
-    """Return the tidy frame of trials and metrics: the columns metric, trial, seed, value, status and why.
+    """Return a tidy frame with the columns metric, trial, seed, value, status and why.
 
     Tables and figures are made of such rows, one for each trial and metric. A trial that is given twice has
     two. `history` are the stored metrics; their last values are used for indexed metrics. `begun` are trials
@@ -65,12 +65,12 @@ def value_frame(
 
 
 def final_values(outcomes: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
-    """Return the final values of metrics or costs, a row for each outcome and a column for each name."""
+    """Return the final values of metrics or costs: a row for each outcome, a column for each name."""
     return outcomes.select("trial", *(final_value(name).alias(name) for name in dict.fromkeys(names)))
 
 
 def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFrame:
-    """Return the column `trial` and one for each factor, a row for each trial's id and levels.
+    """Return a frame with a row for each trial: the column `trial` has its id, the others its levels.
 
     A factor is a column of numbers or booleans if all of its levels are, else of text; it is null if a cell
     lacks the factor. It is called `factor_NAME` if the store or a metric uses its name.
@@ -83,7 +83,7 @@ def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFra
 
 
 def stored_levels(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the levels of all stored trials, from their rows, for every study."""
+    """Return the levels of all stored trials of all studies, as a row for each trial."""
     cells = outcomes.select("trial", "factors").iter_rows()
     return levels_frame([(trial, json.loads(factors)) for trial, factors in cells])
 
@@ -101,7 +101,7 @@ def factor_column(factor: str) -> str:
 
 
 def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for each row of `levels` whose trial has an outcome: levels, status and metrics."""
+    """Return the rows of `levels` whose trial has an outcome, with columns for the status and metrics."""
     known = metric_names(outcomes)
     names = [name for name in METRICS if name in known or not known] + sorted(known.difference(METRICS))
     measured = final_values(outcomes, names)
@@ -117,7 +117,7 @@ def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:
 
 
 def metrics_frame(metrics: pl.LazyFrame, levels: pl.DataFrame) -> pl.LazyFrame:
-    """Return the metrics over time in long form, each row with the levels of its trial's cell."""
+    """Return the metrics over time in long form, with columns for the levels of each trial."""
     return (
         levels.lazy()
         .join(metrics.drop("attempt"), on="trial", maintain_order="left_right")
@@ -126,7 +126,7 @@ def metrics_frame(metrics: pl.LazyFrame, levels: pl.DataFrame) -> pl.LazyFrame:
 
 
 def metric_names(outcomes: pl.DataFrame) -> set[str]:
-    """Return the names of the metrics of any outcome."""
+    """Return the names of all metrics that at least one outcome has."""
     return set(outcomes["metrics"].explode().struct.field("name").drop_nulls())
 
 
@@ -135,7 +135,7 @@ def _present(level: Level | None) -> Level | None:
 
 
 def _column(levels: Sequence[Level | None]) -> pl.Series:
-    """Return one factor's levels in the narrowest type that holds all of them."""
+    """Return the levels of one factor as a column, in the narrowest type that holds all of them."""
     kinds = {type(level) for level in levels if level is not None}
     if kinds == {bool}:
         return pl.Series(levels, dtype=pl.Boolean)
@@ -150,7 +150,7 @@ def _column(levels: Sequence[Level | None]) -> pl.Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """The value of one trial, with the levels of its cell and its seed."""
+    """The value of one trial, with its levels and its seed."""
 
     trial: str
     value: float
@@ -164,7 +164,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """The values of all trials that have one; `gaps` counts the others by status.
+    """The values of the trials that have a value; `gaps` counts the other trials by status.
 
     `trials` are all ids, `cells` the number of combinations of levels.
     """
@@ -182,7 +182,7 @@ class Observations:
 
 @dataclass(frozen=True)
 class ResultSubject:
-    """The selected trials of a study with their outcomes, the store's latest attempts."""
+    """The selected trials of a study, with the store's latest attempts as `outcomes`."""
 
     study: Study
     select: Mapping[str, Any]
@@ -205,7 +205,7 @@ class ResultSubject:
 
     @cached_property
     def varied(self) -> dict[str, tuple[Level, ...]]:
-        """Return the factors, except seeds, with several levels among the selected cells, and the levels."""
+        """Return the factors, except the seed, that have several levels in the selected cells."""
         found = dict[str, tuple[Level, ...]]()
         for name, levels in self.levels.items():
             there = {level_key(trial.levels[name]) for trial in self.trials}
@@ -235,16 +235,16 @@ class ResultSubject:
         return Observations(values=tuple(values), gaps=gaps, trials=ids, cells=len(cells))
 
     def fixed(self, shown: Iterable[str | None]) -> Mapping[str, Level]:
-        """Return the levels shared by all trials, of factors that have several and are not shown."""
+        """Return the level that all trials share of each factor that is not shown and has several levels."""
         named = [name for name in shown if name is not None]
         return fixed_levels([trial.levels for trial in self.trials], named, self.study.design)
 
     def fixed_note(self, fixed: Mapping[str, Level]) -> list[str]:
-        """Return the sentence about fixed levels; none if there are none."""
+        """Return the sentence about fixed levels; empty if there are none."""
         return [f"At {describe_levels(fixed)}."] if fixed else []
 
     def difference(self, metrics: Sequence[Metric]) -> list[str]:
-        """Return the sentence about differing measurements of trials; none if they agree."""
+        """Return the sentence about metrics that trials measure differently; empty if there are none."""
         sentence = difference_sentence(metrics, self.settings)
         return [sentence] if sentence else []
 
@@ -260,7 +260,7 @@ class ResultSubject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyModel:
-    """A linear model of the varying factors; None if nothing varies.
+    """A linear model of the varying factors; `model` is None if no factor varies.
 
     `observed` has the levels of each factor that have a value.
     """
@@ -270,7 +270,7 @@ class StudyModel:
     model: FactorModel | None
 
     def level_means(self, *factors: str) -> dict[tuple[str, ...], Contrast]:
-        """Return the mean at each level of a factor, or each combination of two, by their keys."""
+        """Return the mean of each level of a factor, or each combination of two factors, by level keys."""
         if self.model is None or any(len(self.observed[name]) < 2 for name in factors):
             return {}
         term = tuple(name for name in self.observed if name in factors)
@@ -281,7 +281,7 @@ class StudyModel:
 
 
 def model_factors(subject: ResultSubject, metric: str, *, interactions: bool) -> StudyModel:
-    """Return the model of the varying factors, over the existing values of a metric."""
+    """Return the linear model of the varying factors, fitted to the existing values of a metric."""
     from .statistics.factor_effects import FactorModel, TermColumns  # noqa: PLC0415 -- loads NumPy
 
     observations = subject.observe(metric)

@@ -1,4 +1,4 @@
-"""The values of the cells that claims compare: one for each seed, with the reasons for missing ones.
+"""The values of the cells that claims compare: one for each seed, or the reason why it is missing.
 
 A trial that belongs to several cells, as with two spellings of one recipe, counts in each of them.
 """
@@ -52,7 +52,7 @@ _LOG = "log "
 
 
 def _known_value(value: float | None, status: str) -> float | None:
-    """Return the value of a trial; infinite if it ended before it reached a target, None if it has none."""
+    """Return the value of a trial: infinity if it ended before its target, None if it has no value."""
     if status == ValueStatus.CENSORED:
         return math.inf
     return value if status in (ValueStatus.DONE, ValueStatus.INFINITE) else None
@@ -60,7 +60,7 @@ def _known_value(value: float | None, status: str) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellValues:
-    """The known values of a quantity by seed, including added seeds, and the missing trials.
+    """The known values of a quantity by seed, including those of added seeds, and the missing trials.
 
     `notes` list diverged seeds, which count with the worst value, and seeds that ended before they reached a
     target, which count as larger than all others. `step` is the smallest difference that the quantity can
@@ -119,7 +119,7 @@ class CellResults:
         return {trial.id: trial for trial in found}
 
     def has_begun(self, comparison: Comparison) -> bool:
-        """Return whether a trial of a comparison has begun, or none is needed, as for a model's costs."""
+        """Return whether a trial of a comparison has begun, or none is needed because costs are computed."""
         statuses = {
             self._values[each.metric][trial.id][2]
             for each in iter_quantities(comparison)
@@ -146,7 +146,7 @@ class CellResults:
         return found
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return the missing trials of a comparison, and the state of added seeds."""
+        """Return the missing trials of a comparison, including those of added seeds."""
         gaps = [gap for part in iter_quantities(comparison) for gap in self._answers[part].gaps]
         undefined = len(self.seeds) - len(self.differences(comparison, self.seeds))
         if undefined and not gaps:
@@ -155,7 +155,7 @@ class CellResults:
         return tuple(dict.fromkeys(gaps))
 
     def is_censored(self, comparison: Comparison) -> bool:
-        """Return whether a comparison of targets has a training that missed its target or diverged."""
+        """Return whether a training in a comparison of targets missed its target or diverged."""
         parts = [each for each in iter_quantities(comparison) if is_target(each.metric)]
         return any(math.isinf(value) for each in parts for value in self._answers[each].values.values())
 
@@ -165,7 +165,7 @@ class CellResults:
         return tuple(dict.fromkeys(notes))
 
     def step(self, comparison: Comparison) -> float:
-        """Return the smallest difference that a comparison can show: the largest step of its quantities."""
+        """Return the smallest difference that a comparison can show: the larger step of its two sides."""
         return max(self._step(comparison.left), self._step(comparison.right))
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
@@ -197,12 +197,12 @@ class CellResults:
         return 10.0**-known.decimals
 
     def _evaluate(self, number: Number, seed: int) -> float | None:
-        """Return the number for a seed; None if a part is missing, or infinite values make it undefined."""
+        """Return a number for one seed; None if a part is missing, or infinite values make it undefined."""
         value = self._compute(number, seed)
         return None if value is None or math.isnan(value) else value
 
     def _compute(self, number: Number, seed: int) -> float | None:  # noqa: PLR0911 -- one return for each kind
-        """Return the number for a seed; None if a part is missing, NaN if undefined, such as ∞ − ∞."""
+        """Return a number for one seed; None if a part is missing, NaN if it is undefined, such as ∞ − ∞."""
         match number:
             case Constant():
                 return number.value
@@ -231,7 +231,7 @@ class CellResults:
                 return 0.0 if fast == slow else slow - fast
 
     def _log_middle(self, quantity: Quantity, seed: int) -> float | None:
-        """Return the log of the middle between the evaluation that reached the target and the one before."""
+        """Return the log of the cost midway between the evaluation that reached a target and the previous."""
         value = self._answers[quantity].values.get(seed)
         if value is None:
             return None
@@ -239,7 +239,7 @@ class CellResults:
         return math.log(value - self._smallest_step(quantity.metric, trial) / 2)
 
     def _relative_step(self, quantity: Quantity) -> float:
-        """Return the mean evaluation step of a target, relative to the values."""
+        """Return the mean cost between two evaluations of a target, relative to the values."""
         trials, values = self._trials.get(cell_key(quantity.cell), {}), self._answers[quantity].values
         shares = [
             step / (value - step / 2)
@@ -249,7 +249,7 @@ class CellResults:
         return math.fsum(shares) / len(shares) if shares else 0.0
 
     def _predicted(self, number: Extrapolation, seed: int) -> float | None:
-        """Return the value that a power law through smaller sizes predicts for a size.
+        """Return the value that a power law, fitted to smaller sizes, predicts for a larger size.
 
         None if a part is missing or not positive.
         """
@@ -367,7 +367,7 @@ def _trial_key(trial: Trial) -> CellKey:
 
 
 def _worst_value(metric: str) -> float | None:
-    """Return the worst value that a metric can have; None if neither direction is better."""
+    """Return the worst value that a metric can have; None if the metric has no better direction."""
     known = find_metric(metric)
     if known.higher_is_better is None:
         return None
@@ -387,7 +387,7 @@ _Group = tuple[str, str, CellKey]
 
 
 class ComparableCells:
-    """The cells of a study, grouped by comparability.
+    """The cells of a study, in groups of cells that are comparable.
 
     `trials` maps each cell to its trials by seed. `value` returns a metric of one trial.
     """
@@ -404,7 +404,7 @@ class ComparableCells:
         self._pools: dict[tuple[_Group, tuple[int, ...]], Pool | None] = {}
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Return the pooled variance of left minus right for one seed; None if nothing can be pooled.
+        """Return the pooled variance of left minus right for one seed; None if it cannot be estimated.
 
         The degrees of freedom of a sum of variances are Satterthwaite's (1946).
         """
@@ -428,9 +428,9 @@ class ComparableCells:
         return Pool(variance=variance, degrees=int(variance**2 / weight))
 
     def _groups(self, weights: Mapping[Quantity, float]) -> dict[_Group, float] | None:
-        """Return the sum of squared weights of each group; None if the weights of a group do not cancel.
+        """Return the sum of squared weights of each group; None if the weights in a group do not add up to 0.
 
-        If they cancel, effects shared by all cells of a seed drop out of the difference.
+        If they add up to 0, effects that all cells of a seed share drop out of the difference.
         """
 
         def task(quantity: Quantity) -> tuple[str, str]:
@@ -467,7 +467,7 @@ class ComparableCells:
 
 
 def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:
-    """Add the weights of a number's quantities, times `factor`, to `found`.
+    """Multiply the weights of a number's quantities by `factor`, and add them to `found`.
 
     None if it is not a weighted sum.
     """

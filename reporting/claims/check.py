@@ -83,7 +83,7 @@ def check_claims(
 def results_of_claims(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> list[CellResults]:
-    """Return for each claim of a study the values of the cells on which its verdict may depend.
+    """Return, for each claim of a study, the results of the cells on which its verdict may depend.
 
     The arguments are the same as for `check_claims`.
     """
@@ -158,7 +158,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
 
 
 def _spread_notes(test: PairedTest) -> Iterator[MissingTrials]:
-    """Yield a note if the interval is only wide because other cells vary much more than these two."""
+    """Yield a note if the interval is wide only because other cells vary much more than those compared."""
     if test.own_spread and test.spread and test.spread > WIDER * test.own_spread:
         times = f"{test.spread / test.own_spread:.0f} times as much"
         yield MissingTrials(
@@ -171,7 +171,7 @@ def _spread_notes(test: PairedTest) -> Iterator[MissingTrials]:
 def comparison_tests(
     comparison: Comparison, claim: Claim, results: CellResults, family: int
 ) -> list[PairedTest]:
-    """Return the test of a comparison at each look whose seeds are all known; always at the first one.
+    """Return the tests of a comparison: at the first look, and at later looks whose seeds all have values.
 
     Costs that are computed, not measured, are exact.
     """
@@ -201,7 +201,7 @@ def comparison_tests(
 
 
 def _shown_test(tests: Sequence[PairedTest], threshold: float) -> PairedTest:
-    """Return the first look that decides a comparison, else the last."""
+    """Return the first look that decides a comparison, or the last look if none decides it."""
     return next((test for test in tests if test.complete and test.p <= threshold), tests[-1])
 
 
@@ -212,7 +212,7 @@ def _verdict(test: PairedTest, threshold: float) -> Verdict:
 
 
 def _shown(difference: float | None, comparison: Comparison) -> float | None:
-    """Return the effect to display; for a speedup, this is the ratio, not its difference from a number."""
+    """Return the effect to display: for a speedup the ratio itself, otherwise the difference."""
     if difference is None or not comparison.is_ratio:
         return difference
     ratio = math.inf if difference == math.inf else math.exp(difference)
@@ -247,7 +247,7 @@ def _claim_quantities(claim: Claim) -> Iterator[Quantity]:
 
 
 def full_text(comparison: Comparison, claim: Claim) -> str:
-    """Return a comparison as text that parses back to it, without factors that have one level."""
+    """Return a comparison as text that parses back to it; factors with a single level are left out."""
     names = {
         factor: [level_text(level) for level in levels] for factor, levels in claim.varied_factors.items()
     }
@@ -297,7 +297,7 @@ def _shared_levels(quantities: Iterable[Quantity]) -> CellKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LabelWriter:
-    """Formatter of comparisons: in full, or short, without the `omitted` levels.
+    """Formatter of comparisons: either in full, or short and without the `omitted` levels.
 
     Only the factors in `varied` are included, by the `names` of their levels, and metrics only if `metrics`.
     """
@@ -357,7 +357,7 @@ class _LabelWriter:
         return text
 
     def levels(self, cell: Cell, only: CellKey) -> list[str]:
-        """Return the names of those levels of a cell that are in `only`."""
+        """Return the names of the levels of a cell that are in `only`."""
         return [
             self._name(*each)
             for each in cell
@@ -365,7 +365,7 @@ class _LabelWriter:
         ]
 
     def _quantity(self, quantity: Quantity) -> str:
-        """Return a metric in a cell.
+        """Return the text of a quantity: a metric in a cell.
 
         The short form has only its levels, unless there are none or metrics are named.
         """
@@ -384,7 +384,7 @@ class _LabelWriter:
         return f"{quantity.metric} of {inside}" if self.metrics else inside
 
     def _is_named(self, factor: str, level: Level) -> bool:
-        """Return whether a label names this level; an absent factor follows from the cell's other levels."""
+        """Return whether a label names this level: constant and absent factors are not named."""
         return factor in self.varied and level != ABSENT
 
     def _name(self, factor: str, level: Level) -> str:

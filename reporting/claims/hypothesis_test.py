@@ -32,7 +32,7 @@ from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_dec
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTest:
-    """The paired test of one comparison: its differences by seed, and the claimed open interval `region`.
+    """The paired test of whether the mean of `differences` (by seed) lies in the open interval `region`.
 
     An infinite difference outweighs all finite ones. The test is then the limit for larger and larger
     differences: infinite ones count as 1, finite ones and the ends of the region as 0.
@@ -63,7 +63,7 @@ class PairedTest:
 
     @cached_property
     def effect(self) -> float | None:
-        """Return the mean difference, of censored values the median; None without seeds."""
+        """Return the mean difference, or the median if values are censored; None if no seed is known."""
         if self.censored:
             return median(self.differences.values()) if self.differences else None
         if self._limit is not None:
@@ -72,7 +72,7 @@ class PairedTest:
 
     @cached_property
     def _limit(self) -> PairedTest | None:
-        """Return the test that decides if differences are infinite; None if all are finite."""
+        """Return the test that replaces this one if some differences are infinite; None if all are finite."""
         if self.censored or not any(map(math.isinf, self.differences.values())):
             return None
         low, high = self.region
@@ -89,7 +89,7 @@ class PairedTest:
 
     @property
     def method(self) -> Test:
-        """Return the test that decides; the default becomes a permutation test with enough seeds."""
+        """Return the test that is used: with enough seeds, the default is replaced by a permutation test."""
         if self.test != "pooled":
             return self.test
         if permutation_decides(self.n, self.family):
@@ -103,7 +103,7 @@ class PairedTest:
 
     @property
     def own_spread(self) -> float | None:
-        """Return the standard deviation of only these differences; None if no pooled one could replace it."""
+        """Return the standard deviation of these differences alone; None unless the test is pooled."""
         is_pooled = self.method == "pooled" and self._spread is not None
         return sample_sd(list(self.differences.values())) if is_pooled else None
 
@@ -140,7 +140,7 @@ class PairedTest:
 
     @cached_property
     def p(self) -> float:
-        """Return the smallest level at which the comparison is confirmed or refuted; 1 if there is none."""
+        """Return the p-value: the smallest level at which the comparison is decided; 1 if there is none."""
         if self.effect is None or not self.complete:
             return 1.0
         if self._limit is not None:
@@ -161,7 +161,7 @@ class PairedTest:
         return (self.effect - half, self.effect + half)
 
     def needed(self, level: float) -> int | None:
-        """Return how many seeds decide this effect and spread with a power of 80 %."""
+        """Return how many seeds would decide the comparison with a power of 80 %, if its effect is true."""
         effect, spread = self.effect, self.spread
         if self.censored and effect is not None and self.complete:
             fewest = next(n for n in count(2) if smallest_p(n) <= 1 - level)
@@ -188,7 +188,7 @@ class PairedTest:
         return [low] if self.effect <= low else [high]
 
     def _p_against(self, end: float) -> float:
-        """Return the two-sided p of the hypothesis that the mean difference is `end`."""
+        """Return the two-sided p-value of the hypothesis that the mean difference is `end`."""
         assert self.effect is not None
         if self.censored:
             return self._rank_p(end)
@@ -205,7 +205,7 @@ class PairedTest:
         )
 
     def _rank_p(self, end: float) -> float:
-        """Return the p of Wilcoxon's test in which infinite differences share the highest rank."""
+        """Return the p-value of Wilcoxon's test in which infinite differences share the highest rank."""
         finite = [abs(each - end) for each in self.differences.values() if math.isfinite(each)]
         far = 2 * max(finite, default=0.0) + 1
         distances = {

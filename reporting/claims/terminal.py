@@ -1,4 +1,4 @@
-"""Claims for a terminal: verdict, claim and the deciding numbers, followed by every comparison.
+"""Claims for a terminal: the verdict, text and deciding numbers of each, followed by its comparisons.
 
 confirmed on sort, where order matters most, convolution beats attention +34.0 [32.0, 36.0] p < .001 n = 3
 undecided sa is best on sort +1.3 [−4.0, 6.7] n = 3, 11 would do confirmed sa > cgru +22.0 [17.7, 26.3] p =
@@ -38,7 +38,7 @@ _MAX_CELLS_NAMED = 2  # further cells with the same gap are only counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ClaimRow:
-    """A claim or, indented, one of its comparisons: text on the left, numbers on the right, notes below."""
+    """The row of a claim or of a comparison: text on the left, numbers on the right, notes below."""
 
     indent: int
     verdict: str
@@ -57,7 +57,7 @@ def claims_to_terminal(
     settings: Sequence[str] = (),
     width: int = 80,
 ) -> str:
-    """Return the rows of all claims, in at most `width` columns unless a word is longer, and a legend.
+    """Return the rows of all claims and a legend, at most `width` columns wide unless a word is longer.
 
     `measured` are sentences about the metrics, `settings` about the settings, and `provenance` is one about
     the origin of the numbers. Blank lines separate the claims if one of them has several comparisons.
@@ -151,7 +151,7 @@ def _degrees(checked: Sequence[ClaimResult]) -> str:
 
 
 def format_p(p: float) -> str:
-    """Format a p-value: `p = .03`, `p < .001`; just below .05, where rounding would give .05, `p < .05`."""
+    """Format a p-value: `p = .03`, `p < .001`, or `p < .05` if rounding would hide that it is below .05."""
     if p < 0.001:
         return "p < .001"
     if 0.0495 <= p < 0.05:
@@ -160,7 +160,7 @@ def format_p(p: float) -> str:
 
 
 def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, list[str], str]:
-    """Format effect, both ends of its interval and p, without unknown ones.
+    """Format the effect, both ends of its interval and the p-value; leave out what is unknown.
 
     Undecided comparisons have no p.
     """
@@ -192,7 +192,7 @@ def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> s
 
 
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
-    """Return notes on missing trials, one for all cells with the same gap."""
+    """Return notes on missing trials; cells whose trials are missing for the same reason share a note."""
     cells_by_gap: dict[str, list[str]] = {}
     for gap in dict.fromkeys(each for finding in findings for each in (*finding.gaps, *finding.notes)):
         cells_by_gap.setdefault(gap.what, []).append(gap.where)
@@ -203,7 +203,7 @@ def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
 
 
 def _has_stricter_level(checked: ClaimResult) -> bool:
-    """Return whether the intervals of a claim have a stricter level than its own."""
+    """Return whether the intervals of a claim have a stricter level than the claim."""
     return checked.level > checked.level_of_look + 1e-9 and any(each.interval for each in checked.findings)
 
 
@@ -231,7 +231,7 @@ def _row(
     needed: int | None,
     notes: tuple[str, ...] = (),
 ) -> _ClaimRow:
-    """Return one row; `head` is its verdict and its text."""
+    """Return the row of a claim or comparison; `head` has its verdict and its text."""
     verdict, text = head
     effect, ends, p = format_numbers(finding, finding.verdict if indent > INDENT else checked.verdict)
     n = format_seeds(finding, checked.seeds, needed)
@@ -277,7 +277,7 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
 
 
 def settings_sentences(study: Study, outcomes: pl.DataFrame) -> tuple[str, ...]:
-    """Return sentences about special settings: overrides, stale trials, settings that are not the paper's."""
+    """Return sentences about overrides, stale trials and settings that are not from the paper."""
     parts = (
         overrides_sentence(study.overrides),
         stale_sentence(study, outcomes),

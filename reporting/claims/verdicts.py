@@ -14,11 +14,11 @@ from ...studies.text.units import format_quantity, plural
 
 
 class ClaimError(ActivememError):
-    """Claims of a study that has none, or whose trials cannot be compared."""
+    """The study has no claims, or its trials cannot be compared."""
 
 
 class Verdict(StrEnum):
-    """The verdict on a comparison or a claim, from its seeds."""
+    """The verdict on a comparison or a claim."""
 
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
@@ -33,7 +33,7 @@ OPEN = (Verdict.UNDECIDED, Verdict.NOT_RUN)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingTrials:
-    """Missing trials of a cell: its levels, and the state of the trials."""
+    """Missing trials of a cell: `where` has the levels of the cell, `what` the state of the trials."""
 
     where: str
     what: str
@@ -120,7 +120,7 @@ class ClaimResult:
 
 
 def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str:
-    """Count verdicts: `2 confirmed, 0 refuted, 1 undecided`, and those not run, if any."""
+    """Return the counts of verdicts as text: `2 confirmed, 0 refuted, 1 undecided`, then any not run."""
     counts = Counter(each.verdict for each in results)
     shown = [each for each in Verdict if counts[each] or each is not Verdict.NOT_RUN]
     return separator.join(f"{counts[each]} {each}" for each in shown)
@@ -168,7 +168,7 @@ def deciding_comparison(
 def seeds_needed(
     statement: Statement, verdicts: Mapping[Comparison, Verdict], needed: Callable[[Comparison], int | None]
 ) -> int | None:
-    """Return how many seeds would decide a statement: the maximum over its undecided parts.
+    """Return how many seeds would decide a statement, as estimated from its undecided parts.
 
     None if it is unknown for one of them. A single part may decide the statement sooner.
     """
@@ -190,6 +190,6 @@ def _opposite(verdict: Verdict) -> Verdict:
 
 
 def _resolving_verdicts(statement: AllOf | AnyOf) -> tuple[Verdict, Verdict]:
-    """Return the verdict for which one part is enough, and the one that needs all parts."""
+    """Return the verdict that one part is enough to reach, and the verdict that needs all parts."""
     pair = (Verdict.REFUTED, Verdict.CONFIRMED)
     return pair if isinstance(statement, AllOf) else (pair[1], pair[0])

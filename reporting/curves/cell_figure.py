@@ -1,4 +1,4 @@
-"""Figures whose marks are cells: shared keys, checks and captions.
+"""The keys, checks and captions that all figures of cells share.
 
 The kinds `line`, `bar`, `box`, `heat` and `pareto` add their own keys and the content of their panels.
 """
@@ -92,7 +92,7 @@ class CellFigure(CurveKind):
 
     @property
     def roles(self) -> dict[str, str]:
-        """Return the names given to the roles x, y, series, panels and rows."""
+        """Return the factor, or other name, that each used role has: x, y, series, panels or rows."""
         found = {role: getattr(self, role, None) for role in _ROLES}
         return {role: name for role, name in found.items() if name is not None}
 
@@ -103,12 +103,12 @@ class CellFigure(CurveKind):
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return the key `accent` with its factor, if this kind has the key."""
+        """Return a mapping from the key `accent` to the factor of its level; empty without this key."""
         return {"accent": self.accent_factor} if "accent" in type(self).model_fields else {}
 
     @property
     def is_course(self) -> bool:
-        """Return whether the figure shows learning curves, so that its x is a time, not a cost."""
+        """Return whether the figure shows learning curves, with x as the time in training."""
         return self.x in TIME_AXES and "epoch" in self.special.get("x", ())
 
     @property
@@ -117,7 +117,7 @@ class CellFigure(CurveKind):
         return self.is_course or not set(INDEX_AXES).isdisjoint(self.roles.values())
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        """Return everything that does not fit a study; levels are only checked if the factors are valid."""
+        """Return the faults of the keys for a study; levels are checked only if the factors are valid."""
         factors = design.known_levels
         faults = [*self.key_faults(), *select_faults(self.select, factors), *self.role_faults(factors)]
         if not faults:
@@ -136,17 +136,17 @@ class CellFigure(CurveKind):
         return faults
 
     def key_faults(self) -> Iterator[KeyFault]:
-        """Yield keys that require another key."""
+        """Yield a fault for each key that requires a missing key."""
         if self.rows is not None and self.panels is None:
             yield ("rows",), "expected panels as well, as the columns of these rows"
 
     def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield roles with an invalid name, or with the name of another role."""
+        """Yield a fault for each role whose name is invalid or is the name of another role."""
         named = (((role,), name) for role, name in self.roles.items())
         yield from factor_faults(named, factors, self.special)
 
     def drawn_faults(self, design: Design) -> Iterator[KeyFault]:
-        """Yield levels that cannot be drawn."""
+        """Yield a fault for levels that cannot be drawn."""
         levels = selected_levels(self.select, design.factors)
         if self.rows is not None and self.panels in levels and len(levels[self.panels]) > MAX_COLUMNS:
             count = len(levels[self.panels])
@@ -155,14 +155,14 @@ class CellFigure(CurveKind):
         yield from self.mixed_faults(design)
 
     def mixed_faults(self, design: Design) -> Iterator[KeyFault]:
-        """Yield factors with several levels that have no role."""
+        """Yield a fault if factors with several levels have no role."""
         levels = selected_levels(self.select, design.factors)
         factors = [name for name in self.roles.values() if name in levels]
         if mixed := describe_mixed_levels(factors, self.select, design):
             yield ("x",), f"expected every other factor but {SEED} to have one level, got {mixed}"
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
-        """Return the figure: panels of cells with caption and notes."""
+        """Return the figure: panels of cells, a caption and notes."""
         subject = ResultSubject(study, self.select, outcomes)
         cells = FigureCells.collect(self, subject, metrics)
         panels = self.split_panels(cells.panels(), cells.metric)
@@ -187,11 +187,11 @@ class CellFigure(CurveKind):
         )
 
     def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Content:
-        """Return the content of a panel from its samples."""
+        """Return the content of a panel, made from its samples."""
         raise NotImplementedError
 
     def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-        """Return the panels after their shared scales are known."""
+        """Return the final panels; a kind may change them here, once all panels are known."""
         del metric
         return panels
 
@@ -205,7 +205,7 @@ class CellFigure(CurveKind):
         raise NotImplementedError
 
     def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
-        """Yield the notes that explain marks for anything but centres, such as whiskers."""
+        """Yield the notes that explain marks other than centres, such as whiskers."""
         del panels, paper
         yield from ()
 
@@ -223,7 +223,7 @@ class CellFigure(CurveKind):
 
     @property
     def count_places(self) -> tuple[str, ...]:
-        """Return the columns of the samples that distinguish one mark from another."""
+        """Return the columns of the samples that together identify one mark."""
         return ("panel", "series", "x", "y")
 
     def _center_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
@@ -261,13 +261,13 @@ class SeriesFigure(CellFigure):
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor of the lines."""
+        """Return the factor whose levels are drawn as lines."""
         return self.series
 
 
 @dataclass(frozen=True, kw_only=True)
 class FigureCells:
-    """The values of one figure with the names of their positions.
+    """The values of one figure, and the names of their positions.
 
     `paper` is the published table drawn with them. `levels` are the selected levels of every factor, in the
     order of the study.
@@ -328,11 +328,11 @@ class FigureCells:
         return one_line(name)
 
     def short_names(self, factor: str | None) -> tuple[str, ...]:
-        """Return the short names of a factor's levels; none for other names."""
+        """Return the short names of a factor's levels; empty if this is no factor."""
         return short_level_names(self.levels.get(factor or "", ()))
 
     def full_names(self, factor: str | None) -> tuple[str, ...]:
-        """Return short names of a factor's levels; numbers get the factor's name."""
+        """Return the short names of a factor's levels; numbers are preceded by the factor's name."""
         return named_levels(factor or "", self.levels.get(factor or "", ()))
 
     @cached_property
@@ -345,7 +345,7 @@ class FigureCells:
 
     @cached_property
     def positions(self) -> tuple[Mapping[object, float], tuple[tuple[float, str], ...]]:
-        """Return the position of each x of the samples, and the ticks; no ticks for round numbers."""
+        """Return the position of each x of the samples, and the ticks (empty if they are round numbers)."""
         name = self.spec.x
         if self.spec.is_course:
             return {x: float(x) for x in self.samples.frame["x"].unique()}, ()
@@ -358,12 +358,12 @@ class FigureCells:
         return dict(enumerate(numbers)), tuple(sorted(zip(numbers, texts, strict=True)))
 
     def placeholders(self, panel: int) -> dict[tuple[object, object], str]:
-        """Return the text for each empty position of a panel, by row and column."""
+        """Return a mapping from row and column to the text of each empty position of a panel."""
         found = self.samples.placeholders.items()
         return {(y, x): word for (at, _, x, y), word in found if at == panel}
 
     def published_value(self, **at: object) -> float | None:
-        """Return the paper's number at the levels of these roles and the selected ones, if any.
+        """Return the paper's number for the levels given by these roles and by the selection, or None.
 
         Any of these levels may be the paper's row, and any its column (see `match_published_keys`); a table
         with one column is matched only by its rows.
@@ -382,7 +382,7 @@ class FigureCells:
         return next((cell.value for cell in cells if cell is not None), None)
 
     def _resolved_levels(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
-        """Yield every factor with a known level, and the level's index: given by a role, or the only one."""
+        """Yield each factor whose level a role gives or is the only one, with the index of that level."""
         panel, columns = at.get("panel"), len(self.levels.get(self.spec.panels or "", ())) or 1
         row, column = divmod(panel, columns) if isinstance(panel, int) else (None, None)
         roles = {
@@ -413,7 +413,7 @@ def mean_interval(
 
 
 def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> list[tuple]:
-    """Return the keys of each group with its sorted values, independent of the order of the frame."""
+    """Return the keys of each group with its sorted values, whatever the order of the frame."""
     rows = frame.select(*keys, *of).sort(*keys, *of).iter_rows()
     count = len(keys)
     return [
@@ -423,13 +423,13 @@ def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("valu
 
 
 def interval_point(x: float, found: tuple[float, float | None, float | None], n: int) -> Point:
-    """Return a point from the result of `mean_interval`."""
+    """Return a point at x from a result of `mean_interval`."""
     value, low, high = found
     return Point(x=float(x), y=value, low=low, high=high, n=n)
 
 
 def word_faults(spec: CellFigure, design: Design) -> Iterator[KeyFault]:
-    """Yield a fault for an x whose levels are words, on a numeric axis."""
+    """Yield a fault if the factor on a numeric x axis has words as levels."""
     levels = selected_levels(spec.select, design.factors)
     words = [format_value(level) for level in levels.get(spec.x, ()) if isinstance(level, str | bool)]
     if words:

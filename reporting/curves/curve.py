@@ -27,7 +27,7 @@ class CurveError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One axis of a figure; `ticks` are positions with their texts, empty for round numbers.
+    """One axis of a figure; `ticks` are positions with their texts (empty if it shows round numbers).
 
     A logarithmic axis shows 0 as one more position before the smallest number.
     """
@@ -39,7 +39,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """The centre of `n` values at a position; without an interval if there are too few."""
+    """The centre of `n` values at a position, with its interval if there are enough values."""
 
     x: float
     y: float
@@ -50,7 +50,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """The points of one series from left to right, and the paper's numbers for it.
+    """The points of one series from left to right, and the paper's numbers for this series.
 
     `number` counts its level among the levels without an accent, so that a level looks the same in every
     panel.
@@ -65,7 +65,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """The centre of one cell, or of all cells at one level, with its interval.
+    """The centre of the values of one cell, or of all cells at one level, with its interval.
 
     `text` is the printed value.
     """
@@ -89,7 +89,7 @@ class Content:
 
     @property
     def is_accented(self) -> bool:
-        """Return whether the content is only the accented line."""
+        """Return whether the accented line is the only content."""
         return False
 
     @classmethod
@@ -145,7 +145,7 @@ class Curve:
 
     @property
     def columns(self) -> int | None:
-        """Return the number of panels side by side if rows of panels have names."""
+        """Return the number of panels side by side; None if the rows of panels have no names."""
         return sum(panel.row == self.panels[0].row for panel in self.panels) if self.panels[0].row else None
 
 

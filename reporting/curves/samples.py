@@ -1,4 +1,4 @@
-"""The values of a figure: a row for each, with its position and its seed."""
+"""The values of a figure: one row for each value, with its position and its seed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _POSITION_SCHEMA = {"trial": pl.String, "cell": pl.Int32, **dict.fromkeys(POSITI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """The finite values of finished trials, and the number of trials without one.
+    """The finite values of finished trials, and the number of trials without a finite value.
 
     `frame` has the columns `trial`, `cell`, POSITION_COLUMNS and `value`. `cell` numbers the combinations of
     levels without the seed, and `cells` has their levels. `trials` are all selected trials. `gaps` counts the
@@ -122,7 +122,7 @@ def _labels(spec: CellFigure, metrics: pl.DataFrame) -> dict[str, dict[str, str]
 def _noted(
     spec: CellFigure, frame: pl.DataFrame, metrics: pl.DataFrame, labels: Mapping[str, Mapping[str, str]]
 ) -> dict[int, dict[int, str]]:
-    """Return notes for the indices of each panel: its label and the next one's, and the mean value."""
+    """Return a note for each index of each panel: the labels of this and the next index, and the mean."""
     metric = find_metric(spec.value)
     role = next((role for role, name in spec.roles.items() if name == INDEX_AXES[-1]), None)
     if not metric.noted or role is None or role not in labels:
@@ -146,7 +146,7 @@ def _by_index(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
 def _locate_trials(
     spec: CellFigure, levels: Mapping[str, tuple[Level, ...]], trials: Sequence[Trial]
 ) -> tuple[pl.DataFrame, tuple[Mapping[str, Level], ...]]:
-    """Return the selected trials with their level's index in each role, and the levels of each cell."""
+    """Return the selected trials with the index of their level in each role, and the levels of each cell."""
     roles, shown = [spec.roles.get(role) for role in ("series", "x", "y")], tuple(spec.roles.values())
     columns = len(levels[spec.panels]) if spec.panels is not None else 1
     orders = {
@@ -174,7 +174,7 @@ def _locate_trials(
 def _values(
     spec: CellFigure, placed: pl.DataFrame, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Return trial and value, and measured x or y: a row for every time or index of a trial."""
+    """Return the columns trial, value and any measured x or y: one row for every time or index of a trial."""
     if spec.needs_history and metrics is None:
         raise ValueError(f"expected the metrics of the store for the curve {spec.name}, got none")
     if metrics is not None and spec.is_course:
@@ -193,7 +193,7 @@ def _values(
 def _with_spent(
     course: pl.DataFrame, currency: Currency, placed: pl.DataFrame, outcomes: pl.DataFrame
 ) -> pl.DataFrame:
-    """Add a column to a metric's history, named after the currency: the amount total_cost up to each step.
+    """Add a column, named after the currency, to a metric's history: the cost up to each step.
 
     Trials of a cell take the same tokens and operations. Their seconds are averaged, so that their values
     are at one place.
@@ -211,7 +211,7 @@ def _with_spent(
 
 
 def _indexed_values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
-    """Return the last values of a metric's family by the indices on the axes, or else the final value.
+    """Return the last value of a metric for each index on the axes, or the final value without indices.
 
     Other indices are averaged within each trial, except in a box, which shows all.
     """
@@ -232,7 +232,7 @@ def _indexed_values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFr
 
 
 def index_positions(indices: Sequence[str]) -> tuple[dict[object, float], tuple[tuple[float, str], ...]]:
-    """Return the position of each index of a metric, with ticks; no ticks if all are plain numbers.
+    """Return the position of each index of a metric, and the ticks; plain numbers need no ticks.
 
     The position of a range such as `10-20` is its middle. Words have equal distances, in alphabetical order.
     """

@@ -1,4 +1,4 @@
-"""`bar`: horizontal bars with whiskers and numbers; points if bars would hide differences.
+"""`bar`: horizontal bars with whiskers and numbers, or points where bars would hide differences.
 
 Bars always begin at 0. A bar with its number needs no axis; points have one, since it does not begin at 0.
 """
@@ -80,7 +80,7 @@ class BarFigure(CellFigure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars(Content):
-    """One bar for every level, in the order of the study; `points` if bars would all look the same."""
+    """One bar for every level, in the order of the study; with `points`, points are drawn instead of bars."""
 
     bars: tuple[Bar, ...]
     points: bool

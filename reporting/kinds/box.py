@@ -1,4 +1,4 @@
-"""`box`: box plots, horizontal for levels, vertical over the index of a metric.
+"""`box`: box plots, which are horizontal for levels and vertical over the index of a metric.
 
 The median is the thick line; a few values are drawn individually instead of their quartiles.
 """
@@ -119,7 +119,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes(Content):
-    """One box for every level in rows, or side by side for the indices of a metric."""
+    """The boxes of a panel: one below the other for levels, or side by side for the indices of a metric."""
 
     boxes: tuple[Box, ...]
     rows: bool
@@ -179,7 +179,7 @@ def _gap(places: Sequence[float]) -> float:
 
 
 def _box(plot: Plot, box: Box, at: float, half: float, *, upright: bool) -> None:
-    """Draw one box across its position, or the values individually."""
+    """Draw one box with its outliers; without a box, draw the values as points."""
     from matplotlib.patches import Rectangle  # noqa: PLC0415 -- slow to load, and data do without it
 
     def line(along: tuple[float, float], values: tuple[float, float], color: str, width: float) -> None:

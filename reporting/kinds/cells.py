@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class PublishedSpec(StrictModel):
-    """`published`: the paper's table, and the paper's names of rows and columns where they differ."""
+    """`published`: the paper's table, and the paper's names of rows and columns that differ from ours."""
 
     table: str | None = None
     """the paper's table (default: the one with this table's name)"""
@@ -100,7 +100,7 @@ class CellsTable(TableKind):
     @field_validator("value")
     @classmethod
     def check_not_empty(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Check that there is a metric."""
+        """Check that at least one metric is given."""
         if not names:
             raise ValueError("expected a metric, got an empty list")
         return names
@@ -108,17 +108,17 @@ class CellsTable(TableKind):
     @field_validator("published", mode="before")
     @classmethod
     def expand_table_name(cls, table: object) -> object:
-        """Expand a table's name into the keys of a table."""
+        """Expand the name of a published table into the keys of `published`."""
         return {"table": table} if isinstance(table, str) else table
 
     def margin(self, metric: str) -> float | None:
-        """Return the smallest difference in a metric that matters; None if the table does not define it."""
+        """Return the smallest difference in a metric that matters; None if the table does not define one."""
         return self.smallest_difference.get(metric)
 
     @field_validator("smallest_difference", mode="before")
     @classmethod
     def expand_number(cls, found: object, info: ValidationInfo) -> object:
-        """Expand a number into a table for the displayed metric."""
+        """Expand a number into a mapping from the displayed metric to this number."""
         metrics = info.data.get("value", ())
         if not isinstance(found, float | int) or isinstance(found, bool):
             return found
@@ -149,7 +149,7 @@ class CellsTable(TableKind):
             yield ("untrained", name), name
 
     def with_levels(self, design: Design) -> Self:
-        """Return the keys with level names replaced by levels, also in headings and in the paper's names."""
+        """Return the keys with levels in place of their names, also in headings and in the paper's names."""
         found, known = super().with_levels(design), design.known_levels
         row_texts, column_texts = (
             tuple(map(level_text, known.get(name or "", ()))) for name in (self.rows, self.columns)
@@ -177,7 +177,7 @@ class CellsTable(TableKind):
         )
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        """Return everything that does not fit; levels removed by overrides are only left out."""
+        """Return the faults of the keys for a study; a level that an override removed is not a fault."""
         factors = design.known_levels
         faults = [*_factor_faults(self, factors), *select_faults(self.select, factors)]
         levels = factors if faults else selected_levels(self.select, factors)
@@ -220,7 +220,7 @@ def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -
 
 
 def _mixed_level_faults(spec: CellsTable, design: Design) -> Iterator[KeyFault]:
-    """Yield the factors, with their levels, that a cell of the table would mix unintentionally."""
+    """Yield a fault if a cell of the table would mix levels of a factor that the table does not show."""
     shown = [name for name in (spec.rows, spec.columns, *spec.over) if name is not None]
     if mixed := describe_mixed_levels(shown, spec.select, design):
         key = "rows" if spec.columns is None else "columns"
@@ -285,7 +285,7 @@ def _otherwise_faults(spec: CellsTable) -> Iterator[KeyFault]:
 def _published_faults(
     spec: CellsTable, factors: Mapping[str, tuple[Level, ...]], paper: str | None
 ) -> Iterator[KeyFault]:
-    """Yield an unknown table of the paper, and unknown rows and columns of that table or of ours.
+    """Yield a fault for an unknown table of the paper, and for unknown rows and columns of either table.
 
     The published table's name defaults to the name of our table. It must exist if rows or columns are named.
     Names of rows and columns are only checked if the table is known.

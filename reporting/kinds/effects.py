@@ -71,7 +71,7 @@ def _share_words(share: float) -> str:
 
 
 def _effect_words(effect: TermEffect | None) -> str:
-    """Describe a factor's effect: `η² 30.4 %, p < .001`, without unknown parts."""
+    """Describe a factor's effect, as in `η² 30.4 %, p < .001`; unknown parts are left out."""
     if effect is None:
         return ""
     share = "" if effect.share is None else f"η² {_share_words(effect.share)}"
@@ -178,7 +178,7 @@ def effect_factor_faults(
 def varied_factors(
     select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
 ) -> dict[str, tuple[Level, ...]]:
-    """Return the factors with several selected levels, with these levels."""
+    """Return a mapping from each factor with several selected levels to these levels."""
     levels = selected_levels(select, factors)
     return {name: each for name, each in levels.items() if name != SEED and len(each) > 1}
 
@@ -194,7 +194,7 @@ def model_figure(
     content: Content,
     notes: Iterable[str],
 ) -> Curve:
-    """Return a figure of model means; `what` ends its caption."""
+    """Return a figure of model means; `what` is the end of its caption."""
     fixed, title = subject.fixed((*subject.varied, SEED)), metric.axis_title or metric.title
     own = spec.caption
     caption = f"{title}{',' if ',' in title else ''} {what}" + (
@@ -265,7 +265,7 @@ def _factor_means(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EffectsColumn:
-    """The model of one metric, with its effects by term."""
+    """The linear model of one metric, and the effect of each of its terms."""
 
     metric: Metric
     found: StudyModel
@@ -290,7 +290,7 @@ class _EffectsColumn:
 
     @property
     def detectable(self) -> list[float]:
-        """Return the difference of each two-level factor that is detected with a power of 80 %."""
+        """Return, for each two-level factor, the difference that is detected with a power of 80 %."""
         from ..statistics.decided_differences import SIGNIFICANCE_LEVEL  # noqa: PLC0415 -- loads NumPy
         from ..statistics.estimates import detectable  # noqa: PLC0415 -- as above
 
@@ -308,7 +308,7 @@ class _EffectsColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """A row of the table; `level` is a level's index for factors with more than two levels."""
+    """A row of the table; for a level of a factor with more than two levels, `level` is its index."""
 
     name: str
     heading: str
@@ -491,7 +491,7 @@ def _shares(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
 
 
 def _left_out(subject: ResultSubject, columns: Sequence[_EffectsColumn]) -> Iterator[str]:
-    """Yield the trials without a value by metric, and trials that belong to several cells."""
+    """Yield sentences on the trials without a value, and on trials that belong to several cells."""
     observations = [column.found.observations for column in columns]
     omitted = [list(subject.omitted(each.gaps, each.planned)) for each in observations]
     if all(each == omitted[0] for each in omitted):
@@ -519,7 +519,7 @@ _GAP = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects(Content):
-    """The means of every factor, and the overall mean; None without values."""
+    """The means of every factor, and the overall mean `center`, which is None if there are no values."""
 
     factors: tuple[FactorMeans, ...]
     center: float | None

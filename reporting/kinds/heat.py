@@ -1,4 +1,4 @@
-"""`heat`: grey heat maps, darker for higher, with numbers in the cells or a scale beside them.
+"""`heat`: grey heat maps, darker for higher values, with numbers in the cells or a scale beside them.
 
 All panels share one scale. A cell without a value is white and shows the reason.
 """
@@ -97,7 +97,7 @@ def _axis(cells: FigureCells, role: str) -> tuple[Sequence[object], Sequence[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix(Content):
-    """A value for every row and column; None, with the reason as its text, if there is none."""
+    """A value and its text for every row and column; a missing value is None, and its text is the reason."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -114,7 +114,7 @@ class Matrix(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the space for a heat map: names on the left and below, and a number in every cell."""
+        """Return the space for a heat map with names on the left and below, and a number in every cell."""
         first = contents[0]
         down, across = max(len(first.rows), 1), max(len(first.columns), 1)
         name_width, pitch = measure_names(first.rows)
@@ -178,7 +178,7 @@ def _wide(text: str) -> float:
 
 
 def _names(plot: Plot, content: Matrix, curve: Curve) -> None:
-    """Write the names of columns and rows, every fifth if there are too many, and the axis titles."""
+    """Write the axis titles and the names of columns and rows; of too many names, write every fifth."""
     cell = plot.width / max(len(content.columns), 1)
     flat = all(text_width(name, TICK) <= cell for name in content.columns)
     for x in content.pairs:

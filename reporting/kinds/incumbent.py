@@ -1,4 +1,4 @@
-"""`incumbent`: a search's points in order, the best so far as a step line, the baseline dashed."""
+"""`incumbent`: a search's points in order, a step line for the best so far, a dashed baseline."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) ->
 
 
 def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> Point | None:
-    """Return the baseline; its interval ends where the best of as many points would be by chance."""
+    """Return the baseline's point; its interval ends at the value that the best point may reach by chance."""
     from ..search.noise import lead_by_chance, measure_noise  # noqa: PLC0415 -- loads NumPy
 
     value, noise = start.mean(metric.name), measure_noise(found, metric.name)
@@ -160,7 +160,7 @@ def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> P
 
 
 def hours_of(found: SearchPoints) -> list[float]:
-    """Return the hours of training after each point, including failed ones."""
+    """Return the total hours of training after each point; failed trainings count as well."""
     return list(accumulate(point.seconds / _SECONDS_PER_HOUR for point in found.points))
 
 
@@ -175,9 +175,9 @@ def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointTrace(Content):
-    """The points of a search in order, the best so far as a step line, and the baseline, if any.
+    """The points of a search in order, the step line of the best so far, and the baseline, if any.
 
-    The baseline's interval ends at the value that the best of as many points would reach by chance.
+    The baseline's interval ends at the value that the best of equally many points would reach by chance.
     """
 
     points: tuple[Point, ...]

@@ -125,7 +125,7 @@ def _published(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines(Content):
-    """The series of one panel that have points; `context` has others, for the background.
+    """The lines of one panel; `context` has the lines of other panels, for the background.
 
     `ranked` are lines that end together: their names are listed from top to bottom with a line sample.
     """
@@ -198,7 +198,7 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str,
 
 
 def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str, Dash, float]]) -> None:
-    """List the names from top to bottom, the highest mean first, each with a line sample."""
+    """List the names of the lines beside the plot, the line with the highest mean first."""
     names = crop_names(line.name for line in lines)
     ranked = sorted(lines, key=lambda line: -sum(point.y for point in line.points) / len(line.points))
     for number, line in enumerate(ranked):

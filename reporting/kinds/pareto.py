@@ -123,7 +123,7 @@ def _point_name(cells: FigureCells, series: int, cell: int) -> str:
 
 
 def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point, ...]:
-    """Return the undominated points, from left to right."""
+    """Return the points that no other point dominates, from left to right."""
     kept: list[Point] = []
     for point in sorted(points, key=lambda point: (-signs[0] * point.x, -signs[1] * point.y)):
         if not kept or signs[1] * point.y > signs[1] * kept[-1].y:
@@ -187,7 +187,7 @@ def _cell(plot: Plot, point: Point, *, best: bool) -> None:
 
 
 def _line_obstacles(plot: Plot, content: Cloud) -> Iterator[Rectangle]:
-    """Yield small rectangles along all lines, which names avoid."""
+    """Yield small rectangles along all lines, so that names are not placed on them."""
     front = [(plot.x(point.x), plot.y(point.y)) for point in content.front]
     for (x, y), (next_x, next_y) in pairwise(front):
         corner = (next_x, y) if content.steps == "post" else (x, next_y)

@@ -1,4 +1,4 @@
-"""`points`: the best points of a search, with their measurements, seeds and values."""
+"""`points`: the best points of a search, with their metrics, number of seeds and values."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class PointsTable(TableKind):
 
 
 def _as_sought(metric: Metric, found: SearchPoints) -> Metric:
-    """Return a metric with the search's direction if it is an objective."""
+    """Return a metric; if it is an objective, its better direction is that of the search."""
     sought = {goal.name: goal.sign > 0 for goal in found.goals}
     return replace(metric, higher_is_better=sought.get(metric.name, metric.higher_is_better))
 

@@ -1,4 +1,4 @@
-"""`scaling`: a metric against a cost with a fitted power law, as a figure and as a table.
+"""`scaling`: a figure and a table of a metric against a cost, with fitted power laws.
 
 A cell counts once, at the geometric means of its seeds. The series' name and, below it, the exponent are next
 to the end of each line of the figure.
@@ -192,13 +192,13 @@ class ScalingFigure(LawKeys, CurveKind):
 
 
 def against(up: str, across: str) -> str:
-    """Return a caption such as `Loss against parameters`, keeping a comma of the title."""
+    """Return a caption such as `Loss against parameters`."""
     return f"{up}{',' if ',' in up else ''} against {across[:1].lower()}{across[1:]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawCell:
-    """A cell at the geometric means of its seeds; `results` has its values in ascending order."""
+    """A cell with the geometric means over its seeds; `results` are its sorted results."""
 
     series: str
     cost: float
@@ -208,19 +208,19 @@ class LawCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawCells:
-    """Cells by rising cost, with their observations; `unfit` counts the trials without a logarithm."""
+    """Cells by rising cost; `unfit` counts the trials with a value that has no logarithm."""
 
     cells: tuple[LawCell, ...]
     observations: Observations
     unfit: int
 
     def of(self, series: str) -> tuple[LawCell, ...]:
-        """Return the cells of a series, by the key of its level."""
+        """Return the cells of the series whose level has this key."""
         return tuple(cell for cell in self.cells if cell.series == series)
 
 
 def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
-    """Return the cells of a figure or table of laws."""
+    """Return the cells that a figure or a table of power laws shows."""
     observations = subject.observe(spec.metric)
     costs = {each.trial: each.value for each in subject.observe(spec.x).values}
     found: dict[tuple[str, ...], list[Observation]] = {}
@@ -238,7 +238,7 @@ def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
 
 
 def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
-    """Fit the law of a series' cells, without the held-out ones."""
+    """Fit a power law to the cells of a series that are not held out."""
     from ..statistics.power_law import MIN_OFFSET_CELLS, fit_offset_law, fit_power_law  # noqa: PLC0415 -- loads NumPy
 
     points = [(cell.cost, cell.result) for cell in fitted_cells(spec, cells)]
@@ -253,7 +253,7 @@ def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
 
 
 def _place(spec: LawKeys, one: Observation) -> tuple[str, ...]:
-    """Return the levels that identify a cell, without the factors of `over`."""
+    """Return the levels that identify a cell, except those of the factors in `over`."""
     return tuple(
         level_key(level) for name, level in one.levels.items() if name != SEED and name not in spec.over
     )
@@ -430,7 +430,7 @@ def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Law:
-    """A law, y = offset + coefficient · x ** exponent, with half of the exponent's interval, and its line."""
+    """A law, y = offset + coefficient · x ** exponent; `half_width` is half of the exponent's interval."""
 
     coefficient: float
     exponent: float
@@ -441,7 +441,7 @@ class Law:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingSeries:
-    """The cells of one series by rising cost, and their law; None if it cannot be fitted."""
+    """The cells of one series by rising cost, and their law, which is None if it cannot be fitted."""
 
     name: str
     number: int
@@ -496,7 +496,7 @@ class Scaling(Content):
 
 
 def exponent_text(law: Law) -> str:
-    """Return the text with the exponent, shown below a name."""
+    """Return the text with the exponent that is shown below the name of a series."""
     half = "" if law.half_width is None else f" ± {law.half_width:.3f}"
     return f"exponent {law.exponent:.3f}{half}".replace("-", "−")
 

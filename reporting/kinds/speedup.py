@@ -1,4 +1,4 @@
-"""`speedup`: the cost of a baseline to reach a target divided by each row's cost, with intervals."""
+"""`speedup`: the baseline's cost to reach a target, divided by the cost of each row, with intervals."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _column(
 
 
 def _remarks(whys: Sequence[str]) -> Iterator[str]:
-    """Yield how many trials of a row have no value, and why."""
+    """Yield a remark for each reason why trials of a row have no value, with their number."""
     for why in dict.fromkeys(whys):
         yield f"{whys.count(why)} of its seeds {why}"
 

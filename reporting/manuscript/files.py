@@ -1,4 +1,4 @@
-r"""The files of a paper: floats of tables and figures, an appendix, compute and licences, and the numbers.
+r"""The files of a paper: tables, figures, the appendix, compute, licences and the numbers.
 
 A file depends only on paper.toml, the studies and the store. It has no date and no version of this program,
 so that a file is stale exactly if the store gives another one. The `.tex` file of a figure has a hash of the
@@ -50,7 +50,7 @@ _MACRO = (
 
 
 def paper_files(paper: Manuscript) -> dict[str, bytes]:
-    """Return the contents of all files by their path in the folder of the paper.
+    """Return a mapping from the path of each file in the paper's folder to its contents.
 
     Raises TableError or CurveError for what does not fit a study.
     """
@@ -70,7 +70,7 @@ def _encode(lines: Iterable[str]) -> bytes:
 
 
 def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]]:
-    """Yield the floats of a study's tables and figures; figures only if the store has results."""
+    """Yield the files of a study's tables and, if the store has results, of its figures."""
     study, keys = now.study, paper.keys
     shown = keys.tables.get(study.name, [each.name for each in study.tables])
     for table in now.tables([each for each in study.tables if each.name in shown]):
@@ -88,12 +88,12 @@ def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]
 
 
 def _stem(study: Study, name: str) -> str:
-    """Return the path of a file without its ending, and without dots, which LaTeX takes for an ending."""
+    """Return the path of a file without extension or dots, since LaTeX takes a dot for an extension."""
     return f"{study.name}/{name}".replace(".", "-")
 
 
 def _hash(curve: Curve) -> str:
-    """Return a hash of what a figure shows, with numbers rounded to six digits, equal on all machines."""
+    """Return a hash of what a figure shows; numbers are rounded, so that all machines give the same hash."""
     text = _FLOAT.sub(lambda number: f"{float(number[0]):.6g}", repr((curve.x, curve.y, curve.panels)))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -109,7 +109,7 @@ def _numbers(numbers: Mapping[str, PaperNumber]) -> Iterator[str]:
 
 
 def latex_number(number: PaperNumber) -> str:
-    """Return a number as its macro expands, in text and in mathematics."""
+    """Return the LaTeX to which the macro of a number expands, for text and for mathematics."""
     if number.text is None:
         return UNKNOWN
     return escape(number.text).replace("$-$", r"\ensuremath{-}").replace(r"$\infty$", r"\ensuremath{\infty}")
@@ -135,7 +135,7 @@ def _appendix(now: Snapshot) -> Iterator[str]:
 
 
 def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
-    """Yield a paragraph on trials, hours, devices and versions; a trial of several studies counts once."""
+    """Yield a paragraph on trials, hours, devices and versions; a trial in several studies counts once."""
     columns = ("trial", "status", "seconds", "device", "version", "commit", "torch_version", "cuda_version")
     rows = pl.concat([now.own_outcomes.select(*columns, "python_version") for now in studies])
     rows = rows.unique("trial").sort("device", "trial")

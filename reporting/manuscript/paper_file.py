@@ -39,7 +39,7 @@ NumberText = Annotated[str, Field(max_length=4000)]
 
 
 class PaperHeader(StrictModel):
-    """[paper]: the studies, and the places of their results and of the generated files."""
+    """[paper]: the studies, the store of their results, and the folder of the generated files."""
 
     studies: Annotated[Names, Field(min_length=1)]
     """the studies: names, or files relative to this one"""
@@ -60,7 +60,7 @@ class PaperHeader(StrictModel):
 
 
 class PaperKeys(StrictModel):
-    """The tables of paper.toml; tables, figures and numbers are by the name of their study."""
+    """The tables of paper.toml; `tables`, `figures` and `numbers` have one entry for each study."""
 
     paper: PaperHeader
     """the studies of the paper, and the places of files"""
@@ -74,9 +74,9 @@ class PaperKeys(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperNumber:
-    """A number of the text: `text` as a person reads it, None if the store has no value.
+    """A number in the text of a paper; `text` is the formatted number, None if the store has no value.
 
-    `source` is its expression with study and number of seeds, and `gaps` says what it lacks.
+    `source` is its expression with study and number of seeds, and `gaps` says which trials are missing.
     """
 
     text: str | None
@@ -86,7 +86,7 @@ class PaperNumber:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manuscript:
-    """A paper with the contents of a store at one moment; `numbers` are by name."""
+    """A paper with the contents of a store at one moment; `numbers` maps names to numbers."""
 
     path: Path
     keys: PaperKeys
@@ -100,7 +100,7 @@ class Manuscript:
 
 
 def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Manuscript:
-    """Return the paper of a file; raise StudyError with all of its faults, or StoreError.
+    """Read a paper's file; raise StudyError with all faults of the file, or StoreError.
 
     `find_store` opens the store at a place, or the configured one if the file names none.
     """
@@ -130,7 +130,7 @@ def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Ma
 
 
 def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store: Store) -> dict[str, Study]:
-    """Return the studies by name; report those that cannot be loaded, and tables of unknown studies."""
+    """Return the studies by name; report studies that cannot be loaded, and keys of unknown studies."""
     studies, all_known = dict[str, Study](), True
     for number, name in enumerate(keys.paper.studies):
         try:
@@ -161,7 +161,7 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
 
 
 def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> list[Claim]:
-    """Return each number of a study as a claim whose effect is the number; report faulty ones."""
+    """Return each number of a study as a claim whose effect is the number; report faulty numbers."""
     texts, path = keys.numbers.get(study.name, {}), ("numbers", study.name)
     if texts and study.search is not None:
         diagnostics.report(path, "a number is computed from cells of a grid; a search has none", key=True)

@@ -1,4 +1,4 @@
-r"""The check of a paper's text: unknown numbers, numbers copied by hand, and generated files that are stale.
+r"""The check of a paper's text for unknown numbers, numbers copied by hand, and stale generated files.
 
 A numeral of the text is a copy if it equals a number of the paper that has a point or comma and at least
 three digits, as it is now or as it was when the files were built. A line that ends in `% am: NAME …` says
@@ -28,7 +28,7 @@ _MIN_DIGITS = 3
 
 
 def check_text(paper: Manuscript, text: Path) -> list[StudyError]:
-    """Return the faults of a text, of all texts that it inputs, and of the generated files, by file.
+    """Return an error for each file with faults: the text, all texts that it inputs, and generated files.
 
     Raises OSError if the text cannot be read.
     """
@@ -45,7 +45,7 @@ def _read(path: Path) -> str:
 
 
 def _texts(paper: Manuscript, text: Path) -> Iterator[tuple[Path, str]]:
-    """Yield a text and all that it inputs, except generated files."""
+    """Yield a text and all texts that it inputs, directly or not, except generated files."""
     waiting, met = [text], {paper.folder.resolve()}
     while waiting:
         path = waiting.pop(0)
@@ -67,7 +67,7 @@ def _length(line: str) -> int:
 
 
 def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dict[str, str]:
-    """Return a message for each numeral that copies a number's current value or its value when built."""
+    """Return a message for each numeral that equals the current or the last built value of a number."""
     found = dict[str, str]()
     now = {name: number.text or "" for name, number in numbers.items()}
     for texts, message in (
@@ -82,13 +82,13 @@ def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dic
 
 
 def _digits(text: str) -> str:
-    """Return the first numeral of a text without thousands separators; "" if there is none."""
+    """Return the first numeral of a text, with thousands separators removed; "" if there is none."""
     found = _NUMERAL.search(text)
     return re.sub(r"[^\d.]", "", found[0]) if found else ""
 
 
 def _faults(text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, str]) -> Iterator[StudyFault]:
-    """Yield the faults of every line of a text: names of numbers, then copies."""
+    """Yield the faults of every line of a text: first unknown numbers, then numbers copied by hand."""
     at = 0
     for line in text.split("\n"):
         end = _length(line)

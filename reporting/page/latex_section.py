@@ -37,7 +37,7 @@ _PACKAGES = r"% \usepackage[T1]{fontenc} \usepackage{textcomp,graphicx}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatexSection:
-    """The text of the section, and its figures by file name."""
+    """The text of a section, and a mapping from file names to its figures."""
 
     text: str
     figures: Mapping[str, bytes]
@@ -77,7 +77,7 @@ def table_float(study: Study, table: Table, form: str) -> str:
 
 
 def draw_bare(curve: Curve, form: FigureFormat) -> bytes:
-    """Return a figure without the text that its float has."""
+    """Draw a figure without its caption, notes and provenance, which the LaTeX float has."""
     return replace(curve, caption="", notes=(), provenance="").render(form)
 
 
@@ -195,7 +195,7 @@ def breakable(text: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return a SHA-256 in parts between which lines may break."""
+    """Return the SHA-256 of a text in LaTeX, with allowed line breaks."""
     digits = hashlib.sha256(text.encode()).hexdigest()
     parts = (digits[at : at + _HASH_PART] for at in range(0, len(digits), _HASH_PART))
     broken = r"\allowbreak{}".join(parts)

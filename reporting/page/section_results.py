@@ -82,7 +82,7 @@ def failures(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def failed_trials(inputs: Snapshot, rows: pl.DataFrame) -> Mapping[str, object] | None:
-    """Return how often each reason occurred, then these failed trials; None without any."""
+    """Return how often each reason occurred, then the failed trials in these rows; None if there are none."""
     failed = rows.select("trial", "epochs", "reason")
     if not len(failed):
         return None
@@ -102,7 +102,7 @@ _KINDS = ("version", "commit", "torch_version", "cuda_version", "python_version"
 
 
 def provenance(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the programs and devices of the trainings, in order of use, and the trials of other studies."""
+    """Return the programs and devices of the trainings by time, and the trials trained by other studies."""
     outcomes = inputs.own_outcomes
     if not len(outcomes):
         return None
@@ -140,7 +140,7 @@ def tables(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def shown_curves(study: Study) -> tuple[CurveKind, ...]:
-    """Return the figures of the study file; a search's history comes first, unless the file has one."""
+    """Return the figures of the study file; for a search, preceded by its history if the file has none."""
     if study.search is None or any(spec.kind == "incumbent" for spec in study.curves):
         return study.curves
     taken = {spec.name for spec in study.curves}
@@ -153,7 +153,7 @@ def shown_curves(study: Study) -> tuple[CurveKind, ...]:
 
 
 def figures(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return every figure of the page, once there is data to draw."""
+    """Return every figure of the page; None if there is no data to draw."""
     specs = shown_curves(inputs.study)
     if not specs or not len(inputs.own_outcomes):
         return None
@@ -161,7 +161,7 @@ def figures(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def claims(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the verdicts, the explanation of their numbers, and every comparison on demand."""
+    """Return the verdicts, the explanation of their numbers, and the collapsible list of comparisons."""
     study = inputs.study
     if not study.claims or not len(inputs.own_outcomes):
         return None

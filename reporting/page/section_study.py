@@ -81,7 +81,7 @@ def leading_comment(text: str) -> str:
 
 
 def settings(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return each setting's value and source as text, named as in the study file; the seed is a factor.
+    """Return the value and the source of each setting as text, except the seed, which is a factor.
 
     If the study has a table [source], other parts with sources follow: recipes, factors, cells and [decode].
     """
@@ -103,7 +103,7 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
-    """Yield the settings of every trial of the grid, or of every trial of a search in the store."""
+    """Yield the settings of every trial of a grid, or of those trials of a search that are in the store."""
     if inputs.study.search is None:
         yield from (trial.settings for trial in inputs.study.trials)
     else:
@@ -128,7 +128,7 @@ def _unquoted(value: str) -> str:
 
 
 def reproduce(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the commands in order; the page includes the study file, so nothing else is needed."""
+    """Return the commands that reproduce the results from the study file, which the page includes."""
     study, packaged = inputs.study, _is_packaged(inputs.study)
     file = study.name if packaged else f"{study.name}.toml"
     lines = [command_line("study", "run", file, set=study.overrides)]
@@ -185,7 +185,7 @@ def _planned_models(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the models of a search's best points, or of the corners of its space if there are none."""
+    """Return the models of a search's best points; without any points, those at the corners of its space."""
     study = inputs.study
     found = find_points(study, inputs.outcomes)
     trained = {trial.id: trial for trial in found.trained}
@@ -209,7 +209,7 @@ def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
 
 
 def _resolved(study: Study, trial: Trial) -> str:
-    """Return the recipe of a search's trial, and the dimensions outside it that change its size."""
+    """Return the recipe of a search's trial, and the dimensions outside the recipe that change the size."""
     paths = [("model", key) for key in SIZE_KEYS if ("model", key) != RECIPE_PATH]
     names = {name for path in paths for name in study.template.names_at(path, study.factors)}
     sizes = [
@@ -223,7 +223,7 @@ def _resolved(study: Study, trial: Trial) -> str:
 def _rows(
     inputs: Snapshot, labels: Sequence[str], models: Sequence[ModelCost], groups: Sequence[Sequence[Trial]]
 ) -> Mapping[str, object]:
-    """Return the table of models and their diagrams; `groups` has each model's trials, if any."""
+    """Return the table of models and their diagrams; `groups` has the trials of each model, or is empty."""
     size_match = inputs.study.design.matched_size
     unit, size = si_prefix(max(model.step_flops for model in models))
     numbers = [size_match.name, "residual"] if size_match else []
@@ -259,7 +259,7 @@ def _training_cells(inputs: Snapshot, trials: Sequence[Trial]) -> Iterator[str]:
 
 
 def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
-    """Return a model's recipe, and its diagram for the largest vocabulary of its trials."""
+    """Return a model's recipe, and its diagram for the trial with the largest vocabulary."""
     every = (trial.settings for trial in trials)
     settings = max(every, key=parameter_count)
     interface = settings.task.interface

@@ -1,4 +1,4 @@
-"""A recipe part by part: costs and reach on a line for each part, or as data."""
+"""The costs and the reach of each part of a recipe, as lines of text or as data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REACH = 4
 
 
 def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
-    """Return the lines of `recipe show`: the canonical text with its id, each part, and the total."""
+    """Return the text of `recipe show`: the canonical text with its id, every part, and the total."""
     unit, size = si_prefix(analysis.flops_per_token)
     rows = [
         ("part", "parameters", f"{unit}FLOPs", "memory", "reach", "state", "window"),
@@ -72,7 +72,7 @@ def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartCosts:
-    """The cost of a part of a recipe, and of the parts in it."""
+    """The costs of a part of a recipe, and of the parts inside this part."""
 
     label: str
     parameters: int
@@ -100,7 +100,7 @@ class PartCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeCosts:
-    """The cost of a recipe: FLOPs of a forward pass, training memory in bytes, state in numbers.
+    """The cost of a recipe: FLOPs of a forward pass, bytes of training memory, and numbers of state.
 
     An unbounded reach is "all". `parts` is the tree of its parts, `difference` is relative to the first
     recipe.
@@ -157,12 +157,12 @@ def heading(recipe: Recipe, before: str = "") -> str:
 
 
 def conditions(analysis: Analysis, sizes: Sizes) -> str:
-    """Describe whether a position sees later ones, and the sizes behind the figures."""
+    """Describe whether positions see later positions, and the sizes for which the costs are computed."""
     return f"{'causal' if analysis.causal else 'bidirectional'}, {sizes.describe()}"
 
 
 def generation_memory(analysis: Analysis) -> str:
-    """Return the sentence on the state that generation keeps, if any."""
+    """Return a sentence on the state that generation keeps in memory; "" if there is none."""
     state, window = (format_bytes(STATE_BYTES * count) for count in (analysis.state, analysis.window))
     kept = [f"{state} for each token"] if analysis.state else []
     kept += [f"a window of {window}"] if analysis.window else []
@@ -196,7 +196,7 @@ def _iter_children(part: ModelPart, indent: str) -> Iterator[tuple[str, ModelPar
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Align columns to their widest text; columns without figures are left out."""
+    """Yield the rows with aligned columns; columns without figures are left out."""
     columns = [column for column in zip(*rows, strict=True) if any(column[2:])]
     widths = [max(map(len, column)) for column in columns]
     if sum(widths) + 2 * len(widths) > WIDTH and len(columns) > _REACH + 2:
@@ -212,7 +212,7 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The sizes of an analysis besides the recipe; `past` is the number of positions before each sequence."""
+    """The sizes for which a recipe is analysed; `past` is the number of positions before each sequence."""
 
     config: ModelConfig
     length: int
@@ -220,7 +220,7 @@ class Sizes:
     past: int = 0
 
     def describe(self) -> str:
-        """Describe the sizes behind the figures, except widths."""
+        """Describe the sizes for which the costs are computed, except widths."""
         config = self.config
         rates = (
             ("attention", config.attention_dropout),
@@ -247,7 +247,7 @@ class Sizes:
         return ", ".join(parts)
 
     def as_data(self) -> dict[str, Any]:
-        """Return every size of the command line by name; `masked` hides the future from every position."""
+        """Return a mapping from option names to sizes; `masked` means that no position sees the future."""
         config = self.config
         return {
             "d_model": config.d_model,

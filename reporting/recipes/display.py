@@ -1,4 +1,4 @@
-"""Recipes with rich display: one part by part, or several side by side."""
+"""Recipes for display: the parts of one recipe, or several recipes side by side."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .breakdown import STATE_BYTES, RecipeCosts, Sizes, heading
 
 @dataclass(frozen=True, slots=True)
 class RecipeDisplay:
-    """A recipe with the costs and reach of its parts; `analysis` has the figures."""
+    """A recipe with the costs and reach of its parts, which are in `analysis`."""
 
     recipe: Recipe
     analysis: Analysis
@@ -127,7 +127,7 @@ _GAP = 3
 
 
 class _ComparedFigure(NamedTuple):
-    """A line: its name, the number that it shows, and the format of the number."""
+    """A line of a comparison: its name, the number that it shows, and the format of the number."""
 
     name: str
     value_of: Callable[[Analysis], float]
@@ -135,7 +135,7 @@ class _ComparedFigure(NamedTuple):
 
 
 def render_comparison(recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes) -> str:
-    """Return the recipes by letter, and below them a column for each, as many side by side as fit."""
+    """Return a list of the recipes with letters, and below it a column for each, as many in a row as fit."""
     letters = [letter(number) for number in range(len(recipes))]
     listed = [heading(recipe, f"  {name}  ") for name, recipe in zip(letters, recipes, strict=True)]
     figures = _compared_figures(analyses, sizes)
@@ -166,13 +166,13 @@ def comparison_costs(
 
 
 def letter(number: int) -> str:
-    """Return the short name of a recipe: a to z, then a1 to z1 and so on."""
+    """Return the letter that names a recipe: a to z, then a1 to z1 and so on."""
     turn, place = divmod(number, len(ascii_lowercase))
     return f"{ascii_lowercase[place]}{turn or ''}"
 
 
 def _compared_figures(analyses: Sequence[Analysis], sizes: Sizes) -> list[_ComparedFigure]:
-    """Return the lines that have a figure in any of the recipes."""
+    """Return the lines for which at least one recipe has a figure."""
     unit, size = si_prefix(max(analysis.flops_per_token for analysis in analyses))
 
     def in_bytes_each(count: float) -> str:

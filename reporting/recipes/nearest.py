@@ -37,12 +37,12 @@ _TRAINING_LOSS = "loss"
 
 
 class NearestError(ActivememError):
-    """A query for results that the store does not have; the message lists all faults."""
+    """The store does not have the results that a query asks for; the message lists all faults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResult:
-    """The results of a recipe in one cell: its trainings differ only in the seed.
+    """The results of a recipe in one cell, whose trainings differ only in the seed.
 
     `metric` has `mean` and `sd` over the `n` finished trainings that have it; null if there are none. `ended`
     counts the trainings by status.
@@ -62,7 +62,7 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearRecipe:
-    """A stored recipe with its distance, its differences, and its results."""
+    """A stored recipe with its distance and differences from the given recipe, and its results."""
 
     recipe: Recipe
     distance: float
@@ -78,7 +78,7 @@ def nearest_recipes(
     task: str | None = None,
     metric: str | None = None,
 ) -> list[NearRecipe]:
-    """Return at most `count` recipes with results in the store, the nearest to this one first.
+    """Return at most `count` recipes with results in the store, the nearest first.
 
     Equally near recipes are in the order of their first training. Recipes with a block of a plug-in that is
     not loaded are left out. `task` and `metric` restrict the results to one task, or to those with the
@@ -133,7 +133,7 @@ def _wanted_rows(asked: Recipe, trials: pl.DataFrame, task: str | None, metric: 
 
 
 def _nearest(asked: Recipe, texts: Sequence[str], count: int) -> list[tuple[float, Recipe]]:
-    """Return the nearest recipes; recipes with too many unshared blocks are skipped early."""
+    """Return the nearest recipes with their distances; recipes that share too few blocks are skipped."""
     mine = DistanceTree(asked.root)
     bounds = sorted((mine.lower_bound(text), number) for number, text in enumerate(texts))
     best: list[tuple[float, int, Recipe]] = []
@@ -189,7 +189,7 @@ def _d_model(row: Mapping[str, Any]) -> int:
 
 
 def _main_metric(done: Sequence[Mapping[str, float]]) -> str | None:
-    """Return the first metric with a better direction; the training loss only if there is no other."""
+    """Return the first metric that has a better direction; the training loss comes last."""
     names = [name for name in METRICS if any(name in each for each in done)]
     directed = [name for name in names if METRICS[name].higher_is_better is not None]
     return min(directed, key=lambda name: name == _TRAINING_LOSS, default=None)

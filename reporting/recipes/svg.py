@@ -1,4 +1,4 @@
-"""A recipe as an SVG: the residual stream from top to bottom, with each part's figures.
+"""A recipe as an SVG: the residual stream from top to bottom, with the costs of each part.
 
 Labels are next to their parts, and the only colour remains distinct in grey print. A part in a repeat counts
 all of its copies, so that the rows with bars add up to the total. A bar is the row's share of the total.
@@ -41,7 +41,7 @@ _STYLE = (
 
 
 def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
-    """Return the SVG on a white background; its height depends on the rows."""
+    """Return the SVG, which has a white background and the height of its rows."""
     title = wrap(recipe.text, 96, break_on_hyphens=False)
     top = _MARGIN + 20 * len(title) + 60
     flow = _StreamLayout(top)
@@ -67,7 +67,7 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SvgRow:
-    """A line of the picture: a part's figures, its label with position and class."""
+    """A row of the picture: a part with its costs, and its label with position and CSS class."""
 
     part: ModelPart
     label: str
@@ -89,7 +89,7 @@ class _StreamLayout:
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def streams(self, parts: tuple[ModelPart, ...], x: float) -> None:
-        """Draw the parts of a model along its streams: the first at `x`, a second one further right."""
+        """Draw the parts of a model along its streams: the first at `x`, a second stream further right."""
         followed = {label for part in parts for label in part.predecessors or ()}
         for place, part in enumerate(parts):
             start, below = self.y, len(self.strokes)
@@ -139,7 +139,7 @@ class _StreamLayout:
         self.strokes.append(_path(f"M{left + 5} {start}h-5V{self.y - _ROW + 10}h5"))
 
     def _sum(self, part: ModelPart, x: float) -> None:
-        """Draw the parts side by side on the stream's vector, and a last row that adds them."""
+        """Draw the parts of a sum side by side, and a last row that adds their outputs."""
         start, fork = self.y, x + 14
         for inner in part.parts:
             self.strokes.append(_path(f"M{fork} {self.y}h8"))
@@ -164,7 +164,7 @@ class _StreamLayout:
 
 
 def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
-    """Yield the parts of a model, transducers split into their parts, each input before its reader."""
+    """Yield the parts of a model; transducers are split into parts, and inputs come before their readers."""
     found = [
         one
         for part in parts
@@ -180,7 +180,7 @@ def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
 
 
 def _brackets(parts: tuple[ModelPart, ...]) -> int:
-    """Return the depth of nested brackets on the left of these parts."""
+    """Return how many brackets are nested on the left of these parts."""
     inner = (
         (part.kind is PartKind.COPIES) + _brackets(part.parts)
         for part in parts
@@ -190,7 +190,7 @@ def _brackets(parts: tuple[ModelPart, ...]) -> int:
 
 
 def _spread(part: ModelPart) -> tuple[ModelPart, ...]:
-    """Return the parts of one copy with their share of the figures of all copies."""
+    """Return the parts of one copy, with costs that add up to those of all copies."""
     ratios = {name: _ratio(part, name) for name in ("parameters", "flops", "kept")}
 
     def times(inner: ModelPart) -> ModelPart:

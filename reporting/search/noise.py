@@ -1,4 +1,4 @@
-"""The noise of a search, and how much of its best points' lead it explains.
+"""The noise of a search, and how much of the lead of the best points it explains.
 
 The variance within points with several seeds is pooled. If T points all equal the baseline, the best of them
 still leads it because of noise. Dunnett's one-sided criterion (1955) bounds this lead in 95 of 100 searches.
@@ -34,7 +34,7 @@ _NODES = 48  # nodes of each of the two integrals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The standard deviation of one training at a point, with its degrees of freedom.
+    """The standard deviation between the seeds of a point, with its degrees of freedom.
 
     It is pooled over `points` points.
     """
@@ -44,20 +44,20 @@ class Noise:
     points: int
 
     def lead(self, count: int, seeds: int, other: int) -> float:
-        """Return the lead of the best of `count` equal points over another one by chance.
+        """Return how far chance alone puts the best of `count` equal points ahead of another equal point.
 
         Each of them has `seeds`, the other point `other` seeds.
         """
         return self.sd * chance_lead(count, seeds, other, self.degrees)
 
     def visible(self, seeds: int) -> float:
-        """Return the difference of two points with `seeds` each that a test detects with a power of 80 %."""
+        """Return the difference of two points, with `seeds` each, that is detected with a power of 80 %."""
         return detectable(self.sd * math.sqrt(2 / seeds), self.degrees, 1 - LEVEL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plateau:
-    """The complete points that are indistinguishable from the best: their count, and the earliest one."""
+    """The complete points within the noise of the best: their count, and the number of the first one."""
 
     points: int
     since: int
@@ -78,13 +78,13 @@ def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
 
 
 def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
-    """Return the baseline with all of its seeds; None if the search has none, or it is not done."""
+    """Return the baseline's point; None if the search has no baseline, or not all of its seeds are done."""
     key = point_key(study.baseline)
     return next((point for point in found.complete if study.baseline and point.key == key), None)
 
 
 def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> Plateau | None:
-    """Count the points within the noise of the best point; None with fewer than two points."""
+    """Find the points within the noise of the best point; None with fewer than two points."""
     means = [(number, point, point.mean(goal.name)) for number, point in enumerate(found.points, 1)]
     known = [
         (number, point.seeds, value)
@@ -100,7 +100,7 @@ def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> Pl
 
 
 def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
-    """Yield the size of the noise, whether the best point leads by more, and whether a plateau is noise."""
+    """Yield sentences on the noise, the lead of the best point, and the points within its noise."""
     goal, noise = found.goals[0], measure_noise(found, found.goals[0].name)
     if noise is None or not found.complete:
         return
@@ -128,7 +128,7 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
 
 
 def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> float | None:
-    """Return the best other point's lead over the baseline by chance; None without other points."""
+    """Return how far chance alone puts the best other point ahead of the baseline; None if there is none."""
     others = [point for point in found.complete if point is not baseline]
     if not others:
         return None
@@ -136,7 +136,7 @@ def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> f
 
 
 def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
-    """Yield the differences that a search with this budget can detect, if the noise is known."""
+    """Yield sentences on the differences that a search with this budget can detect, if the noise is known."""
     assert study.search is not None
     noise, seeds = measure_noise(found, found.goals[0].name), len(study.seeds)
     count = len(study.point_seeds(study.baseline))
@@ -161,10 +161,10 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
 
 @lru_cache(maxsize=256)
 def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
-    """Return by how many standard deviations the best of `count` means leads an equal other, at LEVEL.
+    """Return the lead (in standard deviations) of the best of `count` means over another mean by chance.
 
-    Each of the means averages `seeds` values, the other one `other` values. The standard deviation is
-    estimated with `degrees` of freedom.
+    A share LEVEL of searches among equal points stays below this lead. Each mean averages `seeds` values, the
+    other mean `other` values. The standard deviation is estimated with `degrees` of freedom.
     """
     from scipy.special import gammaincinv, log_ndtr  # noqa: PLC0415 -- only noise needs it
 
@@ -187,7 +187,7 @@ def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
 
 
 def _digits(value: float, metric: Metric) -> str:
-    """Format a number with one digit more than the metric, for comparisons."""
+    """Format a number with one decimal more than the metric has."""
     return f"{value:,.{metric.decimals + 1}f}"
 
 
@@ -197,7 +197,7 @@ FLOOR_LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseFloor:
-    """The spread over seeds, pooled over cells with several seeds, and the detectable difference.
+    """The spread between seeds, pooled over cells with several seeds, and the difference that it can hide.
 
     `difference` is detected with a chance of POWER when two cells with `seeds` each are compared. Cells
     differ in their spread: it is an average.
@@ -214,7 +214,7 @@ class NoiseFloor:
 
 
 def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor | None:
-    """Return the noise floor of a metric for cells with `seeds` seeds; None without spread."""
+    """Return the noise floor of a metric for cells with `seeds` seeds; None if the spread is unknown."""
     done = outcomes.filter(pl.col("status") == "done", final_value(metric).is_finite())
     if not len(done):
         return None
@@ -238,7 +238,7 @@ def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor |
 
 
 def cell_of(settings: str) -> str:
-    """Return a key that is equal for trials that differ only in their seed, whichever version stored them."""
+    """Return a key that is equal for trials that differ only in the seed or in the version of activemem."""
     try:
         return trial_id(settings_from_json(settings).with_seed(0))
     except (ValueError, KeyError):  # a metric of a plug-in that is not loaded

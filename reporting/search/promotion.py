@@ -46,11 +46,11 @@ _KEPT = ("paper", "keep_weights", "keep_checkpoints")
 
 
 class PromotionError(ActivememError):
-    """A study of winners cannot be written; the message says what is missing."""
+    """A study of the best points cannot be written; the message says what is missing."""
 
 
 def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = FRESH_SEEDS) -> str:
-    """Return a study file with the baseline, the best points, and a claim for each."""
+    """Return a study file with the baseline, the best points, and a claim for each best point."""
     refuse_ties(study, found)
     baseline, winners = study.baseline, find_winners(study, found, best)
     if not winners:
@@ -107,7 +107,7 @@ def fresh_seeds(study: Study, count: int) -> list[int]:
 
 
 def trial_tables(study: Study, data: Mapping[str, Any], recipe: str) -> list[str]:
-    """Return [model], [task], [train] and [decode] as in the study's file, with another recipe."""
+    """Return [model], [task], [train] and [decode] as in the study's file, but with this recipe."""
     tables = {name: dict(data[name]) for name in TRIAL_TABLES}
     tables["model"]["recipe"] = recipe
     named = [*TRIAL_TABLES, *(["decode"] if "decode" in data else [])]
@@ -115,7 +115,7 @@ def trial_tables(study: Study, data: Mapping[str, Any], recipe: str) -> list[str
 
 
 def outer_names(study: Study) -> set[str]:
-    """Return the names of the holes outside the recipe, and of those in their fillings."""
+    """Return the names of the holes outside the recipe, and of the holes in the levels that fill them."""
     names = {
         hole
         for path, text in iter_texts(study.template.tables)
@@ -132,7 +132,7 @@ def sources_table(
     added: Mapping[str, Any],
     dropped: Sequence[str] = ("recipes", "factors", "cells"),
 ) -> Iterator[str]:
-    """Yield the sources of copied and new settings; nothing if the search has none."""
+    """Yield the table of sources for copied and new settings; nothing if the search has no sources."""
     if "source" not in data:
         return
     kept = {name: value for name, value in data["source"].items() if name not in dropped}
@@ -174,7 +174,7 @@ def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> 
 
 
 def _fixed(study: Study) -> dict[str, Level]:
-    """Return the levels of factors that the search does not choose and that fill holes outside the recipe."""
+    """Return the levels of factors that fill holes outside the recipe and that the search does not vary."""
     own = (*study.dimensions, SEED)
     made = (EPOCHS, LENGTH, DATA) if study.fidelity is not None else ()  # the file has no holes for these
     return {
@@ -273,7 +273,7 @@ def _sources(study: Study, data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def column_names(study: Study) -> list[str]:
-    """Return the recipe, if points differ in it, and the dimensions that fill holes outside it."""
+    """Return the recipe's column, if points differ in the recipe, and the dimensions outside the recipe."""
     outer, inner = outer_names(study), study.template.names_at(RECIPE_PATH, study.factors)
     varies = any(name in inner or name not in outer for name in study.dimensions)
     names = [name for name in study.dimensions if name in outer]
@@ -281,7 +281,7 @@ def column_names(study: Study) -> list[str]:
 
 
 def column_levels(study: Study, values: Mapping[str, Level]) -> dict[str, Level]:
-    """Return the values of a point together with its resolved recipe."""
+    """Return the values of a point and its resolved recipe."""
     return {**values, RECIPE: study.trial_for(values).settings.model.recipe}
 
 
@@ -291,7 +291,7 @@ _OPERATOR = re.compile(r">>|[+*]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Steps:
-    """The recipe of a path's cells, with holes for the changes, and the two levels of each change."""
+    """The recipe of all cells of a path, with holes for the changes, and the two levels of each change."""
 
     recipe: str
     levels: Mapping[str, tuple[Level, Level]]
@@ -402,7 +402,7 @@ def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -
 def _recipe_steps(
     root: Node, start: Mapping[str, Level], end: Mapping[str, Level], taken: Collection[str]
 ) -> tuple[str, dict[str, tuple[Level, Level]]]:
-    """Return the recipe with holes for its own dimensions that change, and the holes' levels."""
+    """Return the recipe with holes for those of its dimensions that change, and the holes' levels."""
     settled = [settled_values(root, lambda name, _, point=point: point[name]) for point in (start, end)]
     levels: dict[str, tuple[Level, Level]] = {}
 
@@ -455,7 +455,7 @@ def _holes(level: Level) -> list[str]:
 
 
 def _closure(names: Collection[str], levels: Mapping[str, tuple[Level, ...]]) -> set[str]:
-    """Return the names and all names that fill holes in their levels."""
+    """Return these names and the names of all holes in their levels, directly or not."""
     found, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()

@@ -39,12 +39,12 @@ Verdict = Literal["allowed", "allowed with a token", "wrong host", "no token"]
 
 
 class ServeError(ActivememError):
-    """Pages cannot be served with these options; the message has the expected and actual value."""
+    """The pages cannot be served with these options; the message has the expected and the actual value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The conditions of a request: the names of this machine, and the token, if any.
+    """The conditions under which a request is allowed: it names this machine, and has the token, if any.
 
     Raises ServeError for a host that others can reach without a token, and for a short token.
     """
@@ -66,7 +66,7 @@ class Access:
             )
 
     def check(self, headers: Mapping[str, str], query: Mapping[str, str], cookie: str) -> Verdict:
-        """Return whether a request is allowed, and how.
+        """Return the verdict on a request: whether it is allowed, or why not.
 
         A browser with the token in its query gets a cookie instead.
         """
@@ -86,9 +86,9 @@ class Access:
         return hmac.new(self._key, (self.token or "").encode(), hashlib.sha256).hexdigest()
 
     def names_this_machine(self, host: str) -> bool:
-        """Return whether a Host header certainly means this machine, at any port.
+        """Return whether a Host header, at any port, certainly means this machine.
 
-        With a token its host names are allowed, and any address, since addresses cannot be rebound.
+        With a token, this machine's host names are allowed, and any address: addresses cannot be rebound.
         """
         name = _without_port(host).lower().removesuffix(".")
         if name == "localhost" or name.endswith(".localhost") or _is_loopback(name):
@@ -151,7 +151,7 @@ class PageServer:
     """Server of the pages of a store; raises OSError if the address is taken."""
 
     def __init__(self, store: Store, access: Access, port: int, look_s: float | None = None) -> None:
-        """Listen on a port, 0 for any, and check the store every `look_s` seconds while it has viewers."""
+        """Listen on a port (0: any), and check the store every `look_s` seconds while pages are open."""
         self.site, self.access = Site(store, look_s), access
         family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
         self._socket = socket.create_server((access.host, port), family=family)
@@ -209,7 +209,7 @@ class PageServer:
         )
 
     def _refusal(self, request: Request, query: dict[str, str]) -> Response | None:
-        """Return the response to a request that is not allowed; None for an allowed one."""
+        """Return the response to a request that is not allowed; None for an allowed request."""
         if request.method not in ("GET", "HEAD"):
             return _text(405, "Expected GET: these pages are read-only.", {"Allow": "GET, HEAD"})
         if len(request.query_params.multi_items()) > MAX_QUERY_PARTS:
@@ -229,7 +229,7 @@ class PageServer:
                 return None
 
     async def _events(self, method: str, path: str, query: dict[str, str]) -> Response:
-        """Return an event stream of a page's parts that differ from the browser's, until it disconnects."""
+        """Stream the parts of a page that differ from those in the browser, until it disconnects."""
         parts = (each.partition(":") for each in query.pop("have", "").split(","))
         have = {name: version for name, _, version in parts}
         if await run_in_threadpool(self.site.live_page, path, query) is None:
@@ -242,7 +242,7 @@ class PageServer:
         return StreamingResponse(self._changes(path, query, have), headers=headers)
 
     async def _changes(self, path: str, query: Mapping[str, str], have: dict[str, str]) -> AsyncIterator[str]:
-        """Check the store repeatedly, and yield the changes."""
+        """Check the store repeatedly, and yield the changed parts of a page as events."""
         self._streams += 1
         spoken = time.monotonic()
         try:

@@ -1,4 +1,4 @@
-"""The trials of a running study: their rows, and a small plot of the learning curve of each.
+"""The trials of a running study: a row for each trial, and a small plot of its learning curve.
 
 All plots of a page share axes, so that they can be compared. A line has as many points as a page can show.
 """
@@ -34,7 +34,7 @@ PAGE_SIZE = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialLine:
-    """A trial with its levels and, once ended, its stored row; `state` is its progress."""
+    """A trial with its levels and its state; `row` is its stored row, None until it has ended."""
 
     id: str
     levels: Sequence[str]
@@ -44,7 +44,7 @@ class TrialLine:
 
     @property
     def metrics(self) -> list[tuple[str, str]]:
-        """Return its final metrics as text."""
+        """Return the final metrics of the trial as text."""
         if self.row is None:
             return []
         measured = {each["name"]: each["value"] for each in self.row["metrics"]}
@@ -67,7 +67,7 @@ def factor_names(study: Study) -> list[str]:
 
 
 def level_words(levels: Mapping[str, Level], names: Sequence[str]) -> list[str]:
-    """Return the levels of these factors for display; "" where a trial has none."""
+    """Return the levels of these factors for display; "" for a factor that the trial does not have."""
     return [level_name(levels[name]) if name in levels else "" for name in names]
 
 
@@ -82,9 +82,9 @@ def row_levels(row: Mapping[str, Any]) -> dict[str, Level]:
 
 
 def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str]:
-    """Return a line for each trial, given by its levels: its distinguishing levels in the study.
+    """Return a text for each trial, given its levels: the levels in which it differs from other trials.
 
-    Texts are in short forms, numbers have their factor's name. Points of a search, whose levels are not
+    Texts are in short forms, numbers follow their factor's name. Points of a search, whose levels are not
     listed, are distinguished from each other.
     """
     names, short = factor_names(study), dict[str, dict[Level, str]]()
@@ -104,7 +104,7 @@ def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str
 
 
 def metric_words(metrics: Mapping[str, float], own: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Return the first few metrics with their numbers: a study's own, then in catalog order."""
+    """Return the first few metrics with their values: the study's own, then others in catalog order."""
     first = [name for name in own if name in metrics]
     known = [name for name in METRICS if name in metrics and name not in first]
     named = [
@@ -123,7 +123,7 @@ def number(name: str, value: float) -> str:
 
 
 def trial_lines(now: StudyNow) -> list[TrialLine]:
-    """Return all trials of a study in its order; for a search, stored and begun trials."""
+    """Return all trials of a study in the study's order; for a search, its stored and begun trials."""
     names, own = factor_names(now.study), own_metrics(now.study)
     rows = {row["trial"]: row for row in now.outcomes.iter_rows(named=True)}
     begun = {each.trial.id: "running" if each.held else "begun" for each in now.begun}
@@ -185,7 +185,7 @@ class SmallPlot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningCurves:
-    """The plots of one metric; `metrics` are all available ones, `behind` is the path of ended trials."""
+    """The plots of one metric; `metrics` are all metrics with curves, `behind` the path of ended trials."""
 
     metric: str
     title: str
@@ -202,7 +202,7 @@ class LearningCurves:
 
 
 def trains_for_epochs(study: Study) -> bool:
-    """Return whether a trial of the study trains for several epochs; with one it has no curve."""
+    """Return whether a trial of the study trains for several epochs, so that it has a curve."""
     if study.fidelity is not None and study.fidelity.name == EPOCHS:
         return True
     return any(trial.settings.train.epochs > 1 for trial in study.trials or study.boundary_trials())
@@ -211,7 +211,7 @@ def trains_for_epochs(study: Study) -> bool:
 def learning_curves(now: StudyNow, courses: pl.DataFrame, metric: str | None) -> LearningCurves | None:
     """Return the curves of a metric, by default the first available one; None while there are none.
 
-    `courses` are the stored metrics of the study's trials, without indexed ones. While nothing trains, the
+    `courses` are the stored metrics of the study's trials, without indexed metrics. While nothing trains, the
     plots show the trials that ended last. A trial that ended after one epoch has no curve.
     """
     progress = study_progress(now)
@@ -324,7 +324,7 @@ def _height(value: float, low: float, high: float, *, log: bool) -> float:
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:
-    """Return a path through points of the unit square.
+    """Return an SVG path through points of the unit square.
 
     A single point is a short dash, visible by its round ends.
     """

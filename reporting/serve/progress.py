@@ -1,4 +1,4 @@
-"""The progress of a study: its trials by status, those training now, and the remaining time.
+"""The progress of a study: its trials by status, the trials that train now, and the remaining time.
 
 The time of a trial is estimated from trained epochs. The processes that train now share the sum.
 """
@@ -22,7 +22,7 @@ from .store_reader import BegunTrial, StudyNow
 class ProgressNow:
     """The trials of a study by status.
 
-    `running` ones belong to a living process, `stopped` ones are unfinished. `eta_s` is None while nobody
+    `running` trials belong to a living process, `stopped` trials do not. `eta_s` is None while nobody
     trains, or nothing is known yet.
     """
 
@@ -34,7 +34,7 @@ class ProgressNow:
 
     @property
     def ended(self) -> Counter[str]:
-        """Return the number of ended trials by status; incomplete ones are trained again."""
+        """Return the number of ended trials by status, except incomplete trials, which are trained again."""
         return Counter({status: count for status, count in self.counts.items() if status != "incomplete"})
 
     @property
@@ -44,7 +44,7 @@ class ProgressNow:
 
     @property
     def share(self) -> float:
-        """Return the finished share of the study, with the epochs of unfinished trials."""
+        """Return the finished share of the study; unfinished trials count by their share of epochs."""
         begun = sum(map(epochs_share, (*self.running, *self.stopped)))
         return min(1.0, (self.total - self.left + begun) / self.total) if self.total else 1.0
 
@@ -70,7 +70,7 @@ def study_progress(now: StudyNow) -> ProgressNow:
 
 
 def epochs_share(begun: BegunTrial) -> float:
-    """Return the trained share of a begun trial's epochs."""
+    """Return the share of its epochs that a begun trial has trained."""
     return begun.epoch / begun.trial.settings.train.epochs
 
 
@@ -79,9 +79,9 @@ def _saved_at(begun: BegunTrial) -> float:
 
 
 def _remaining_seconds(now: StudyNow, left: int | None) -> Iterator[float]:
-    """Yield the remaining seconds of each trial without an outcome; none before the first epoch.
+    """Yield the remaining seconds of each trial without an outcome; nothing before the first epoch ends.
 
-    `left` is the number of trials left in a search with a spent budget, else None.
+    `left` is the number of trials left in a search that has spent its budget, otherwise None.
     """
     speed = RecipeTimes()
     ended = now.outcomes.filter(pl.col("status") == "done").select("recipe_id", "seconds")

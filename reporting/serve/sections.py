@@ -1,4 +1,4 @@
-"""The sections of a study's page; each depends on the study's current state and the page's address.
+"""The sections of a study's page; each depends on the current state of the study and on the address.
 
 The report's functions make the tables, claims and failures, so that a page and a report agree.
 """
@@ -57,7 +57,7 @@ TEMPLATES.filters["address"] = lambda view, **changes: view.address(**changes)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The part of a study shown by an address: a metric, trials in one state, and page numbers from 1."""
+    """The part of a study that an address shows: a metric, trials in one state, and page numbers from 1."""
 
     metric: str | None = None
     state: str | None = None
@@ -66,7 +66,7 @@ class View:
 
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> View:
-        """Return the view of a query; unknown and wrong parameters are ignored."""
+        """Return the view that a query describes; unknown and invalid parameters are ignored."""
         pages = {
             name: int(text)
             for name in ("page", "failures")
@@ -76,19 +76,19 @@ class View:
         return cls(metric=query.get("metric"), state=state if state in STATES else None, **pages)
 
     def address(self, **changes: str | int | None) -> str:
-        """Return the query of this view with these changes."""
+        """Return the query that describes this view with these changes."""
         asked = {**asdict(self), **changes}
         given = {name: value for name, value in asked.items() if value not in (None, 1)}
         return f"?{urlencode(given)}"
 
 
 class StudyValues:
-    """The values shared by a study's sections at one moment, each computed on first use."""
+    """The values that the sections of a study share at one moment; each is computed on first use."""
 
     def __init__(self, now: StudyNow, earlier: StudyValues | None = None) -> None:
-        """Take over an earlier moment's values if its outcomes are equal.
+        """Reuse the values of an earlier moment if the outcomes have not changed.
 
-        Loaded curves are always taken over.
+        Loaded curves are always reused.
         """
         if earlier is not None and earlier.now.rows == now.rows:
             self.__dict__ |= earlier.__dict__
@@ -107,7 +107,7 @@ class StudyValues:
 
     @cached_property
     def courses(self) -> pl.DataFrame:
-        """Return the metrics of ended trials by epoch, without indexed ones."""
+        """Return the metrics of ended trials by epoch, except indexed metrics."""
         return self._keeper.read(self.now.outcomes)
 
     def _course(self, metric: str, attempts: pl.DataFrame) -> pl.DataFrame:
@@ -147,7 +147,7 @@ def _progress(values: StudyValues, _: View) -> Mapping[str, object]:
 
 
 def bar(found: ProgressNow) -> list[tuple[str, float, float]]:
-    """Return the parts of a bar of length 100: class, start and length."""
+    """Return the parts of a progress bar of length 100: the class, start and length of each."""
     counts, parts, at = found.counts, list[tuple[str, float, float]](), 0.0
     begun = 100 * found.share - 100 * (found.total - found.left) / found.total if found.total else 0.0
     lengths = {
@@ -295,7 +295,7 @@ _ATTEMPT = ["trial", "attempt"]
 
 
 class CourseKeeper:
-    """A cache of metric histories of a study's attempts, without indexed metrics."""
+    """A cache of the metric histories of a study's attempts, except indexed metrics."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

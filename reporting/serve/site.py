@@ -1,4 +1,4 @@
-"""The pages of a store by address, divided into parts; each part is made once for all viewers.
+"""The pages of a store; a page is divided into parts, and each part is made once for all viewers.
 
 Names in an address are only looked up in the store; they never become a path or are evaluated.
 """
@@ -40,7 +40,7 @@ _DRAWING = threading.Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The response to a request: its status, media type and content in pieces.
+    """The response to a request: its status, its media type, and its content in pieces.
 
     `fixed` means that the same address always gives the same content.
     """
@@ -72,7 +72,7 @@ class LivePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedText:
-    """A cached text: its version, its inputs, and the time until which it is not renewed."""
+    """A cached text with its version, its inputs, and the time until which it is not renewed."""
 
     text: str
     version: str
@@ -94,7 +94,7 @@ class TextCache:
     def get(
         self, key: Hashable, depends: object, make: Callable[[], str], min_age_s: float = 0.0
     ) -> CachedText:
-        """Return the text of a key, renewed at most every `min_age_s` seconds."""
+        """Return the text of a key; renew it if its inputs changed, at most every `min_age_s` seconds."""
         with self._lock:
             known = self._made.get(key)
         begun = time.monotonic()
@@ -121,7 +121,7 @@ class Site:
     """The pages of one store."""
 
     def __init__(self, store: Store, look_s: float | None = None) -> None:
-        """Open a store, which is read at most every `look_s` seconds; the default depends on its place."""
+        """Open a store, and read it at most every `look_s` seconds (default: by the kind of store)."""
         self.look_s = look_s or (LOOK_S if store.address is None else LOOK_AT_BUCKET_S)
         self._store, self._reader = store, StoreReader(store, self.look_s)
         self._kept = TextCache(MAX_KEPT)
@@ -149,7 +149,7 @@ class Site:
         return self._missing(path) if page is None else Response(content=self._page(page, path, query))
 
     def live_page(self, path: str, query: Mapping[str, str]) -> LivePage | None:
-        """Return the page at an address for the current store, if it changes over time; raise StoreError."""
+        """Return the page at an address if it changes with the store, else None; raise StoreError."""
         snapshot = self._reader.current()
         match path.strip("/").split("/"):
             case [""]:
@@ -201,7 +201,7 @@ class Site:
         return version, _in_section("studies", "Studies", version, body)
 
     def _page(self, page: LivePage, path: str, query: Mapping[str, str]) -> Iterator[bytes]:
-        """Yield a page in pieces, so that the first ones arrive while others are made."""
+        """Yield a page in pieces, so that the first pieces arrive while the others are made."""
         versions: list[str] = []
         asked = urlencode(dict(query))
         yield self._head(

@@ -1,4 +1,4 @@
-"""A store that is read once for all viewers, and again when its files have changed.
+"""Reader of a store that reads once for all viewers, and again when files of the store have changed.
 
 Without a viewer nothing is read. A check costs a folder listing, at most once a second. After a slow read the
 next one waits, so that pages take little from a machine that trains.
@@ -38,7 +38,7 @@ LEASES_SKIPPED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunTrial:
-    """An unfinished trial; `held` means that a living process trains it."""
+    """An unfinished trial; `held` says whether a living process trains it."""
 
     trial: Trial
     note: CheckpointNote | None
@@ -51,7 +51,7 @@ class BegunTrial:
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """Return the metrics of that epoch."""
+        """Return the metrics of the last epoch that has ended."""
         return self.note.metrics if self.note else {}
 
 
@@ -75,20 +75,20 @@ class StudyNow:
 
     @property
     def key(self) -> str:
-        """Return a version that changes with anything in the study."""
+        """Return a version of the study, which changes with its outcomes and its begun trials."""
         return f"{self.rows}-{self.begun_key}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreNow:
-    """The contents of a store at one moment: its studies, or why one cannot be read, and damaged files."""
+    """The contents of a store at one moment: its studies, errors of unreadable studies, and damaged files."""
 
     studies: Mapping[str, StudyNow | StudyError]
     read_at: datetime
 
 
 class StoreReader:
-    """The snapshots of one store for many threads; while one thread reads, others get the last snapshot."""
+    """Reader of a store for many threads; while one thread reads, others get the last snapshot."""
 
     def __init__(self, store: Store, look_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Check the store at most every `look_s` seconds."""
@@ -105,7 +105,7 @@ class StoreReader:
         self._snapshot: StoreNow | None = None
 
     def current(self) -> StoreNow:
-        """Return a recent snapshot of the store; raises StoreError if the store cannot be read."""
+        """Return a recent snapshot of the store; raise StoreError if the store cannot be read."""
         if self._snapshot is None or self._clock() >= self._due:
             if self._snapshot is None:
                 self._reading.acquire()
@@ -180,14 +180,14 @@ class StoreReader:
         )
 
     def _begun_trials(self, study: Study, notes: Mapping[str, CheckpointNote | None]) -> Sequence[Trial]:
-        """Return the study's trials that have begun; a search's trials come from its checkpoints."""
+        """Return the study's trials that have begun; those of a search are read from checkpoint folders."""
         if study.search is None:
             return [trial for trial in study.trials if trial.id in notes]
         recorded = map(self._recorded_trial, notes)
         return [trial for trial in recorded if trial is not None and trial.study == study.name]
 
     def _recorded_trial(self, trial: str) -> Trial | None:
-        """Return the trial recorded in a checkpoint folder; None if the record cannot be read."""
+        """Return the trial that is recorded in a checkpoint folder; None if the record cannot be read."""
         if trial not in self._trials:
             try:
                 found = read_unfinished(self._store.files.checkpoint_dir(trial))
@@ -197,7 +197,7 @@ class StoreReader:
         return self._trials[trial]
 
     def _note(self, trial: str, written: int) -> CheckpointNote | None:
-        """Return the note of a begun trial, read again only when it was written again."""
+        """Return the note of a begun trial; it is read again only if it was written again."""
         known = self._notes.get(trial)
         if known is None or known[0] != written:
             found = self._store.files.checkpoint_note(trial) if written else None
@@ -205,7 +205,7 @@ class StoreReader:
         return known[1]
 
     def _load(self, name: str, recorded: int) -> Study | StudyError:
-        """Return a study as it last ran, or its error; a path also grows between its runs."""
+        """Return a study as it ran last, with any further rounds of its design, or its error."""
         known = self._loaded.get(name)
         if known is None or known[0] != recorded:
             try:

@@ -1,4 +1,4 @@
-"""Decided differences between cells: shown to exist, or shown to be smaller than a margin.
+"""Decisions on differences between cells: shown to exist, or shown to be smaller than a margin.
 
 A difference is tested at several looks with growing numbers of seeds. Two tests cover all looks, each
 corrected for the other differences (Holm 1979), and each keeps its own level. One tests whether the
@@ -28,14 +28,14 @@ _TINY = 1e-5  # below this the quadrature is inaccurate
 
 
 def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the seeds of each look of a study with these seeds, to which `later` ones may be added."""
+    """Return the seeds of each look of a study that has `seeds` and may get the `later` seeds as well."""
     every = (*seeds, *later)
     return tuple(every[:count] for count in looks(len(seeds), len(every)))
 
 
 @lru_cache(maxsize=1024)
 def look_level(counts: tuple[int, ...], alpha: float) -> float:
-    """Return the level of each look, the same for all; `alpha` is the level of all looks together.
+    """Return the level that each single look has if all looks together have the level `alpha`.
 
     `counts` are the numbers of pairs at the looks, which need not be evenly spaced (Pocock 1977). Without an
     effect the sum of n normal differences is a Brownian motion. Its chance to stay within z √n at all looks
@@ -55,9 +55,9 @@ def look_level(counts: tuple[int, ...], alpha: float) -> float:
 
 @lru_cache(maxsize=4096)
 def p_over_looks(counts: tuple[int, ...], p: float) -> float:
-    """Return the p over all looks, given the smallest p of one look.
+    """Return the p-value over all looks, given the smallest p-value of a single look.
 
-    It is the chance, without an effect, that any look has so small a p. For a tiny p it is p times the number
+    It is the chance, without an effect, that any look has such a small p. For tiny p it is p times the number
     of looks.
     """
     from scipy.special import ndtri  # noqa: PLC0415 -- as above
@@ -69,7 +69,7 @@ def p_over_looks(counts: tuple[int, ...], p: float) -> float:
 
 
 def _chance_of_crossing(counts: Sequence[int], z: float) -> float:
-    """Return the chance that a Brownian motion exceeds z √n at any of the times n."""
+    """Return the chance that the size of a Brownian motion exceeds z √n at one of the times n."""
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
     from scipy.special import ndtr  # noqa: PLC0415 -- as above
 
@@ -149,7 +149,7 @@ def differences_at_looks(
     counts: Sequence[int],
     margin: float | None = None,
 ) -> DifferencesAtLooks:
-    """Return the first cell of each pair minus the second, look by look.
+    """Return the first cell of each pair minus the second cell, at each look.
 
     Intervals have the level of one look. `counts` are the numbers of seeds of all looks. The variance at a
     look is estimated from the seeds that each cell has by then.
@@ -175,7 +175,7 @@ def differences_at_looks(
 def decide(
     found: Sequence[Sequence[Difference]], counts: Sequence[int], choices: Sequence[int] | None = None
 ) -> list[DecidedDifference | None]:
-    """Return the decision on each difference; None without a look.
+    """Return the decision on each difference; None for a difference without a look.
 
     If a difference was chosen among several, `choices` has their number. The p is multiplied by this number,
     because any candidate could have been chosen (Bonferroni).
@@ -193,7 +193,7 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class _Tested:
-    """The result of one test of a family: its corrected p, the first rejecting look, and a look's level."""
+    """A test of a family: its corrected p-value, the first look that rejects, and the level of a look."""
 
     p: float | None
     first: int | None
@@ -203,7 +203,7 @@ class _Tested:
 def _tested(
     p_values: Sequence[Sequence[float | None]], counts: tuple[int, ...], choices: Sequence[int]
 ) -> list[_Tested]:
-    """Apply Holm's procedure to the p of each difference over all looks."""
+    """Apply Holm's procedure to the p-values of the differences, each over all looks."""
     known = [number for number, looks in enumerate(p_values) if any(p is not None for p in looks)]
     looked = {number: [1.0 if p is None else p for p in p_values[number]] for number in known}
     raised = [min(1.0, choices[number] * p_over_looks(counts, min(looked[number]))) for number in known]
@@ -228,7 +228,7 @@ def _first_below(p_values: Sequence[float], limit: float) -> int:
 
 
 def _decided(looks: Sequence[Difference], zero: _Tested, within: _Tested) -> DecidedDifference:
-    """Return the difference at the first look that shows it to exist, else at the one that shows it small."""
+    """Return the decision at the first look that shows a difference, or else that shows it to be small."""
     first = within.first if zero.first is None else zero.first
     return DecidedDifference(
         shown=looks[-1 if first is None else first],

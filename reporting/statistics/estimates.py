@@ -1,4 +1,4 @@
-"""The mean of a few values with its spread, and tests of seed-paired differences.
+"""The mean of a few values with its spread, and tests of differences that are paired by seed.
 
 The tests come with corrections for multiple tests, and with the number of pairs that they need. Results are
 bit-identical for any order of the values, and in any process. SciPy is loaded by the first call that needs
@@ -18,7 +18,7 @@ from ...studies.presentation.kinds import Spread
 
 
 class StatisticsError(ActivememError):
-    """Values that allow no result; the message has the expected and actual values."""
+    """The values allow no result; the message has the expected and the actual values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def sample_sd(values: Sequence[float]) -> float | None:
-    """Return the sample standard deviation, with a divisor of n − 1; None below two values."""
+    """Return the sample standard deviation, with a divisor of n − 1; None for fewer than two values."""
     if len(values) < 2:
         return None
     center = mean(values)
@@ -81,7 +81,7 @@ def t_quantile(level: float, count: float) -> float:
 
 
 def finite_values(values: Iterable[float]) -> list[float]:
-    """Return the values as a list; raise StatisticsError if there are none, or one is not finite."""
+    """Return the values as a list; raise StatisticsError if the list is empty or a value is not finite."""
     found = [float(value) for value in values]
     wrong = [value for value in found if not math.isfinite(value)]
     if not found or wrong:
@@ -103,7 +103,7 @@ _SAMPLED_PATTERNS = 19_999  # random sign patterns, if there are too many
 
 
 def paired_p(first: Mapping[int, float], second: Mapping[int, float], *, test: Test = "permutation") -> float:
-    """Return the two-sided p of two sets of values, on shared seeds; raises StatisticsError without any.
+    """Return the two-sided p-value of values paired by seed; raise StatisticsError if they share no seed.
 
     The permutation test flips the signs of the differences. Wilcoxon's test flips the signs of their ranks,
     without zeros. Up to n = 14 all 2 ** n sign patterns are enumerated, for larger n a fixed random sample.
@@ -118,24 +118,24 @@ def paired_p(first: Mapping[int, float], second: Mapping[int, float], *, test: T
 
 
 def smallest_p(n: int) -> float:
-    """Return the smallest p that `paired_p` can give with n pairs, however large the effect: 0.25 with 3."""
+    """Return the smallest p-value that `paired_p` can give with n pairs, such as 0.25 with three pairs."""
     return min(1.0, 2 * 0.5**n)
 
 
 def t_test_p(errors: float, count: float) -> float:
-    """Return the two-sided p of a mean that is `errors` standard errors from 0 (t test, `count` values)."""
+    """Return the two-sided p-value of a t test of `count` values with a mean of `errors` standard errors."""
     from scipy.special import stdtr  # noqa: PLC0415 -- a table of deviations does not need it
 
     return min(1.0, 2 * float(stdtr(count - 1, -abs(errors))))
 
 
 def signed_rank_sum(differences: Sequence[float]) -> float:
-    """Return the sum of the signed ranks of differences, as Wilcoxon's test takes it."""
+    """Return the sum of the signed ranks of differences, which is the statistic of Wilcoxon's test."""
     return math.fsum(_signed_ranks(differences))
 
 
 def _signed_ranks(differences: Sequence[float]) -> list[float]:
-    """Return the signed ranks of the non-zero differences, by absolute size; ties share a rank."""
+    """Return the ranks of the non-zero differences by absolute size, with the signs of the differences."""
     from scipy.stats import rankdata  # noqa: PLC0415 -- slow to load, and few ask for this test
 
     sizes = [difference for difference in differences if difference]
@@ -144,7 +144,7 @@ def _signed_ranks(differences: Sequence[float]) -> list[float]:
 
 
 def _sign_flip_p(weights: Sequence[float]) -> float:
-    """Return the share of sign patterns with a sum at least as far from 0 as the weights' own sum."""
+    """Return the share of sign patterns whose sum is at least as far from 0 as the sum of the weights."""
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
 
     sizes = np.sort(np.abs(np.asarray(weights, dtype=float)))
@@ -165,7 +165,7 @@ def _format_seeds(values: Mapping[int, float]) -> str:
 
 
 def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Return the Holm-adjusted p-values of a family, to be compared with a single test's level.
+    """Return the Holm-adjusted p-values of a family, to be compared with the level of a single test.
 
     None is lowered, their order is kept, and none exceeds 1 (Holm 1979).
     """
@@ -178,7 +178,7 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def holm_levels(p_values: Sequence[float], alpha: float) -> tuple[float, ...]:
-    """Return the level with which Holm's procedure compares each p, if all smaller ones are significant."""
+    """Return the level with which Holm's procedure compares each p-value, if it gets to this value."""
     ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
     ranks = {index: rank for rank, index in enumerate(ranked)}
     return tuple(alpha / (len(p_values) - ranks[index]) for index in range(len(p_values)))
@@ -195,7 +195,7 @@ def hochberg_threshold(p_values: Sequence[float], alpha: float) -> float:
 
 
 def hochberg_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Return the Hochberg-adjusted p-values of a family, to be compared with a single test's level."""
+    """Return the Hochberg-adjusted p-values of a family, to be compared with the level of a single test."""
     lowest, adjusted = 1.0, [0.0] * len(p_values)
     descending = sorted(range(len(p_values)), key=p_values.__getitem__, reverse=True)
     for number, index in enumerate(descending, 1):
@@ -214,7 +214,7 @@ MAX_PAIRS = 10_000
 def pairs_needed(
     effect_size: float, level: float, *, min_pairs: int = 2, degrees_per_pair: float = 1.0
 ) -> int | None:
-    """Return how many pairs a t test needs to detect an effect, in standard deviations, with power POWER.
+    """Return how many pairs a t test needs to detect `effect_size` (in standard deviations) with power POWER.
 
     Each pair after the first adds `degrees_per_pair` degrees of freedom: more than 1 if the variance is
     pooled. At least `min_pairs`; None above MAX_PAIRS.

@@ -1,4 +1,4 @@
-"""The effect of each factor of a grid, by a linear model over its cells with the seeds as blocks.
+"""The effect of each factor of a grid, from a linear model over its cells in which seeds are blocks.
 
 The model has the mean, the seeds, every factor, and every interaction of two factors that the cells can
 estimate. It is fitted by least squares to the trials that have a value. With several seeds, the error is the
@@ -25,7 +25,7 @@ _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """A difference or a mean, with its standard error and interval; None if the error is unknown."""
+    """A difference or a mean, with its standard error and interval, which are None if unknown."""
 
     value: float
     error: float | None = None
@@ -35,7 +35,7 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermEffect:
-    """The effect of a term; without contrasts it cannot be estimated.
+    """The effect of a term, which has no contrasts if it cannot be estimated.
 
     `contrasts` come from `TermColumns.contrasts`: a single one if every factor has two levels. `p` comes from
     the F test of all columns of the term, corrected over the terms by Holm's procedure. `share` is η²: the
@@ -68,7 +68,7 @@ class ErrorVariance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """The shares of variance of seeds, of residuals, and of noise within cells; None if unknown."""
+    """The shares of the variance that seeds, residuals and noise within cells have; None if unknown."""
 
     seeds: float | None = None
     rest: float | None = None
@@ -77,14 +77,14 @@ class Shares:
 
 @dataclass(frozen=True)
 class FactorModel:
-    """A linear model of values; they are in the order of the columns' observations."""
+    """A linear model of values, which are in the order of the observations in `columns`."""
 
     columns: TermColumns
     values: Sequence[float]
     level: float = 0.95
 
     def effects(self) -> tuple[TermEffect, ...]:
-        """Return the effect of every term, factors first, each p corrected for the number of terms."""
+        """Return the effect of every term, factors first, with p-values corrected for the number of terms."""
         found = [
             self._effect(term) if term in self.estimable else self._unknown(term)
             for term in (*self.columns.mains, *self.columns.pairs)
@@ -118,7 +118,7 @@ class FactorModel:
         return tuple(self._contrast(row, inflation) for row in rows)
 
     def deviations(self, factor: str) -> tuple[Contrast, ...]:
-        """Return the mean at each level of an estimable factor, minus the mean of all levels."""
+        """Return, for each level of an estimable factor, its mean minus the mean over all levels."""
         effects = self.columns.effects((factor,))
         rows = np.zeros((len(effects), len(self._coefficients)))
         rows[:, self._places[factor,]] = effects
@@ -136,7 +136,7 @@ class FactorModel:
 
     @cached_property
     def error(self) -> ErrorVariance | None:
-        """Return the error of the values; None if no degrees of freedom are left, or nothing varies."""
+        """Return the error variance; None if no degrees of freedom are left or all values are equal."""
         within = _within_cells(self.columns, self._y)
         residuals, degrees = within or _residuals(
             self._y, self.columns.model([*self.columns.mains, *self.columns.pairs])
@@ -153,7 +153,7 @@ class FactorModel:
 
     @cached_property
     def shares(self) -> Shares:
-        """Return the shares of variance that the terms do not explain: seeds, rest and noise."""
+        """Return the shares of variance that the terms do not explain: seeds, residuals and noise."""
         left = float((_residuals(self._y, self._model)[0] ** 2).sum())
         if not self._total:
             return Shares()
@@ -199,13 +199,13 @@ class FactorModel:
 
     @cached_property
     def _biases(self) -> Mapping[Term, tuple[Term, ...]]:
-        """Return the interactions outside the model that would bias each of its terms."""
+        """Return, for each term of the model, the interactions outside the model that would bias it."""
         left_out = [pair for pair in self.columns.pairs if pair not in self.estimable]
         return biases(self.columns, self._terms, left_out)
 
     @cached_property
     def _by_seed(self) -> Floats | None:
-        """Return the coefficients of each seed alone, without blocks.
+        """Return the coefficients that are fitted to each seed alone, in a model without blocks.
 
         None if a seed cannot estimate all terms.
         """
@@ -263,7 +263,7 @@ class FactorModel:
         return Contrast(value=value, error=error, low=value - half, high=value + half)
 
     def _inflation(self, term: Term) -> float:
-        """Return the largest variance of a term's effects, relative to the error's variance; at least 1.
+        """Return how many times the modelled variance a term's effects have; at least 1.
 
         The variance is estimated in two ways: from the effects of each seed, and from the noise of the cells
         behind each effect (White 1980). The squared residuals are scaled up for their degrees of freedom.
@@ -282,9 +282,9 @@ class FactorModel:
 
 
 def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
-    """Return the sum of squares within cells without the seeds, and its degrees of freedom; None without any.
+    """Return the residuals within cells and their degrees of freedom; None if there are none.
 
-    It is the least-squares residual of cell means and seeds together.
+    They are the least-squares residuals of a model of cell means and seeds.
     """
     cells = np.unique(np.array(list(columns.levels.values())), axis=1, return_inverse=True)[1].ravel()
     counts = np.bincount(cells)
@@ -321,7 +321,7 @@ _TOLERANCE = 1e-8  # rounding error of codes of 0 and 1
 
 @dataclass(frozen=True)
 class TermColumns:
-    """The columns of every term over observations, by level indices.
+    """The columns of a model for every term, computed from the level indices of the observations.
 
     `levels` has, for each factor, the level index of every observation. A factor has at least two observed
     levels. `seeds` has the block index of every observation.
@@ -338,21 +338,21 @@ class TermColumns:
 
     @cached_property
     def mains(self) -> tuple[Term, ...]:
-        """Return each factor."""
+        """Return the main effects: one term for each factor."""
         return tuple((name,) for name in self.levels)
 
     @cached_property
     def pairs(self) -> tuple[Term, ...]:
-        """Return all pairs of factors, in the order of the factors."""
+        """Return the interactions: one term for each pair of factors."""
         return tuple(combinations(self.levels, 2)) if self.with_interactions else ()
 
     @cached_property
     def blocks(self) -> Floats:
-        """Return the columns of the seeds; none if there is only one."""
+        """Return the columns of the seeds; no columns if there is only one seed."""
         return _coded(self.seeds, max(self.seeds) + 1)
 
     def of(self, term: Term) -> Floats:
-        """Return the columns of a term, (observations, degrees of freedom)."""
+        """Return the columns of a term, of shape (observations, degrees of freedom)."""
         found = np.ones((len(self.seeds), 1))
         for name in term:
             coded = _coded(self.levels[name], self.counts[name])
@@ -388,7 +388,7 @@ class TermColumns:
         return self.effects(term)
 
     def effects(self, term: Term) -> Floats:
-        """Return the effect of each level of a term, or of each combination."""
+        """Return the rows that turn a term's coefficients into effects of levels or of their combinations."""
         found: Floats = np.ones((1, 1))
         for name in term:
             count = self.counts[name]
@@ -397,7 +397,7 @@ class TermColumns:
 
     @cached_property
     def cells(self) -> TermColumns:
-        """Return these columns with each combination of levels once, without seeds."""
+        """Return columns in which each observed combination of levels occurs once, without seeds."""
         found = sorted(set(zip(*self.levels.values(), strict=True)))
         levels = {name: [cell[at] for cell in found] for at, name in enumerate(self.levels)}
         return TermColumns(levels=levels, seeds=[0] * len(found), with_interactions=self.with_interactions)
@@ -409,7 +409,7 @@ class TermColumns:
 
 
 def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence[Term]) -> tuple[Term, ...]:
-    """Return the terms whose coefficients can all be estimated in a model with the terms `among`."""
+    """Return those of `terms` whose coefficients can all be estimated in a model with the terms `among`."""
     model, places = columns.model(among), columns.places(among)
     kept = np.linalg.pinv(model, rcond=_TOLERANCE) @ model
     lost = np.abs(np.eye(len(kept)) - kept).max(axis=1)
@@ -417,9 +417,9 @@ def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence
 
 
 def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
-    """Return the terms that are confounded with this one, each considered alone.
+    """Return the other terms that are confounded with a term, each of them alone.
 
-    There are none if only several terms together are confounded with it.
+    There are none if only several terms together are confounded with the term.
     """
     cells = columns.cells
     own = [(name,) for name in term] if len(term) > 1 else []
@@ -434,7 +434,7 @@ def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
 def biases(
     columns: TermColumns, kept: Sequence[Term], left_out: Sequence[Term]
 ) -> dict[Term, tuple[Term, ...]]:
-    """Return the left-out terms that would bias each kept term (Box and Hunter 1961)."""
+    """Return, for each kept term, the left-out terms that would bias it (Box and Hunter 1961)."""
     cells = columns.cells
     model, places = cells.model(kept), cells.places(kept)
     if not left_out:
@@ -448,7 +448,7 @@ def biases(
 
 
 def _are_confounded(cells: TermColumns, given: Sequence[Term], one: Term, other: Term) -> bool:
-    """Return whether two terms are confounded, given other terms in the model."""
+    """Return whether two terms are confounded in a model that also has the `given` terms."""
     base = matrix_rank(cells.model(given))
     parts = sum(matrix_rank(cells.model([*given, each])) - base for each in (one, other))
     return matrix_rank(cells.model([*given, one, other])) - base < parts
@@ -460,7 +460,7 @@ def matrix_rank(model: Floats) -> int:
 
 
 def _coded(numbers: Sequence[int], count: int) -> Floats:
-    """Return the columns of a factor: 1 at a level, −1 at the last level."""
+    """Return the sum-coded columns of a factor: each is 1 at its own level and −1 at the last level."""
     return _codes(count)[np.asarray(numbers)]
 
 

@@ -1,4 +1,4 @@
-"""Significance of differences from a baseline with few seeds; the variance is pooled over all cells.
+"""Significance of differences between cells with few seeds, with a variance that is pooled over all cells.
 
 With three seeds a permutation test cannot reach 0.05, and a paired t test has two degrees of freedom.
 Similarly trained cells have similar variances. So the variance of a difference is pooled over all pairs of
@@ -26,20 +26,20 @@ _ROUNDING = 1e-12  # rounding error of sums of floats, relative to the largest v
 
 
 def permutation_decides(n: int, tests: int) -> bool:
-    """Return whether a permutation test of n pairs is used: its smallest corrected p must be at most .01."""
+    """Return whether n pairs are enough for a permutation test, whose corrected p can then be .01 or less."""
     return smallest_p(n) * tests <= _ENOUGH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The variance of the difference of two cells on one unit, and its degrees of freedom."""
+    """The variance of the difference of two cells on one unit (a seed), and its degrees of freedom."""
 
     variance: float
     degrees: int
 
 
 def pooled_variance(cells: Sequence[Values]) -> Pool | None:
-    """Return the pooled variance of a difference between two varying cells; None if it cannot be estimated.
+    """Return the variance of a difference between two cells, pooled over cells; None if it is unknown.
 
     It is the mean over all pairs of cells, weighted by degrees of freedom. If all cells have the same units
     it is twice the residual variance of the cells with units as blocks.
@@ -71,7 +71,7 @@ def _beyond_rounding(variance: float, cells: Sequence[Values]) -> float:
 def _squares_of_pairs(
     ones: Sequence[Values], others: Sequence[Values] | None, units: Sequence[int]
 ) -> tuple[int, float]:
-    """Return the degrees of freedom and the sum of squares of all pairs of cells on these units.
+    """Return the degrees of freedom and the sum of squares of the differences of all pairs of cells.
 
     Without `others`, `ones` are paired with each other. There may be millions of pairs, so the sum is
     computed from each cell's deviation from its group's mean.
@@ -110,7 +110,7 @@ def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A mean difference over `n` pairs, half the width of its interval, and its p; None if unknown.
+    """A mean difference over `n` pairs, with half the width of its interval and its p-value, None if unknown.
 
     `p` tests against no difference. `p_within` tests against a difference as large as a margin, in either
     direction. Both come from a t test or, if it `is_permuted`, from a permutation test. `error` is the
@@ -152,7 +152,7 @@ def differences_between(
     level: float = 0.95,
     margin: float | None = None,
 ) -> Differences:
-    """Return the first cell of each pair minus the second, on shared units; None without shared units.
+    """Return the first cell of each pair minus the second, on shared units; None if they share no unit.
 
     Each p is uncorrected. Interval and p are unknown if no pair of cells shares two units, or nothing varies.
     """
@@ -217,7 +217,7 @@ def _by_permutation(pairs: Sequence[float], level: float, margin: float | None) 
 
 
 def _p_within(middle: float, margin: float | None, p_against: Callable[[float], float]) -> float | None:
-    """Return the p of a difference as large as the margin: the larger of both ends (Schuirmann 1987)."""
+    """Return the p-value against a difference of the margin, in either direction (Schuirmann 1987)."""
     if margin is None:
         return None
     return max(map(p_against, (-margin, margin))) if abs(middle) < margin else 1.0

@@ -1,4 +1,4 @@
-"""Power laws fitted to cells: y = a xᵇ, a straight line in logarithms, or y = e + a xᵇ with b < 0."""
+"""Power laws fitted to cells: y = a xᵇ, which is a line in logarithms, or y = e + a xᵇ with b < 0."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerLaw:
-    """The power law fitted to `n` cells; no interval for two cells or zero residuals.
+    """The power law fitted to `n` cells; it has no interval for two cells or if all residuals are 0.
 
     `center` and `spread` are the mean of the logarithms of x and the sum of squares around it; `error` is the
     residual standard deviation.
@@ -46,7 +46,7 @@ class PowerLaw:
     level: float
 
     def at(self, x: float) -> tuple[float, float | None, float | None]:
-        """Return the law at x with its interval: in logarithms ± t s √(1/n + (x − x̄)²/Sxx)."""
+        """Return the law at x with its interval, which is ± t s √(1/n + (x − x̄)²/Sxx) in logarithms."""
         place = math.log(x) - self.center
         middle = math.log(self.coefficient) + self.exponent * math.log(x)
         if self.error is None:
@@ -56,7 +56,7 @@ class PowerLaw:
         return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
 
     def next_cell(self, x: float) -> tuple[float, float | None, float | None]:
-        """Return the prediction for a further cell at x, with its interval."""
+        """Return the prediction for one more cell at x, with its interval."""
         middle, low, _ = self.at(x)
         if low is None or self.error is None:
             return middle, None, None
@@ -67,7 +67,7 @@ class PowerLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetLaw:
-    """The law y = offset + coefficient · x ** exponent through `n` cells, least squares on logarithms of y.
+    """The law y = offset + coefficient · x ** exponent, fitted to the logarithms of y of `n` cells.
 
     Intervals are profiles (Bates and Watts 1988, section 6.1): all values with a sum of squares below its
     minimum times 1 + F / (n − 3). F is the quantile with 1 and n − 3 degrees of freedom. Intervals are None
@@ -95,7 +95,7 @@ class OffsetLaw:
         return self._at(x, 1.0)
 
     def next_cell(self, x: float) -> tuple[float, float | None, float | None]:
-        """Return the prediction for a further cell at x, with its interval."""
+        """Return the prediction for one more cell at x, with its interval."""
         return self._at(x, math.sqrt(self.n + 1))
 
     def _at(self, x: float, wider: float) -> tuple[float, float | None, float | None]:
@@ -137,7 +137,7 @@ def fit_power_law(points: Sequence[tuple[float, float]], *, level: float = 0.95)
 
 
 def fit_offset_law(points: Sequence[tuple[float, float]], *, level: float = 0.95) -> OffsetLaw | None:
-    """Return the law with an offset of at least 0; None without three different x.
+    """Fit the law with an offset of at least 0; return None for fewer than three different x.
 
     With u = x / (the largest x) the law is y = top · (s + (1 − s) u ** −α). α and s are searched on a grid
     that is refined several times. The logarithm of top is a mean.
@@ -171,7 +171,7 @@ def fit_offset_law(points: Sequence[tuple[float, float]], *, level: float = 0.95
 def _grid(
     u: Numbers, y: Numbers, steeps: tuple[float, float], shares: tuple[float, float]
 ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Return a grid of exponents and shares, with the best logarithm at the largest x and the residuals."""
+    """Return a grid of exponents and offset shares, with the best top and the residual squares of each."""
     steep, share = np.meshgrid(np.linspace(*steeps, _GRID), np.linspace(*shares, _GRID), indexing="ij")
     shape = np.log(share[..., None] + (1 - share[..., None]) * u ** -steep[..., None])
     over = y - shape  # (exponents, shares, cells)
@@ -187,7 +187,7 @@ def _zoom(values: Numbers, place: int, bounds: tuple[float, float]) -> tuple[flo
 def _confidence_region(
     u: Numbers, y: Numbers, lowest: float, quantile: float, degrees: int
 ) -> _ConfidenceRegion:
-    """Return the confidence region: exponents, offset shares, and log values at the largest x."""
+    """Return the laws in the confidence region: exponents, offset shares, and log values at the largest x."""
     most = lowest * (1 + quantile**2 / degrees) + _ROUNDING**2
     grid = _grid(u, y, *_WHOLE)
     for _ in range(_ZOOMS):
@@ -199,7 +199,7 @@ def _confidence_region(
 
 
 def _within(left: Numbers, most: float) -> Choice:
-    """Return which laws have at most `most` residual squares; only the best if the grid is too coarse."""
+    """Return which laws have residual squares of at most `most`; if none has, return the best law."""
     return left <= max(most, float(left.min()))
 
 

@@ -25,7 +25,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetCosts:
-    """The cost of each training of a cell until it reached a target, by seed.
+    """The cost until the target was reached, for each training of a cell, by seed.
 
     `limits` has the total costs of trainings that missed the target. `resolution` is each training's cost
     between two evaluations.
@@ -37,18 +37,18 @@ class TargetCosts:
 
     @property
     def middles(self) -> dict[int, float]:
-        """Return the middle between the evaluation that showed the target and the one before, by seed."""
+        """Return, by seed, the middle between the evaluation that reached the target and the previous one."""
         return {seed: value - self.resolution[seed] / 2 for seed, value in self.reached.items()}
 
     @property
     def rounding(self) -> float:
-        """Return the variance of a seed's logarithm that is due to the evaluation interval."""
+        """Return the variance that the cost between evaluations adds to the logarithm of a seed's cost."""
         return mean([(self.resolution[seed] / value) ** 2 for seed, value in self.middles.items()]) / 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedupEstimate:
-    """The baseline's cost divided by a row's, over `n` seeds; `bound` marks an upper or a lower bound.
+    """The baseline's cost divided by a cell's cost, over `n` seeds; `bound` marks an upper or a lower bound.
 
     It is "" if all trainings reached the target, ">" if some of the baseline missed it, and "<" if some of
     the cell did. A bound has no interval.
@@ -62,9 +62,9 @@ class SpeedupEstimate:
 
 
 def speedups(cells: Sequence[TargetCosts], baseline: int) -> list[SpeedupEstimate | None]:
-    """Return the speedup of each cell over the one of number `baseline`; None where nothing is known.
+    """Return the speedup of each cell over the cell with the index `baseline`; None if it is unknown.
 
-    Nothing is known of cells without a common seed, or with trainings on both sides that missed the target.
+    It is unknown if the cells share no seed, or if trainings of both cells missed the target.
     """
     logs = {
         place: {seed: math.log(value) for seed, value in cell.middles.items()}
@@ -84,7 +84,7 @@ def speedups(cells: Sequence[TargetCosts], baseline: int) -> list[SpeedupEstimat
 
 
 def _paired(own: Values, baseline: Values, pool: Pool | None, rounding: float) -> SpeedupEstimate | None:
-    """Return the speedup of a cell by the logarithms of both; `rounding` is the resolution's variance."""
+    """Return the speedup of a cell from log costs by seed; `rounding` is the least variance assumed."""
     differences = [baseline[seed] - own[seed] for seed in sorted(own.keys() & baseline.keys())]
     if not differences:
         return None
@@ -110,7 +110,7 @@ def format_ratio(ratio: float, decimals: int) -> str:
 
 
 def _bounded(cell: TargetCosts, baseline: TargetCosts) -> SpeedupEstimate | None:
-    """Return a lower or upper bound of the speedup if only one side has limits; else None."""
+    """Return a bound of the speedup if trainings of only one cell missed the target, otherwise None."""
     own, theirs = ({**each.reached, **each.limits} for each in (cell, baseline))
     seeds = sorted(own.keys() & theirs.keys())
     if not seeds or bool(cell.limits) == bool(baseline.limits):

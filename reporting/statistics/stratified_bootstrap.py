@@ -1,4 +1,4 @@
-"""Aggregates of runs on several tasks, with intervals by a bootstrap within tasks (Agarwal et al. 2021).
+"""Aggregates of runs on several tasks, with intervals from a bootstrap within tasks (Agarwal et al. 2021).
 
 The tasks are fixed; runs are resampled within each task. Percentile intervals of so few runs are too narrow.
 So an interval is the value ± t standard errors of the bootstrap (Hesterberg 2015, section 4). The errors are
@@ -34,7 +34,7 @@ _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """A number over all tasks with its interval; no interval if a task has one run, or nothing varies."""
+    """A number over all tasks, with an interval unless a task has a single run or nothing varies."""
 
     value: float
     low: float | None = None
@@ -47,7 +47,7 @@ Function = Callable[[Sequence[Floats]], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """A number over the runs of all tasks; `deciding` returns how many of the tasks determine it."""
+    """A function of the runs of all tasks; `deciding` maps the number of tasks to how many matter."""
 
     of: Function
     deciding: Callable[[int], int] = lambda tasks: tasks
@@ -55,7 +55,7 @@ class Statistic:
 
 
 def interquartile_mean(runs: Sequence[Floats]) -> Floats:
-    """Return the mean of all runs without the lowest and the highest quarter, each rounded down."""
+    """Return the mean of all runs except the lowest and the highest quarter, whose sizes are rounded down."""
     every = np.sort(np.concatenate(list(runs), axis=1), axis=1)
     cut = every.shape[1] // 4
     return every[:, cut : every.shape[1] - cut].mean(axis=1)
@@ -72,7 +72,7 @@ def median_of_tasks(runs: Sequence[Floats]) -> Floats:
 
 
 def optimality_gap(target: float, *, sign: int = 1) -> Statistic:
-    """Return the mean shortfall of runs from a target, 0 for runs beyond it.
+    """Return the statistic of how far runs fall short of a target on average; 0 for runs beyond the target.
 
     Lower is better if `sign` is −1.
     """
@@ -80,7 +80,7 @@ def optimality_gap(target: float, *, sign: int = 1) -> Statistic:
 
 
 def share_above(threshold: float, *, sign: int = 1, deciding: int | None = None) -> Statistic:
-    """Return the mean share over tasks of runs better than a threshold; `deciding` tasks determine it."""
+    """Return the statistic of the share of runs better than a threshold, averaged over tasks."""
     return Statistic(
         lambda runs: mean_of_tasks([(sign * each > sign * threshold).astype(float) for each in runs]),
         (lambda tasks: tasks) if deciding is None else (lambda _tasks: deciding),
@@ -96,7 +96,7 @@ MEDIAN = Statistic(median_of_tasks, lambda tasks: 2 - tasks % 2)
 def aggregate_all(
     runs: Runs, statistics: Mapping[str, Statistic], *, resamples: int, seed: int, level: float = 0.95
 ) -> dict[str, Aggregate]:
-    """Return every statistic of a method's runs, all from the same resamples."""
+    """Return every statistic of a method's runs; all intervals use the same resamples."""
     plain = [np.asarray(task, dtype=float)[None, :] for task in runs]
     drawn = _resampled(plain, np.random.default_rng(seed), resamples)
     counts = [len(task) for task in runs]
@@ -145,7 +145,7 @@ def _task_means(runs: Sequence[Floats]) -> Floats:
 
 
 def _wins(runs: Sequence[Floats], baseline: Sequence[Floats], sign: int) -> Floats:
-    """Return the share of pairs that the runs win, averaged over tasks."""
+    """Return the share of pairs of runs that the method wins, averaged over tasks."""
     shares = list[Floats]()
     for one, other in zip(runs, baseline, strict=True):
         differences = sign * (one[:, :, None] - other[:, None, :])
@@ -161,7 +161,7 @@ _SEED_VARIABLE = "SACREBLEU_SEED"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapScore:
-    """BLEU of a system, its mean over the resamples, and half the width of the 95 % interval around it.
+    """BLEU of a system, the mean over the resamples, and half the width of its 95 % interval.
 
     `p` is the two-sided p of its difference from the baseline; None for the baseline itself.
     """
@@ -181,7 +181,7 @@ def paired_bootstrap(
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> list[BootstrapScore]:
-    """Return the scores of a baseline and of systems that translated the same sentences, in this order.
+    """Return the scores of a baseline, then of systems that translated the same sentences.
 
     All systems are resampled with the same sentences. Raise StatisticsError for a wrong number of lines, and
     for a seed below 1.
@@ -219,7 +219,7 @@ def _bootstrap_score(found: Result) -> BootstrapScore:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Pass sacreBLEU its seed, which it reads from the environment; restore the environment after."""
+    """Set the environment variable from which sacreBLEU reads its seed; restore it at the end."""
     before = os.environ.get(_SEED_VARIABLE)
     os.environ[_SEED_VARIABLE] = str(seed)
     try:

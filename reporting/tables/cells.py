@@ -1,4 +1,4 @@
-"""A table of cells in construction: trials, values of each cell, differences, and texts."""
+"""A table of cells while it is built: its trials, the values of each cell, differences and texts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TableCells:
-    """The contents of one table of cells; each part is computed on first use.
+    """The contents of one table of cells, each computed on first use.
 
     If the table has a smallest difference, it is tested at several looks as seeds are added: `counts` are the
     looks' numbers of seeds, and the last look is shown.
@@ -54,7 +54,7 @@ class TableCells:
     extras: TableExtras = TableExtras()  # noqa: RUF009 -- frozen
 
     def table(self) -> Table:
-        """Return the table, with the paper's additional rows and columns if requested."""
+        """Return the table, if requested with the rows and columns that only the paper has."""
         spec, match, shown = self.spec, self.published_match, self.shown_trials
         cells = self._cells()  # makes the footnotes too
         table = Table(
@@ -82,7 +82,7 @@ class TableCells:
 
     @cached_property
     def footnotes(self) -> Footnotes:
-        """Return the footnotes, to which cells add."""
+        """Return the footnotes, which are collected while cells are made."""
         return Footnotes()
 
     @cached_property
@@ -108,25 +108,25 @@ class TableCells:
 
     @cached_property
     def trials(self) -> list[Trial]:
-        """Return the trials of the cells with all valid seeds, each at its row's level."""
+        """Return the trials of the cells, including added seeds, each with the level of its row."""
         study = self.study.with_later_seeds() if len(self.looks) > 1 else self.study
         return self._in_rows(study.cells)
 
     @cached_property
     def shown_trials(self) -> list[Trial]:
-        """Return the trials that count now; trials of added seeds only once they have ended."""
+        """Return the trials that count now: trials of added seeds count only after they have ended."""
         ended, seeds = set(self.outcomes["trial"]), set(self.study.seeds)
         return [trial for trial in self.trials if trial.levels[SEED] in seeds or trial.id in ended]
 
     @cached_property
     def fixed(self) -> Mapping[str, Level]:
-        """Return the levels of the factors that are not shown."""
+        """Return the fixed levels of the factors that are not shown."""
         named = (self.spec.rows, self.spec.columns, *self.spec.over)
         shown = [SEED, *(name for name in named if name is not None)]
         return fixed_levels([trial.levels for trial in self.shown_trials], shown, self.study.design)
 
     def _in_rows(self, trials: Iterable[Trial]) -> list[Trial]:
-        """Return the selected trials that have a row, each at its row's level."""
+        """Return the selected trials that have a row, each with the level of its row."""
         chosen = [trial for trial in trials if is_selected(self.spec.select, trial.levels)]
         if (changes := self.changes) is None:
             return chosen
@@ -152,7 +152,7 @@ class TableCells:
 
     @cached_property
     def _tallied(self) -> tuple[TalliesByLook, Mapping[CellKey, str]]:
-        """Return the tallies of each cell at its looks, and remarks on levels that could not be picked."""
+        """Return the tallies of each cell at each look, and remarks on levels that could not be picked."""
         spec = self.spec
 
         def tally(trials: Sequence[Trial]) -> dict[CellKey, tuple[Tally, ...]]:
@@ -175,18 +175,18 @@ class TableCells:
 
     @cached_property
     def fallbacks(self) -> Mapping[tuple[str, str], Tally]:
-        """Return, by row and column, the tally of the fallback metric for places without a value."""
+        """Return, by row and column, the tally of the fallback metric, for cells without a value."""
         every = self._tallied[0].items()
         return {place[:2]: looks[-1] for place, looks in every if place[2] == self.spec.otherwise}
 
     @cached_property
     def untrained(self) -> Mapping[tuple[str, str], str]:
-        """Return, by row and column, how many trainings have learnt too little to count as trained."""
+        """Return, by row and column, a remark on trainings that learnt too little to count as trained."""
         return untrained_remarks(self.spec, self.study.name, self.trials, self.outcomes)
 
     @cached_property
     def over_budget(self) -> Collection[tuple[str, str]]:
-        """Return the rows and columns whose trials exceed the study's budget."""
+        """Return the row and column of each cell whose trials exceed the study's budget."""
         spec = self.spec
         return {
             (level_text(levels[spec.rows]), level_text(levels[spec.columns]) if spec.columns else "")
@@ -213,7 +213,7 @@ class TableCells:
 
     @cached_property
     def differences(self) -> Mapping[tuple[str, str], ColumnDifferences]:
-        """Return the differences of each column, by metric and level."""
+        """Return a mapping from metric and level to the differences of the column."""
         choices = {row.label: row.choices for row in self.changes.rows} if self.changes else {}
         return {
             (column.metric.name, column.level): column_differences(
@@ -224,7 +224,7 @@ class TableCells:
 
     @cached_property
     def published_match(self) -> PublishedMatch | None:
-        """Return the paper's table matched to ours, if requested and available."""
+        """Return the paper's table matched with ours; None if it is not requested or does not exist."""
         key = (self.study.paper or "", self.spec.published_table)
         paper = published_tables().get(key) if self.extras.published else None
         return match_published(paper, self.spec.published, self.rows, self.columns) if paper else None
@@ -253,7 +253,7 @@ class TableCells:
 
     @cached_property
     def tallies(self) -> Mapping[CellKey, Tally]:
-        """Return the displayed trials of each cell."""
+        """Return the tally of each cell that is displayed: that of its last look."""
         return {place: looks[-1] for place, looks in self.look_tallies.items()}
 
     @cached_property
@@ -271,7 +271,7 @@ class TableCells:
     def _cell(
         self, row: str, column: TableColumn, estimates: Mapping[CellKey, Estimate], best: Collection[CellKey]
     ) -> Cell:
-        """Return one cell; without a trial in the study it has only the paper's number."""
+        """Return one cell; if no trial of the study belongs to the cell, it has only the paper's number."""
         place, metric = self._place(row, column), column.metric
         tally, estimate = self.tallies.get(place), estimates.get(place)
         published = self.published_match.published_at(row, column) if self.published_match else None
@@ -319,7 +319,7 @@ class TableCells:
         return f"> {metric.format(tally.bound)}" if tally.limits else tally.placeholder
 
     def _fallback_cell(self, row: str, column: TableColumn) -> Cell | None:
-        """Return the cell of the fallback metric if the column's has no value; None if it has none either."""
+        """Return a cell with the fallback metric; None if this metric has no value either."""
         tally = self.fallbacks.get((row, column.level))
         estimate = tally.estimate(self.spec.spread) if tally else None
         if tally is None or estimate is None or self.spec.otherwise is None:
@@ -364,7 +364,7 @@ def _difference_text(difference: Difference | None, metric: Metric, significance
 
 
 def spread_texts(estimate: Estimate | None, metric: Metric, spread: Spread) -> tuple[str, str]:
-    """Return the text after the ± of a number, and its interval; at most one is not empty."""
+    """Return the text after the ± of a number and the text of its interval; at least one is empty."""
     if estimate is None or estimate.spread is None or estimate.low is None or estimate.high is None:
         return "", ""
     if metric.name in ANALYTIC_COSTS and not estimate.spread:
@@ -376,7 +376,7 @@ def spread_texts(estimate: Estimate | None, metric: Metric, spread: Spread) -> t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One row: its level, its name, and its group's heading ("" for none)."""
+    """One row: its level, its name, and the heading of its group ("" for none)."""
 
     level: str
     head: str
@@ -407,14 +407,14 @@ def rows_of(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> tuple[
 
 
 def rows_of_changes(changes: Changes) -> tuple[TableRow, ...]:
-    """Return the rows of a table of changes, each under its heading."""
+    """Return the rows of a table of changes, each with its heading."""
     return tuple(TableRow(level=row.label, head=row.name, group=row.heading) for row in changes.rows)
 
 
 def columns_of(
     spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], metrics: Mapping[str, tuple[Metric, str]]
 ) -> tuple[TableColumn, ...]:
-    """Return the columns, metric by metric, and within each by level in row order.
+    """Return the columns, grouped by metric and then by level.
 
     `metrics` has each metric by name, with the text after its name in a heading.
     """
@@ -440,7 +440,7 @@ def columns_of(
 
 
 def metric_head(metric: Metric, words: str) -> str:
-    """Return a metric's column heading: its name, its settings, and an arrow towards better values."""
+    """Return the column heading of a metric: its name, its settings, and an arrow towards better values."""
     return one_line(metric.name) + (f" ({words})" if words else "") + better_arrow(metric)
 
 

@@ -1,4 +1,4 @@
-"""The differences between cells, column by column: from baselines, and between the best cells.
+"""The differences between cells of a column: from the baseline, and between the best cells.
 
 The best cells, printed in bold, equal the best one as printed, or no other is significantly better than them.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDifferences:
-    """The differences of a column by their row, and the decision on each.
+    """The differences in a column, by row, and the decision on each difference.
 
     `decided` differences have a p if they are tested, which is corrected for the number of `tests`.
     `families` is the number of groups with their own pooled variance. `detectable` are the differences that
@@ -69,7 +69,7 @@ def column_differences(
     choices: Mapping[str, int],
     counts: Sequence[int],
 ) -> ColumnDifferences:
-    """Return the differences in a column of each row from its baseline, or from the previous row.
+    """Return the differences of each row's cell in a column from that of its baseline or the previous row.
 
     If a row was kept as the best of several, `choices` has their number. `counts` are the numbers of seeds at
     the looks.
@@ -105,7 +105,7 @@ def column_differences(
 
 @dataclass(frozen=True, slots=True)
 class _FamilyDifferences:
-    """The differences of rows with a pooled variance at each look, with the last error and its degrees."""
+    """The differences at each look of rows that share a pooled variance, and the error at the last look."""
 
     looked: Mapping[str, tuple[Difference, ...]]
     error: tuple[float, int] | None
@@ -134,7 +134,7 @@ def _family_differences(
 
 
 def _families(baselines: Mapping[str, str]) -> list[list[str]]:
-    """Return groups of rows that are ultimately compared to the same row; their variance is pooled."""
+    """Return groups of rows that are compared, directly or not, to the same row; each pools its variance."""
     families: dict[str, list[str]] = {}
     for row in baselines:
         first = baselines[row]
@@ -208,7 +208,7 @@ def looks_sentence(counts: Sequence[int]) -> str:
 
 
 def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -> str:
-    """Describe the smallest detectable difference of each metric; "" if unknown."""
+    """Describe the smallest detectable difference of each metric; "" if it is unknown."""
     limits: dict[str, tuple[Metric, list[float]]] = {}
     for metric, limit in found:
         limits.setdefault(metric.name, (metric, []))[1].append(limit)
@@ -222,7 +222,7 @@ def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -
 
 
 def test_words(found: Sequence[Difference], over: str = "the column") -> str:
-    """Describe the tests of differences for a caption: t, permutation, or where each applies."""
+    """Describe the tests of differences for a caption: the t test, the permutation test, or both."""
     degrees = sorted({each.degrees for each in found if each.degrees is not None and not each.is_permuted})
     if not degrees:
         return "paired permutation test"
@@ -314,7 +314,7 @@ SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
 
 
 def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Return every sentence of the caption of a table with these cells."""
+    """Return the sentences of the caption of a table with these cells."""
     spec, columns, counts, match = made.spec, made.columns, made.counts, made.published_match
     settings = [trial.settings for trial in first_of_each_kind(made.shown_trials)]
     tallies = made.tallies.values()
@@ -352,7 +352,7 @@ def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:
 
 
 def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
-    """Describe how each number summarises its planned trials; "" if there are no trials."""
+    """Describe how each number summarises the planned trials of its cell; "" if there are no trials."""
     counts = {factor: len(levels[factor]) for factor in spec.over if len(levels[factor]) > 1}
     seeds = len(levels[SEED])
     if not tallies:
@@ -401,7 +401,7 @@ def _best(
 
 
 def _rivals(spec: CellsTable, best: Sequence[BoldCells]) -> list[str]:
-    """Return a sentence on bold values shown to equal the best, if the table has a smallest difference."""
+    """Return a sentence on the tests that bold values equal the best; empty without a smallest difference."""
     rivals = [(column.metric, each) for column in best for each in column.rivals.values()]
     if not rivals:
         return []
@@ -419,7 +419,7 @@ SOLVED_LENGTH = "max_length"
 
 
 def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettings]) -> str:
-    """Return a hint if the solved lengths of these trainings are all 0, else ""."""
+    """Return a hint if these solved lengths are all 0, otherwise ""."""
     starts = {each.train.curriculum.start for each in settings if each.train.curriculum is not None}
     if not starts or set(lengths) != {0.0}:
         return ""
@@ -428,7 +428,7 @@ def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettin
 
 
 def note_unsolved(table: Table, settings: Iterable[TrialSettings]) -> Table:
-    """Return a table of these trainings, with a footnote if all its solved lengths are 0."""
+    """Return the table; if all its solved lengths are 0, add a footnote."""
     columns = [number for number, key in enumerate(table.keys) if key and key.metric == SOLVED_LENGTH]
     places = {
         (row, number)

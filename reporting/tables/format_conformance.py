@@ -18,13 +18,13 @@ from .table import Cell, CellStatus, ColumnKey, Footnote, Table
 
 
 def every_table_becomes_text(name: str) -> None:
-    """Check that each of the tables has a text, and that equal tables have equal texts."""
+    """Check that a format can render each example table, and that it renders equal tables equally."""
     for table in _tables():
         assert render(table, name) == render(table, name), "the text differs on a second rendering"
 
 
 def nothing_is_left_out(name: str) -> None:
-    """Check that the text has all rows, columns and numbers, each row with its own numbers."""
+    """Check that the text has all rows and columns, and all numbers in the right row."""
     table = next(_tables())
     text = render(table, name)
     for word in (*table.rows, *table.columns):

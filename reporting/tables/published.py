@@ -1,4 +1,4 @@
-"""The paper's numbers in our tables: names of our cells, cells that only the paper has, and layout."""
+"""The paper's numbers in our tables: matching names, and rows and columns that only the paper has."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAPER_ONLY_HEADING = "published only"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedMatch:
-    """A paper's table matched with ours: `rows` and `columns` map our levels and metrics to its names."""
+    """A paper's table matched with ours; `rows` and `columns` map our names to the paper's names."""
 
     paper: PublishedTable
     rows: Mapping[str, str]
@@ -47,7 +47,7 @@ class PublishedMatch:
 def match_published(
     paper: PublishedTable, spec: PublishedSpec, rows: Sequence[TableRow], columns: Sequence[TableColumn]
 ) -> PublishedMatch:
-    """Return the paper's names of our rows and columns: as in the study, the same, or by blocks.
+    """Match our rows and columns to the paper's: by names given in the study, equal names, or equal blocks.
 
     A column of a metric and a level is named by both with a colon between or, if the metric is the first, by
     its level. A name given for a metric applies to all of its levels.
@@ -74,7 +74,7 @@ def match_published(
 
 
 def difference_from_baseline(number: PublishedNumber, baseline: PublishedNumber | None) -> str:
-    """Return the difference of two printed numbers, in their digits; "" if one is not a number."""
+    """Return the difference of two printed numbers, with their decimals; "" if one is not a number."""
     if baseline is None or number is baseline or not (number.text and baseline.text):
         return ""
     return with_sign(str(Decimal(number.text) - Decimal(baseline.text)))
@@ -83,7 +83,7 @@ def difference_from_baseline(number: PublishedNumber, baseline: PublishedNumber 
 def add_paper_only(
     table: Table, match: PublishedMatch, rows: Sequence[TableRow], columns: Sequence[TableColumn]
 ) -> Table:
-    """Add the rows and columns that only the paper has, after ours under a heading.
+    """Add the rows and columns that only the paper has after ours, under a heading.
 
     They keep the paper's names and order; their cells are UNPLANNED.
     """

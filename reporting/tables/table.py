@@ -92,7 +92,7 @@ class Cell:
 
     @property
     def count(self) -> int:
-        """Return the number of summarised values."""
+        """Return the number of values that the cell summarises."""
         return self.estimate.n if self.estimate else 0
 
 
@@ -111,7 +111,7 @@ def interval_cell(
     text: str = "",
     marks: tuple[str, ...] = (),
 ) -> Cell:
-    """Return a cell with a number and its interval, if any; `form` formats all three numbers."""
+    """Return a cell with a number and its interval, if any; `form` formats the number and both bounds."""
     low, high = bounds or (None, None)
     half = None if low is None or high is None else (high - low) / 2
     return Cell(
@@ -125,7 +125,7 @@ def interval_cell(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footnote:
-    """The sentence behind a footnote mark."""
+    """A footnote: its mark and its sentence."""
 
     mark: str
     text: str
@@ -133,7 +133,7 @@ class Footnote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnKey:
-    """A column for programs: its metric, and its level ("" if metrics are the columns)."""
+    """What identifies a column for programs: its metric, and its level ("" if metrics are the columns)."""
 
     metric: str
     level: str
@@ -141,7 +141,7 @@ class ColumnKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows and columns of cells, with caption and notes; `corner` names the rows' factor.
+    """Rows and columns of cells, with a caption and notes; `corner` is the name of the factor in rows.
 
     `column_headings` are lines above the columns, the outermost first; equal neighbours are one heading.
     `factor_line` is the number of the line that names the factor of the levels below. `groups` has the
@@ -163,7 +163,7 @@ class Table:
     spread: Spread = "sd"
 
     def frame(self) -> pl.DataFrame:
-        """Return a row for each cell: its row, column, unrounded value, spread, n, and further columns."""
+        """Return a frame with a row for each cell: its row, column, unrounded value, spread, n and more."""
         return tidy_frame(self)
 
     def render(self, form: str = "rich") -> str:
@@ -181,13 +181,13 @@ class Table:
         return f"<Table {self.name}: {plural(len(self.rows), 'row')}, {plural(len(self.columns), 'column')}>"
 
     def row_groups(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Return the headings of the rows with the row numbers below each, in order."""
+        """Return the headings of the rows, in order, with the indices of the rows below each heading."""
         headings = self.groups or ("",) * len(self.rows)
         runs = groupby(range(len(self.rows)), headings.__getitem__)
         return tuple((heading, tuple(numbers)) for heading, numbers in runs)
 
     def heading_spans(self) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """Return the lines of headings above the columns: each heading with its number of columns."""
+        """Return, for each line of headings above the columns, its headings with their numbers of columns."""
         paths = list(zip(*self.column_headings, strict=True))
         return tuple(tuple(heading_runs(paths, depth)) for depth in range(len(self.column_headings)))
 
@@ -247,7 +247,7 @@ def build_table(
 
 
 def iter_records(table: Table) -> Iterator[dict[str, object]]:
-    """Yield every cell in reading order, with None for missing entries.
+    """Yield a record for every cell in reading order; missing entries are None.
 
     Columns of a paper's numbers are left out, since the cells have them already. `metric` is the metric of
     the cell, `column` the level of its column, or the metric if metrics are the columns.

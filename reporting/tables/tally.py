@@ -1,4 +1,4 @@
-"""The values of each cell's trials for a metric, with reasons for missing ones."""
+"""The values of a metric in the trials of each cell, and the reasons for missing values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LOCATED_SCHEMA = {**dict.fromkeys(("trial", "row", "column", "over"), pl.String
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """The values of a metric in one cell's trials.
+    """The values of a metric in the trials of one cell.
 
     `units` has for each value the number of the unit that cells are paired by: its seed, or its seed and the
     levels that the cell is over. `gaps` has status and reason of each trial without a value. `label` names
@@ -60,12 +60,12 @@ class Tally:
 
     @property
     def is_infinite(self) -> bool:
-        """Return whether the centre of the values is infinite or unknown, since trainings missed a target."""
+        """Return whether the centre is infinite, or is unknown because trainings missed a target."""
         return bool(self.limits) or self._gap_status is ValueStatus.INFINITE
 
     @property
     def placeholder(self) -> str:
-        """Return the text shown instead of a value."""
+        """Return the text that is shown if the cell has no value."""
         return NOT_RUN if self._gap_status is ValueStatus.MISSING else self._gap_status.text
 
     @property
@@ -74,11 +74,11 @@ class Tally:
 
     @property
     def values_by_unit(self) -> dict[int, float]:
-        """Return the values by the unit by which they are paired."""
+        """Return a mapping from units, by which cells are paired, to values."""
         return dict(zip(self.units, self.values, strict=True))
 
     def estimate(self, spread: Spread = "sd") -> Estimate | None:
-        """Return the mean of the values with its spread; None without values, and for censored ones."""
+        """Return the mean of the values with its spread; None if there are no values or some are censored."""
         return estimate(self.values, spread=spread) if self.values else None
 
     @property
@@ -120,7 +120,7 @@ _SELF_EXPLANATORY = (
 def tally_trials(
     spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str] = ()
 ) -> dict[CellKey, tuple[Tally, ...]]:
-    """Return the tallies of each cell with a trial; several, one per combination of `over`, for picking.
+    """Return the tallies of each cell with a trial: for a pick, one for each combination of `over`.
 
     `outcomes` has the store's latest attempts, `begun` the trials that have begun and may have ended since.
     Without a factor in columns, a place's column is empty.
@@ -141,7 +141,7 @@ def tally_trials(
 def tallies_by_look(
     first: Mapping[CellKey, Tally], later: Sequence[Mapping[CellKey, Tally]]
 ) -> dict[CellKey, tuple[Tally, ...]]:
-    """Return the tallies of each cell at the looks that it has reached.
+    """Return the tallies of each cell, one for each look that the cell has reached.
 
     A look is reached when all added trials have a value. `later` has the tallies of all trials up to each
     later look. For the next look, trials that ended without a value are listed.
@@ -255,7 +255,7 @@ def pick_best(
 
 
 def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
-    """Return the index of the level with the best centre; None if none has a value of either metric."""
+    """Return the index of the level with the best centre; None if no level has a value of either metric."""
     for name, tallies in zip((spec.value[0], spec.otherwise), ranked, strict=False):
         sign = 1 if name and find_metric(name).higher_is_better else -1
         counts = spec.otherwise is not None and name != spec.otherwise
@@ -271,7 +271,7 @@ def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
 def untrained_remarks(
     spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame
 ) -> dict[tuple[str, str], str]:
-    """Return a remark for each row and column with untrained models, by the table's key `untrained`."""
+    """Return a remark for each row and column with models that the key `untrained` calls untrained."""
     if not spec.untrained:
         return {}
     remarks: dict[tuple[str, str], list[str]] = defaultdict(list)

@@ -86,7 +86,7 @@ def draw(curve: Curve, file_format: FigureFormat) -> bytes:
 
 
 def _shorter(path: re.Match[bytes]) -> bytes:
-    """Return an SVG path's data on one line, rounded to a hundredth of a point, so that the file is small."""
+    """Return an SVG path's data on one line, rounded to a hundredth of a point to keep the file small."""
     return b" " + b" ".join(_NUMBER.sub(lambda number: b"%.2f" % float(number[0]), path[0]).split())
 
 
@@ -157,7 +157,7 @@ def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
 
 
 def _write_head(figure: Figure, page: _FigureLayout) -> float:
-    """Write caption and metric title; return the height at which the panels begin."""
+    """Write the caption and the title of the metric; return the height at which the panels begin."""
     y = page.height - _EDGE
     for line in page.caption:
         write(figure, _EDGE, y, line, size=TITLE, weight="bold", va="top")

@@ -1,4 +1,4 @@
-"""The plot of one panel: its scales, labels, axes, and text and lines around them placed in points."""
+"""The plot of one panel: its scales, labels and axes, and the text and lines that are placed in points."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MIN_LOG_TICKS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Map from numbers to positions: linear, or logarithmic with 0 one step below the smallest number."""
+    """Linear or logarithmic map from numbers to positions; a logarithmic map places 0 at its low end."""
 
     low: float  # the positions at which the axis begins and ends
     high: float
@@ -88,7 +88,7 @@ def point_scales(
 
 
 def tick_texts(numbers: Sequence[float]) -> list[str]:
-    """Return the numbers as tick labels: with the fewest exact decimals, or with SI prefixes if large."""
+    """Return the numbers as tick labels, with as few decimals as are exact, or with SI prefixes if large."""
     if max(map(abs, numbers), default=0.0) >= 1e4:
         from matplotlib.ticker import EngFormatter  # noqa: PLC0415 -- slow to load, and data do without it
 
@@ -108,7 +108,7 @@ def tick_texts(numbers: Sequence[float]) -> list[str]:
 
 
 def _step(positive: Sequence[float]) -> float:
-    """Return the distance between 0 and the smallest number: the mean distance between the numbers."""
+    """Return the distance on a logarithmic axis between 0 and the smallest number: the mean of the others."""
     places = sorted({math.log10(number) for number in positive})
     return max((places[-1] - places[0]) / (len(places) - 1), 0.1) if len(places) > 1 else 1.0
 
@@ -120,7 +120,7 @@ def _round_numbers(*, integers: bool = False) -> MaxNLocator:
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """Return powers of ten, with 2 and 5 times each if they are few, or else a few round numbers."""
+    """Return powers of ten, also times 2 and 5 if they are few; if too few remain, round numbers."""
     from matplotlib.ticker import LogLocator  # noqa: PLC0415 -- as above
 
     if low == high:
@@ -160,7 +160,7 @@ class LabelPosition:
 
 
 def spread_labels(preferred: Sequence[float], height: float, low: float, high: float) -> list[float]:
-    """Return positions at least `height` apart and near the preferred ones, within `low` and `high`.
+    """Return positions near the preferred ones, at least `height` apart and between `low` and `high`.
 
     Labels that would overlap form a group around the mean of their preferred positions. If there are more
     labels than fit, they move closer together.
@@ -218,7 +218,7 @@ def place_labels(
 def _candidate(
     x: float, y: float, width: float, height: float, toward: float
 ) -> tuple[LabelPosition, Rectangle]:
-    """Return a label at a position on one side of it, and the rectangle that it covers."""
+    """Return the position of a label on one side of the point x, y, and the rectangle that it covers."""
     side = "center" if abs(toward) < 0.1 else "left" if toward > 0 else "right"
     left = x - {"left": 0.0, "center": width / 2, "right": width}[side]
     return LabelPosition(x=x, y=y, side=side), (left, y - height / 2, left + width, y + height / 2)
@@ -288,7 +288,7 @@ class Plot:
         self.axes.plot([across.at(each.x) for each in points], [up.at(each.y) for each in points], **look)
 
     def stroke(self, xs: list[float], ys: list[float], **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
-        """Draw a line through positions in points, also beyond the plot's edges."""
+        """Draw a line through positions in points, which may lie beyond the plot's edges."""
         from matplotlib.lines import Line2D  # noqa: PLC0415 -- slow to load, and data do without it
 
         width, height = (72 * size for size in self.figure.get_size_inches())
@@ -316,7 +316,7 @@ class Plot:
             self.axes.tick_params(labelleft=False)
 
     def _spaced_tick_texts(self, ticks: Sequence[tuple[float, str]], *, across: bool) -> list[str]:
-        """Return the tick labels; one that would overlap the previous one is empty."""
+        """Return the tick labels; a label that would overlap the previous label is empty."""
         texts, end = [], -math.inf
         for at, text in ticks:
             scale = self.layout.x
@@ -336,7 +336,7 @@ class Plot:
 
 
 def ticks_width(scale: Scale) -> float:
-    """Return the width of a vertical axis's tick labels, with the gap to the plot."""
+    """Return the width of a vertical axis's tick labels, including the gap to the plot."""
     return max((text_width(text, TICK) for _, text in scale.ticks), default=0.0) + 8
 
 
@@ -354,7 +354,7 @@ _GAP = 5.0  # from a name at the left to the plot
 
 
 def measure_names(names: Sequence[str]) -> tuple[float, float]:
-    """Return the width of names with the gap to the plot, and the height of a row."""
+    """Return the width of the names, including the gap to the plot, and the height of a row."""
     lines = [wrap_text(name, MAX_NAME_WIDTH, TEXT, bold=True) for name in names]
     width = max((text_width(line, TEXT, bold=True) for each in lines for line in each), default=0.0)
     max_lines = max((len(each) for each in lines), default=1)

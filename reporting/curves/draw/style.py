@@ -95,7 +95,7 @@ def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> li
 
 
 def crop_names(names: Iterable[str], width: float = MAX_NAME_WIDTH) -> dict[str, str]:
-    """Return the text for each name: too wide ones in bold type get an ellipsis, and all stay different."""
+    """Return a different text for each name, cut with an ellipsis if the name is too wide in bold type."""
     full = tuple(dict.fromkeys(names))
     short, length = list(full), max(map(len, full), default=0)
     while length and any(text_width(name, TEXT, bold=True) > width for name in short):
@@ -105,7 +105,7 @@ def crop_names(names: Iterable[str], width: float = MAX_NAME_WIDTH) -> dict[str,
 
 
 def replace_missing_glyphs(text: str) -> str:
-    """Replace characters that the font lacks or that cannot be printed."""
+    """Replace characters that are not in the font or that cannot be printed."""
     from matplotlib.font_manager import FontProperties, findfont, get_font  # noqa: PLC0415 -- as above
 
     known = get_font(findfont(FontProperties(family=FONT)))

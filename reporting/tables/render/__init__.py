@@ -1,4 +1,4 @@
-"""Renderers: pure functions from a table to text, which compute no numbers or words.
+"""Renderers: pure functions from a finished table to text.
 
 Every module here is a format with the module's name and a function `render`. A new file adds a format, on the
 command line and in the settings, too. Plug-ins add other formats.
@@ -43,7 +43,7 @@ FORMATS: Registry[Render] = Registry(
 def register_table_format(name: str) -> Callable[[RenderT], RenderT]:
     """Return a decorator that registers a format: a function from a finished table to text.
 
-    Raises ValueError for a taken name.
+    Raises ValueError if the name is taken.
     """
 
     def register(render: RenderT) -> RenderT:
@@ -56,7 +56,7 @@ def register_table_format(name: str) -> Callable[[RenderT], RenderT]:
 
 
 def render(table: Table, form: str) -> str:
-    """Return the table in the named format; raise TableError if there is none, or if a plug-in's fails."""
+    """Return the table as text in the named format; raise TableError if it is unknown or a plug-in fails."""
     from ..table import TableError  # noqa: PLC0415 -- names of formats are known without tables
 
     check_arguments(argument_fault("form", form, str, "the name of a format"), error=TableError)

@@ -1,4 +1,4 @@
-"""A table as CSV in long form for programs: one line per cell, numbers unrounded."""
+"""A table as CSV in long form for programs: one line per cell, with unrounded numbers."""
 
 from __future__ import annotations
 

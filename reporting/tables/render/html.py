@@ -1,4 +1,4 @@
-"""A table as a self-contained HTML figure for any page, light or dark; ASCII only."""
+"""A table as a self-contained HTML figure in ASCII, for light and dark pages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STYLE_SOURCE = f"'sha256-{b64encode(sha256(_TEXT_OF_STYLE.encode()).digest()).de
 
 
 def render(table: Table) -> str:
-    """Render a `<figure>` of caption, table, footnotes and provenance."""
+    """Return a `<figure>` with the caption, the table, its footnotes and its provenance."""
     lines = [
         f'<figure class="activemem-table" id="{escape(table.name)}">',
         STYLE,

@@ -77,14 +77,14 @@ def render_float(table: Table, form: CellForm) -> str:
 
 
 def _caption_lines(table: Table, *, is_first: bool) -> list[str]:
-    """Return the caption with its label; a continued float repeats the number of the first."""
+    """Return the lines of the caption and label; a continued float repeats the number of the first float."""
     if not is_first:
         return [r"  \addtocounter{table}{-1}", r"  \caption{Continued.}"]
     return [rf"  \caption{{{escape(' '.join(table.caption))}}}", rf"  \label{{tab:{table.name}}}"]
 
 
 def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
-    """Yield the blocks of columns, with no more rows than fit a page, float by float."""
+    """Yield the tables of each float: blocks of columns, with no more rows than fit on a page."""
     line = SMALL * _LINE if is_small else _LINE
     parts: list[Table] = []
     used = 0.0
@@ -98,7 +98,7 @@ def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
 
 
 def _pieces(table: Table, room: float) -> Iterator[Table]:
-    """Split a table into as few pieces of rows as fit."""
+    """Split the rows of a table into as few pieces as possible, each of which fits."""
     begin = 0
     for end in range(1, len(table.rows) + 1):
         if end - begin > 1 and _num_lines(_rows_of(table, begin, end)) > room:
@@ -120,7 +120,7 @@ def _num_lines(table: Table) -> float:
 
 
 class _Fit(NamedTuple):
-    """The fit of a table on a page, smaller is better: number of blocks, width, and type size."""
+    """The fit of a table on a page, compared in this order; smaller is better."""
 
     blocks: int
     is_over_columns: bool
@@ -152,7 +152,7 @@ def _blocks(table: Table) -> Iterator[Table]:
 
 
 def _inseparable(table: Table, widths: Sequence[float], room: float) -> Sequence[int]:
-    """Return the sizes of inseparable groups of columns: those below one heading if they fit, else one."""
+    """Return the sizes of groups of columns that stay together: columns below one heading, if they fit."""
     for headings in table.heading_spans():
         counts = [count for _, count in headings]
         ends = list(accumulate(counts))
@@ -228,7 +228,7 @@ def _heading_lines(table: Table, spans: Sequence[int]) -> list[str]:
 
 
 def _row(name: str, cells: Sequence[Cell], spans: Sequence[int], form: CellForm) -> list[str]:
-    """Return a row's line and the paper's below it; only one if either is empty."""
+    """Return the line of a row, and below it the line of the paper's numbers; empty lines are left out."""
     ours = " & ".join(map(form.ours, cells, spans))
     published = rf"{' & '.join(map(form.published, cells, spans))} \\ \addlinespace"
     if not any(cell.published_text for cell in cells):
@@ -244,18 +244,18 @@ def marks_of(cell: Cell) -> str:
 
 
 def text_of(cell: Cell) -> str:
-    """Return all texts of a cell, with its marks."""
+    """Return all texts of a cell, with its footnote marks."""
     return _bold(cell.full_text, cell) + marks_of(cell)
 
 
 def rest_of(cell: Cell) -> str:
-    """Return the text after a number and its spread: an interval, or a difference in parentheses."""
+    """Return the text that follows a number and its spread: an interval, or a difference in parentheses."""
     difference = f"({cell.difference_text})" if cell.difference_text else ""
     return " ".join(part for part in (cell.interval, difference) if part)
 
 
 def spans_of(table: Table, number: int) -> int:
-    """Return how many LaTeX columns a table's column takes: two if text follows its numbers."""
+    """Return how many LaTeX columns a column of the table takes: two if text follows its numbers."""
     return 1 + any(rest_of(row[number]) for row in table.cells)
 
 
@@ -269,7 +269,7 @@ def _bold(text: str, cell: Cell) -> str:
 
 
 class CellForm:
-    """The form of cells: numbers right-aligned, with the rest left-aligned in a second column.
+    """The LaTeX of cells: right-aligned numbers, and a second, left-aligned column for text after them.
 
     A table's column takes one LaTeX column, or two; `span` says how many.
     """
@@ -287,7 +287,7 @@ class CellForm:
         return over(text, span)
 
     def ours(self, cell: Cell, span: int) -> str:
-        """Return our number, and its rest in a second column; the mark follows the last of them."""
+        """Return our number, any text after it in a second column, and the footnote marks at the end."""
         if span == 1 or cell.estimate is None:
             return over(text_of(cell), span)
         number = f"{cell.text} ± {cell.spread}" if cell.spread else cell.text
@@ -367,12 +367,12 @@ _LETTERS_OF_T1 = "ÆæŒœØøßÐðÞþŁłĐđŊŋ¡¿«»§"
 
 
 def escape(text: str) -> str:
-    """Return the text with characters of T1 only, special ones escaped."""
+    """Return the text with special characters escaped, and with only those that the T1 encoding has."""
     return "".join(map(_escape_character, replace_unprintable(text))).replace("--", "-{}-")
 
 
 def _escape_character(char: str) -> str:
-    """Return one character as LaTeX: unchanged, as a command, decomposed, or as its code point."""
+    """Return one character as LaTeX: unchanged, as a command, without accents, or as its code point."""
     if char in _ESCAPES or char.isascii():
         return _ESCAPES.get(char, " " if char.isspace() else char)
     parts = unicodedata.normalize("NFKD", char)

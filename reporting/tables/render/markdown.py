@@ -11,7 +11,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def render(table: Table) -> str:
-    """Render the caption, the table, its footnotes and its provenance.
+    """Return the caption, the table, its footnotes and its provenance.
 
     The paper's numbers are smaller and below ours. Markdown has one heading row: headings above a column
     share its cell, and a factor above its levels shares the cell of the first. Groups are rows.
@@ -29,7 +29,7 @@ def render(table: Table) -> str:
 
 
 def _head(table: Table, column: int) -> str:
-    """Return a column's name after its headings; a heading that continues from the left is empty."""
+    """Return the headings and the name of a column; headings that continue from the left are left out."""
     paths = [*table.column_headings, table.columns]
     names = [_escape(line[column]) for line in paths]
     at = table.factor_line

@@ -21,13 +21,13 @@ _STARS_EXPLAINED = re.compile(r"\*+: p < ")
 
 
 def _daggers(text: str) -> str:
-    """Replace the stars of significance by daggers."""
+    """Replace significance stars by daggers."""
     return text.replace("*", "†")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextColumn:
-    """The layout of a column: our and the paper's text for each row, all equally wide."""
+    """The layout of a column: our text and the paper's text for each row, all of the same width."""
 
     width: int
     head: str
@@ -37,10 +37,11 @@ class TextColumn:
 
 
 def render(table: Table, *, width: int = 80, ansi: bool = False) -> str:
-    """Return lines of at most `width` characters if names allow it; a wider table is split by columns.
+    """Return the table in lines of at most `width` characters, unless names are longer.
 
-    Rows lose arguments shared by all uses of a block if that saves groups of columns. `ansi` adds bold for
-    the best and faint for the published numbers; without it the best is between asterisks.
+    A wider table is split by columns. If this avoids splits, row names leave out arguments that all uses of a
+    block share. `ansi` adds bold for the best and faint for the published numbers; without it the best is
+    between asterisks.
     """
     caption = [_daggers(text) if _STARS_EXPLAINED.match(text) else text for text in table.caption]
     lines = [line for sentence in caption for line in wrap(sentence, width)]
@@ -76,7 +77,7 @@ def _body(table: Table, width: int, *, ansi: bool) -> list[str]:
 def _layout(
     table: Table, rows: Sequence[str], columns: Sequence[TextColumn], width: int
 ) -> tuple[tuple[str, ...], list[list[TextColumn]]]:
-    """Return the rows' names, indented under a heading, and the groups of columns."""
+    """Return the row names, which are indented under headings, and the groups of columns."""
     headings = table.groups or ("",) * len(rows)
     names = tuple(" " * INDENT * bool(heading) + row for heading, row in zip(headings, rows, strict=True))
     return names, list(_groups(columns, width - INDENT - _name_width(table, names)))
@@ -87,7 +88,7 @@ def _name_width(table: Table, names: Sequence[str]) -> int:
 
 
 def _column(head: str, cells: Sequence[Cell], headings: tuple[str, ...], *, ansi: bool) -> TextColumn:
-    """Return the layout of a column of cells: a star, the right-aligned text, a star and marks."""
+    """Return the layout of a column of cells: the right-aligned texts, with stars and footnote marks."""
     texts = _texts(cells)
     published = [cell.published_text for cell in cells]
     star = " " if ansi else "*"
@@ -114,7 +115,7 @@ def _column(head: str, cells: Sequence[Cell], headings: tuple[str, ...], *, ansi
 
 
 def _texts(cells: Sequence[Cell]) -> list[str]:
-    """Return the cells' texts, each part as wide as the column's widest, so that numbers are aligned."""
+    """Return the texts of cells, with parts of equal width in all rows, so that numbers are aligned."""
     spread, interval, difference = (
         max(map(len, parts), default=0)
         for parts in zip(*((cell.spread, cell.interval, cell.difference_text) for cell in cells), strict=True)
@@ -139,7 +140,7 @@ def _ansi(text: str, code: int, *, ansi: bool) -> str:
 
 
 def _groups(columns: Sequence[TextColumn], max_width: int) -> Iterator[list[TextColumn]]:
-    """Yield groups of as many columns as fit, at least one; split at outer headings if possible."""
+    """Yield groups of as many columns as fit, at least one column; split at outer headings if possible."""
     parted = ([run for _, run in _runs(columns, depth)] for depth in range(len(columns[0].headings)))
     runs = next((runs for runs in parted if len(runs) > 1), [list(columns)])
     group: list[TextColumn] = []

@@ -11,18 +11,18 @@ _NUMBER = re.compile(r"(−?)([\d,]+)(?:\.(\d+))?")
 
 
 def render(table: Table) -> str:
-    """Render the float as `latex` does, with a column `S` for numbers."""
+    """Return the float that `latex` returns, but with columns `S` for numbers."""
     return render_float(table, AlignedForm())
 
 
 def _number(cell: Cell) -> tuple[str, str, str] | None:
-    """Return sign, whole part and decimals of a cell's number; None if it has none."""
+    """Return the sign, the whole part and the decimals of a cell's number; None if it has no number."""
     found = _NUMBER.fullmatch(cell.text)
     return (found[1], found[2].replace(",", ""), found[3] or "") if found else None
 
 
 class AlignedForm(CellForm):
-    """Cells whose numbers have the form that siunitx reads, with other texts in braces."""
+    """The LaTeX of cells for siunitx: numbers as siunitx reads them, other texts in braces."""
 
     packages = f"{CellForm.packages[:-1]},siunitx}} (siunitx 3)"
     setup = (
@@ -31,7 +31,7 @@ class AlignedForm(CellForm):
     )
 
     def columns(self, table: Table, number: int) -> str:
-        """Return a column of numbers with room for the longest one, and a text column after it."""
+        """Return a number column with room for the longest number, and a text column if text follows."""
         known = [(row[number], part) for row in table.cells if (part := _number(row[number]))]
         behind = r"@{\enspace}l" if spans_of(table, number) > 1 else ""
         if not known:
