@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from .tables.tally import CellKey
 
 MIN_CHANCE = 0.01
-"""A candidate is dropped if its chance to decide anything stays below this, however many seeds are added."""
+"""A candidate is dropped if its chance to decide a question stays below this, however many seeds are
+added."""
 
 Kind = Literal["claim", "table"]
 
@@ -42,9 +43,10 @@ class NextSeeds:
     """The trials to add to a claim or a table, so that each of its cells has `seeds` seeds.
 
     `undecided` counts the open questions: one claim, or some differences of a table. `expected` is the
-    expected number of them that are decided at `seeds_at_decision` seeds; None while there is only one seed,
-    which has no spread. `seconds` is the sequential training time of these trials, and `seconds_at_decision`
-    that of all trials up to `seeds_at_decision`. Both are None if unknown for their cells.
+    expected number of these questions that are decided at `seeds_at_decision` seeds. It is None while there
+    is only one seed, since one seed has no spread. `seconds` is the sequential training time of these trials,
+    and `seconds_at_decision` that of all trials up to `seeds_at_decision`. Both times are None if they are
+    unknown.
     """
 
     kind: Kind
@@ -115,7 +117,7 @@ class OpenResult(ABC, Generic[QuestionT]):
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
         """Yield the candidates: additional seeds for each group of questions.
 
-        If some questions have a single seed, and so no spread, all candidates are seeds of these.
+        If some questions have a single seed, and thus no spread, all candidates add seeds to these questions.
         """
         groups = self.groups()
         blind = [group[0] for group in groups if len(group) == 1 and self.has_no_spread(group[0])]
@@ -441,8 +443,9 @@ def next_seeds(
     """Return the trials to train next; None if everything is decided, or more seeds would not help.
 
     `study` is the study of the file, without later seeds. `outcomes` and `metrics` are the arguments of
-    `check_claims`. Candidates that train for more than `seconds` are left out. So are candidates that depend
-    on the study's own trials without a value: these trials come first, or will never have a value.
+    `check_claims`. Candidates that train for more than `seconds` are left out. Candidates that depend on
+    trials of the file without a value are left out as well, since these trials must be trained first or will
+    never have a value.
     """
     estimator = TimeEstimator(outcomes, study.with_later_seeds().cells)
     found = (

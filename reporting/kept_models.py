@@ -38,7 +38,7 @@ class KeptModel:
     def path(self) -> Path:
         """Return the path of the model's file for `load_model`.
 
-        It is downloaded from an object store first.
+        If the store is an object store, the file is downloaded first.
         """
         return self.store.files.weights_file(self.trial)
 

@@ -246,7 +246,7 @@ def _model_name(study: Study, names: Sequence[str], trial: Trial) -> str:
 def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
     """Return a mapping from each model's label to one cell of the model, the baseline first.
 
-    It is the model's cell that shares the most levels with the baseline.
+    This is the cell of the model that shares the most levels with the baseline.
     """
     names = _recipe_factors(study)
     standard = study.design.baseline_of({name: levels[0] for name, levels in study.factors.items()})
@@ -503,7 +503,7 @@ class _NoHoleError(Exception):
 def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the tables that the cells share, with holes where the cells differ, and the levels of each cell.
 
-    Raise MissingError for tables that differ in more than levels can express.
+    Raise MissingError if levels cannot express how the tables differ.
     """
     levels: list[dict[str, Any]] = [{} for _ in cells]
     tables: dict[str, Any] = {}

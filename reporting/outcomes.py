@@ -30,8 +30,8 @@ from ..studies.text.units import plural
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
     """Return the latest attempts; the probe metrics that these studies name are among the final metrics.
 
-    The metrics that identify the probed and tuned models are included. The column DIVERGED marks the studies'
-    trainings that diverged, also trainings of added seeds.
+    They include the metrics that identify the probed and tuned models. The column DIVERGED marks trainings of
+    the studies that diverged, including those of added seeds.
     """
     judged = [study.with_later_seeds() if study.header.max_seeds else study for study in studies]
     return complete_outcomes(store.trials(named_metrics(*studies)), store.metric_course, *judged)
@@ -40,8 +40,8 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
 def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies: Study) -> pl.DataFrame:
     """Add to the latest attempts the values that are computed from the histories of the studies' trials.
 
-    These are the column DIVERGED, which marks diverged trainings, and as final metrics the targets that the
-    studies name, and bits per byte of rows that were stored without them.
+    The column DIVERGED marks diverged trainings. The targets that the studies name become final metrics, and
+    so do bits per byte where a row was stored without them.
     """
     own = {trial for study in studies for trial in study_outcomes(study, outcomes)["trial"]}
     is_own = pl.col("trial").is_in(own)
@@ -129,7 +129,7 @@ def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
 def overrides_sentence(overrides: Sequence[str]) -> str:
     """Return a sentence on the overridden settings for the caption of a table; "" if there are none.
 
-    Overridden levels are left out: they are visible.
+    Overridden levels are left out, since the table shows them.
     """
     changed = [change for change in overrides if not change.startswith("factors.")]
     return one_line(f"Changed from the study's file: {', '.join(changed)}.") if changed else ""

@@ -71,7 +71,8 @@ def paper_tables(
     """Return each published table, once for every study of the table that has a trial in `outcomes`.
 
     Studies of one size with the same columns and different rows are joined into one table, unless the values
-    of a column are compared. A table without such a study is returned once, with only its published numbers.
+    of a column are compared. A table for which there is no such study is returned once, with only its
+    published numbers.
     """
     stored = set(outcomes["trial"])
     ran = [study for study in studies if any(trial.id in stored for trial in study.trials)]
@@ -254,7 +255,7 @@ def _cell(number: PublishedNumber | None, notes: Footnotes, *, noted: bool) -> C
 
 
 _AT_LEVEL = re.compile(r"(?:at ([^:]+=[^:]*): )?(.*)", re.DOTALL)
-"""A claim made at each level of a factor: the level, and the claim's own name."""
+"""The name of a claim that is made at each level of a factor: the level, and the name of the claim itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +279,8 @@ class PaperStudy:
 class PrintedTable:
     """A table of the paper: how many numbers it prints, and for how many of them we have a result.
 
-    A number with a result at the paper's size is not counted as `small`, however far the result is from it.
+    A number with a result at the paper's size is not counted as `small`, however far the result is from the
+    number.
     """
 
     name: str

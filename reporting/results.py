@@ -123,8 +123,8 @@ class StudyResults:
     def promote(self, *, best: int = 1, seeds: int = 5, path: bool = False) -> str:
         """Return the text of a study that tests a search's best points and its baseline on fresh seeds.
 
-        With `path` its cells lead from the baseline to the best point. Raises PromotionError if there is
-        nothing to compare.
+        With `path`, the cells of the study lead step by step from the baseline to the best point. Raises
+        PromotionError if there is nothing to compare.
         """
         from .search.promotion import PromotionError, path_text, winners_text  # noqa: PLC0415 -- as above
 
@@ -149,8 +149,8 @@ class StudyResults:
     def plan(self, only: str | Sequence[str] = (), machine: Machine | None = None) -> Plan:
         """Return what a run would train, and its cost; `only` selects cells of the grid: `["task=sort"]`.
 
-        With a `Machine` it is the plan of `activemem study plan`: with devices, measured times and prepared
-        data. Without one, the memory is estimated for the longest sequences that the settings allow.
+        With a `Machine`, the result is the plan of `activemem study plan`, with devices, measured times and
+        prepared data. Without one, the memory is estimated for the longest sequences that the settings allow.
         """
         only = [only] if isinstance(only, str) else only
         check_arguments(texts_fault("only", only, "['task=sort']"))
@@ -184,8 +184,8 @@ class StudyResults:
     def open_trials(self) -> frozenset[str]:
         """Return the ids of the trials that no gate holds back, given the current verdicts.
 
-        `run_study(study, store, trial_ids=results.open_trials())` trains them. Without `trial_ids` it trains
-        those that no gate ever holds.
+        `run_study(study, store, trial_ids=results.open_trials())` trains them. Without `trial_ids`, it trains
+        only the trials that no gate can hold back.
         """
         opened = frozenset(each.id for each in self.study.trials)
         if self.study.gates is None:
@@ -288,8 +288,8 @@ def open_study(
 ) -> StudyResults:
     """Return the results of a study, given its name or file (default: the study that ran last).
 
-    `results` is a store, its folder or its address; `overrides` are `train.epochs=2` and the like. A name
-    means the study as it last ran, a path its current file. Raises StudyError.
+    `results` is a store, its folder or its address; `overrides` are settings such as `train.epochs=2`. A name
+    stands for the study as it ran last, a path for the current file. Raises StudyError.
     """
     overrides = [overrides] if isinstance(overrides, str) else overrides
     kinds = (str, Path, Study, type(None))

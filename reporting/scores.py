@@ -30,7 +30,7 @@ from ..studies.text.toml_positions import KeyPath
 from .subject import Observation, ResultSubject
 
 Bounds = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=2, max_length=2)]
-"""The values that map to 0 and 1."""
+"""The values that map to the scores 0 and 1."""
 
 
 RESAMPLES, BOOTSTRAP_SEED = 9_999, 0
@@ -140,8 +140,8 @@ def _column_text(name: str, tasks: Sequence[str]) -> str:
 class Scores:
     """The scores of every method: `runs` maps the text of its level to the scores of its runs on each task.
 
-    `sign` is −1 if lower is better; scores with bounds always have 1. `gaps` counts, by status, the trials
-    without a value among the `planned` ones. `trials` are all selected trials.
+    `sign` is −1 if lower is better; for scores with bounds it is always 1. `gaps` counts the `planned` trials
+    without a value, by status. `trials` are all selected trials.
     """
 
     tasks: tuple[str, ...]

@@ -73,7 +73,7 @@ class Snapshot:
     ) -> list[Table]:
         """Return these tables (default: those of the study file); raise TableError if one does not fit.
 
-        `begun` overrides the begun trials, if the caller knows more than the checkpoints.
+        `begun` replaces the begun trials that are found by their checkpoints.
         """
         started = self.begun if begun is None else begun
         return [

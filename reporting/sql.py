@@ -53,9 +53,9 @@ def query(store: Store | str | Path, sql: str, limits: QueryLimits | None = None
 
     The tables hold the trials of all studies. `trials` has a row for each trial's latest attempt, and
     `metrics` a row for each value that this attempt reported. Both have the factors' levels as columns.
-    `outputs` has a row for each stored output line of a test split, and `tuned_outputs` the same with tuned
-    searches. Tables other than `trials` are only read if the statement names them. A separate process runs
-    the query within `limits`. A statement cannot read other files. Raises QueryError.
+    `outputs` has a row for each stored output line of a test split; `tuned_outputs` has the outputs of tuned
+    searches. Every table except `trials` is read only if the statement names it. A separate process runs the
+    query within `limits`. A statement cannot read other files. Raises QueryError.
     """
     check_arguments(
         store_fault(store),

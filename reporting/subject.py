@@ -48,8 +48,8 @@ def value_frame(
     """Return a tidy frame with the columns metric, trial, seed, value, status and why.
 
     Tables and figures are made of such rows, one for each trial and metric. A trial that is given twice has
-    two. `history` are the stored metrics; their last values are used for indexed metrics. `begun` are trials
-    with a checkpoint.
+    two rows. `history` are the stored metrics; their last values are used for indexed metrics. `begun` are
+    trials with a checkpoint.
     """
     given = pl.DataFrame({"trial": trials}, schema={"trial": pl.String})
     frames = (
@@ -72,8 +72,9 @@ def final_values(outcomes: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
 def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFrame:
     """Return a frame with a row for each trial: the column `trial` has its id, the others its levels.
 
-    A factor is a column of numbers or booleans if all of its levels are, else of text; it is null if a cell
-    lacks the factor. It is called `factor_NAME` if the store or a metric uses its name.
+    The column of a factor has numbers or booleans if all levels are numbers or booleans, otherwise text. It
+    is null where a cell does not have the factor. It is called `factor_NAME` if the store or a metric uses
+    the name of the factor.
     """
     names = dict.fromkeys(name for _, levels in cells for name in levels)
     columns = {

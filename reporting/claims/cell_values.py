@@ -48,7 +48,7 @@ _ENDED = {ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueS
 
 
 _LOG = "log "
-"""Before the name of a metric: its logarithm, of the middle since the evaluation before."""
+"""A prefix of a metric's name; the value is then the logarithm of the middle of two evaluations."""
 
 
 def _known_value(value: float | None, status: str) -> float | None:
@@ -130,7 +130,7 @@ class CellResults:
     def has_ended(self, trial: Trial) -> bool:
         """Return whether a trial needs no further training.
 
-        It has a value, will never have one, or awaits a probe.
+        Such a trial has a value, will never have a value, or only needs a probe.
         """
         ends = [found[trial.id] for found in self._values.values() if trial.id in found]
         trained = {*_ENDED, ValueStatus.PENDING}
@@ -251,7 +251,7 @@ class CellResults:
     def _predicted(self, number: Extrapolation, seed: int) -> float | None:
         """Return the value that a power law, fitted to smaller sizes, predicts for a larger size.
 
-        None if a part is missing or not positive.
+        Return None if a value that it needs is missing or not positive.
         """
         from ..statistics.power_law import fit_power_law  # noqa: PLC0415 -- loads NumPy
 
@@ -469,7 +469,7 @@ class ComparableCells:
 def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:
     """Multiply the weights of a number's quantities by `factor`, and add them to `found`.
 
-    None if it is not a weighted sum.
+    Return None if the number is not a weighted sum.
     """
     match number:
         case Constant() | Ratio():

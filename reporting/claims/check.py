@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from ...studies.study import Study
 
 WIDER = 3.0
-"""The ratio of the pooled spread to a comparison's own from which a note says so."""
+"""The ratio of the pooled spread to the comparison's own spread above which a note mentions it."""
 
 
 def check_claims(
@@ -68,8 +68,8 @@ def check_claims(
     """Return the result of each claim of a study, in the file's order, from the store's latest attempts.
 
     `study` comes from `with_later_seeds`, and `outcomes` are its known outcomes. `metrics` are the metrics of
-    its trials in the store. They are needed only if `needs_metrics`. Raises ClaimError if trainings with a
-    time budget ran on several devices.
+    its trials in the store, which are needed only if `needs_metrics(study)`. Raises ClaimError if trainings
+    with a time budget ran on several devices.
     """
     if study.claims and (fault := device_fault(study, outcomes)):
         raise ClaimError(fault)
@@ -257,10 +257,10 @@ def full_text(comparison: Comparison, claim: Claim) -> str:
 def comparison_labels(claim: Claim) -> dict[Comparison, str]:
     """Return a short label for each comparison of a claim: `addition: conv > sa`.
 
-    Levels shared by the whole claim are left out, as are those that follow from others. Levels shared by both
-    sides become a prefix, with the metric if a claim has several. If the rest is the same for all
-    comparisons, such as `max_length >= 104`, only the prefix is kept. Blocks lose arguments that are equal in
-    the whole study; numbers get the name of their factor.
+    Levels that the whole claim shares are left out, and so are levels that follow from other levels. Levels
+    that both sides share become a prefix; it includes the metric if the claim has several metrics. If the
+    rest is the same for all comparisons, such as `max_length >= 104`, only the prefix is kept. Blocks lose
+    arguments that are equal in the whole study; numbers get the name of their factor.
     """
     varied = {
         factor: levels
@@ -299,7 +299,8 @@ def _shared_levels(quantities: Iterable[Quantity]) -> CellKey:
 class _LabelWriter:
     """Formatter of comparisons: either in full, or short and without the `omitted` levels.
 
-    Only the factors in `varied` are included, by the `names` of their levels, and metrics only if `metrics`.
+    Only the factors in `varied` are included, with the `names` of their levels. Metrics are included if
+    `metrics` is set.
     """
 
     varied: Mapping[str, tuple[Level, ...]]

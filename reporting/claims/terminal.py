@@ -178,7 +178,8 @@ def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, li
 def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> str:
     """Format the number of seeds: `n = 3`, `n = 2 of 3`, `n = 3, 11 would do` or `n = 3, within ±0.05`.
 
-    The largest difference in the interval replaces a number of seeds that nobody would train.
+    If more seeds are needed than anybody would train, the largest difference in the interval is shown
+    instead.
     """
     if finding.gaps:
         return f"n = {finding.n} of {seeds}"

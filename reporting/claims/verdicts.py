@@ -46,11 +46,11 @@ class MissingTrials:
 class ComparisonResult:
     """The result of one comparison; `text` is its full text, `label` its short name within the claim.
 
-    `effect` is left minus right, or a speedup itself if it `is_ratio`. `interval` bounds it at the claim's
-    level. `p` is adjusted by Hochberg's
-    procedure; None if nothing was tested. `degrees` are the degrees of freedom of a t interval, None for
-    other tests. `needed` is the number of seeds that would decide it; None if unknown. `gaps` are the missing
-    trials of its seeds, `notes` the diverged and `censored` ones, which count with the worst value.
+    `effect` is left minus right, or the speedup if it `is_ratio`. `interval` bounds it at the claim's level.
+    `p` is adjusted by Hochberg's procedure; None if nothing was tested. `degrees` are the degrees of freedom
+    of a t interval, None for other tests. `needed` is the number of seeds that would decide it; None if
+    unknown. `gaps` are the missing trials of its seeds, `notes` the diverged and `censored` ones, which count
+    with the worst value.
     """
 
     text: str
@@ -78,11 +78,11 @@ class ComparisonResult:
 class ClaimResult:
     """The result of a claim; `deciding` is the comparison that decides its verdict.
 
-    `level` is the level of the intervals: `level_of_look`, or a higher one if not all comparisons are
-    decided. `level_of_look` is the claim's own level, or a higher one if there may be several looks. `looks`
-    are the numbers of seeds at which the claim is tested. `needed` is the number of seeds that would decide
-    the claim; None if unknown, or if it is decided. `small` marks a paper's claim that is tested by a smaller
-    study.
+    `level` is the level of the intervals: `level_of_look`, or a higher level if not all comparisons are
+    decided. `level_of_look` is the claim's own level, or a higher level if there may be several looks.
+    `looks` are the numbers of seeds at which the claim is tested. `needed` is the number of seeds that would
+    decide the claim; None if unknown, or if it is decided. `small` marks a paper's claim that is tested by a
+    smaller study.
     """
 
     spec: ClaimSpec
@@ -149,7 +149,8 @@ def deciding_comparison(
 ) -> Comparison:
     """Return the comparison that determines the verdict of a statement.
 
-    It is the one with the lowest p if one is enough, and with the highest p if all are needed.
+    It is the comparison with the lowest p if one comparison is enough, and with the highest p if all are
+    needed.
     """
     match statement:
         case Comparison():
@@ -170,7 +171,8 @@ def seeds_needed(
 ) -> int | None:
     """Return how many seeds would decide a statement, as estimated from its undecided parts.
 
-    None if it is unknown for one of them. A single part may decide the statement sooner.
+    It is the maximum over these parts, or None if one of them is unknown. A single part may decide the
+    statement sooner.
     """
     match statement:
         case Comparison():

@@ -85,7 +85,8 @@ class CellFigure(CurveKind):
     """for a factor, the level or list of levels to include"""
 
     special: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Names for each role besides factors; they take precedence over factors with the same name."""
+    """Names that a role can have instead of a factor; they take precedence over factors with the same
+    name."""
 
     interval_mark: ClassVar[str] = ""
     """the mark that shows an interval"""

@@ -52,8 +52,8 @@ class Point:
 class Line:
     """The points of one series from left to right, and the paper's numbers for this series.
 
-    `number` counts its level among the levels without an accent, so that a level looks the same in every
-    panel.
+    `number` is the index of the line's level among the levels without an accent. It determines the stroke, so
+    that a level looks the same in every panel.
     """
 
     name: str

@@ -32,7 +32,7 @@ TIME_AXES = {
 """The axes of a learning curve, with their titles."""
 
 SPENT_AXES: Mapping[str, Currency] = {"tokens": "tokens", "flops": "flops", "seconds": "seconds"}
-"""The axes that are what a training has total_cost, other than steps."""
+"""The axes with a cost of training other than steps, with their currency."""
 
 INDEX_AXES = ("index", "index2")
 """The first and the second index of a metric such as `attention[3,7]`."""
@@ -196,7 +196,7 @@ def _with_spent(
     """Add a column, named after the currency, to a metric's history: the cost up to each step.
 
     Trials of a cell take the same tokens and operations. Their seconds are averaged, so that their values
-    are at one place.
+    have the same position.
     """
     totals = outcomes.select("trial", "steps", each=total_cost(currency) / pl.col("steps")).join(
         placed.select("trial", "cell"), on="trial"
@@ -213,7 +213,8 @@ def _with_spent(
 def _indexed_values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
     """Return the last value of a metric for each index on the axes, or the final value without indices.
 
-    Other indices are averaged within each trial, except in a box, which shows all.
+    Indices that are not on an axis are averaged within each trial, except in a box plot, which shows all
+    values.
     """
     axes = {role: name for role, name in spec.roles.items() if name in INDEX_AXES}
     where = [
@@ -234,7 +235,8 @@ def _indexed_values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFr
 def index_positions(indices: Sequence[str]) -> tuple[dict[object, float], tuple[tuple[float, str], ...]]:
     """Return the position of each index of a metric, and the ticks; plain numbers need no ticks.
 
-    The position of a range such as `10-20` is its middle. Words have equal distances, in alphabetical order.
+    The position of a range such as `10-20` is its middle. Words are in alphabetical order, at equal
+    distances.
     """
     ranges = {index: _RANGE.fullmatch(index) for index in indices}
     if all(_number(index) is not None for index in indices):

@@ -103,8 +103,8 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
 class Box:
     """Quartiles of `n` values, whiskers to the last value within 1.5 interquartile ranges, and outliers.
 
-    Fewer than MIN_BOX_VALUES are all in `values`, without quartiles. If there are none, `text` gives the
-    reason.
+    If there are fewer than MIN_BOX_VALUES values, all are in `values`, and there are no quartiles. If there
+    are no values, `text` gives the reason.
     """
 
     name: str

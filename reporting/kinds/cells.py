@@ -50,7 +50,7 @@ class PublishedSpec(StrictModel):
     table: str | None = None
     """the paper's table (default: the one with this table's name)"""
     rows: dict[str, str] = Field(default={})
-    """the paper's names of rows by level, if they do not follow from the blocks"""
+    """the paper's names of rows, by level; needed where equal blocks do not determine them"""
     columns: dict[str, str] = Field(default={})
     """the paper's names of columns, by level, metric or `"metric:level"`"""
 
@@ -78,7 +78,7 @@ class CellsTable(TableKind):
     """the row to which all other rows are compared; for `changes`, factor levels that differ from the study's
     baseline"""
     against: Literal["baseline", "previous"] | None = None
-    """the row to which rows of `changes` are compared: the baseline, or the previous row (default in a
+    """the row to which each row of `changes` is compared: the baseline, or the previous row (default in a
     stepwise design)"""
     smallest_difference: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default={})
     """the smallest difference that matters, by metric, or a number for a single metric; differences shown to
@@ -287,8 +287,8 @@ def _published_faults(
 ) -> Iterator[KeyFault]:
     """Yield a fault for an unknown table of the paper, and for unknown rows and columns of either table.
 
-    The published table's name defaults to the name of our table. It must exist if rows or columns are named.
-    Names of rows and columns are only checked if the table is known.
+    The published table's name defaults to the name of our table. The published table must exist if the keys
+    name rows or columns. Names of rows and columns are checked only if the table is known.
     """
     if spec.published.table is None and not spec.published.rows and not spec.published.columns:
         return

@@ -144,7 +144,8 @@ class Matrix(Content):
     def draw(self, plot: Plot, curve: Curve) -> None:
         """Draw the cells of a panel, the first row at the top.
 
-        Cells of one shade are one path, for small files. Numbers that would be wider than their cells shrink.
+        Cells of one shade are one path, which keeps files small. Numbers that would be wider than their cells
+        get smaller type.
         """
         from matplotlib.patches import PathPatch  # noqa: PLC0415 -- slow to load, and data do without it
         from matplotlib.path import Path  # noqa: PLC0415 -- as above

@@ -42,7 +42,8 @@ from ..curves.draw.style import (
 from ..curves.samples import TIME_AXES
 
 MAX_LINES = 5
-"""The maximum number of lines in one panel; with more, each gets a panel, with the others in grey behind it.
+"""The maximum number of lines in one panel; if there are more, each line gets a panel, with the other lines
+in grey.
 """
 
 
@@ -127,7 +128,8 @@ def _published(
 class Lines(Content):
     """The lines of one panel; `context` has the lines of other panels, for the background.
 
-    `ranked` are lines that end together: their names are listed from top to bottom with a line sample.
+    If the lines are `ranked`, because they end close together, their names are listed in rank order with a
+    sample of each line.
     """
 
     lines: tuple[Line, ...]
@@ -237,7 +239,7 @@ def _line(plot: Plot, line: Line, stroke: tuple[str, Dash, float], *, marked: bo
 def _band(plot: Plot, line: Line, color: str, *, broken: bool) -> None:
     """Draw the intervals of a line as one area.
 
-    It passes over a point without an interval unless `broken`.
+    If `broken`, the area is interrupted at a point without an interval; otherwise it passes over the point.
     """
     across, up = plot.layout.x, plot.layout.y
     areas: list[list[tuple[float, float, float]]] = [[]]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _THRESHOLDS = 101
-"""The number of scores of a profile."""
+"""The number of thresholds of a profile."""
 
 
 class ProfileFigure(ScoreKeys, CurveKind):

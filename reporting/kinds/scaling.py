@@ -59,11 +59,11 @@ class LawKeys(ResultKeys):
     series: str | None = None
     """the factor with one law for each level, at most 6"""
     over: Names = ()
-    """factors, such as a learning rate, of which each cell uses its best level by the mean over seeds"""
+    """factors, such as a learning rate, of which each cell uses the level with the best mean over seeds"""
     offset: bool = False
     """whether the law has an offset that is its limit, y = e + a xᵇ; it needs at least four cells"""
     held_out: int = Field(default=0, ge=0, le=20)
-    """the number of each series' most expensive cells that are predicted instead of fitted"""
+    """how many of the most expensive cells of each series are predicted instead of fitted"""
     select: dict[str, Any] = Field(default={})
     """for a factor, the level or list of levels to include"""
 

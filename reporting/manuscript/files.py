@@ -38,7 +38,7 @@ from .paper_file import Manuscript, PaperNumber
 
 NUMBERS = "numbers.tex"
 UNKNOWN = r"\textbf{??}"
-"""What an unknown number and one without a value are printed as."""
+"""The text that is printed for a number that is unknown or has no value."""
 
 _FLOAT = re.compile(r"\d+\.\d+(e[+-]?\d+)?")
 _MACRO = (
@@ -52,7 +52,7 @@ _MACRO = (
 def paper_files(paper: Manuscript) -> dict[str, bytes]:
     """Return a mapping from the path of each file in the paper's folder to its contents.
 
-    Raises TableError or CurveError for what does not fit a study.
+    Raises TableError or CurveError if a table or a figure does not fit its study.
     """
     files = dict[str, bytes]()
     for now in paper.studies:

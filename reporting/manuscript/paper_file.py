@@ -65,11 +65,11 @@ class PaperKeys(StrictModel):
     paper: PaperHeader
     """the studies of the paper, and the places of files"""
     tables: dict[str, Names] = Field(default_factory=dict[str, Names])
-    """the tables of a study by its name, `[]` for none (default: all)"""
+    """for the name of a study, the tables to include, `[]` for none (default: all)"""
     figures: dict[str, Names] = Field(default_factory=dict[str, Names])
-    """the figures of a study by its name, `[]` for none (default: all)"""
+    """for the name of a study, the figures to include, `[]` for none (default: all)"""
     numbers: dict[str, dict[str, NumberText]] = Field(default_factory=dict[str, dict[str, NumberText]])
-    """the numbers of a study by its name: a name for `\\am`, and an expression as in claims"""
+    """for the name of a study, its numbers: a name for `\\am`, and an expression as in claims"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class Manuscript:
 def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Manuscript:
     """Read a paper's file; raise StudyError with all faults of the file, or StoreError.
 
-    `find_store` opens the store at a place, or the configured one if the file names none.
+    `find_store` opens the store at a place, or the configured store if the file names no place.
     """
     if not path.exists():
         lines = 'two lines suffice, [paper] and studies = ["NAME"]'

@@ -24,7 +24,7 @@ _NUMERAL = re.compile(r"(?<![\w.])\d+(?:(?:,|\{,\}|\\,)\d{3})*(?:\.\d+)?(?!\w)")
 _DEFINED = re.compile(r"\\csname am:(.+?)\\endcsname\{(.*)\}$", re.MULTILINE)
 _WORD = re.compile(r"[^\s,]+")
 _MIN_DIGITS = 3
-"""The fewest digits of a number whose copies are found without a mark."""
+"""The minimum number of digits of a number for its copies to be found without a mark."""
 
 
 def check_text(paper: Manuscript, text: Path) -> list[StudyError]:

@@ -27,7 +27,7 @@ from . import section_results
 from .section_study import leading_comment
 
 COLUMN_FIGURE = 0.6 * 460
-"""The maximum width in points of a figure that fits one of two columns."""
+"""The maximum width, in points, of a figure that fits into one of two columns."""
 
 _BREAKS = re.compile(r"(?<=[,=+/])(?=\S)|(?<=\\_)(?=\S)")
 _MEDIA_BOX = re.compile(rb"/MediaBox \[ ?\S+ \S+ (\S+) ")
@@ -46,7 +46,7 @@ class LatexSection:
 def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSection:
     """Return the section of a study; `form` is the format of its tables.
 
-    Raises StoreError, and TableError or CurveError for what does not fit the study.
+    Raises StoreError; raises TableError or CurveError if a table or a figure does not fit the study.
     """
     inputs = Snapshot.of(study, store)
     tables = [table_float(study, table, form) for table in inputs.tables()]
@@ -89,7 +89,7 @@ def _file_name(study: Study, curve: Curve) -> str:
 def figure_float(study: Study, curve: Curve, file: str, drawn: bytes) -> str:
     """Return the float of a drawn PDF file with the label `fig:STUDY-FIGURE`.
 
-    It is over both columns if the figure is wide, and never wider than its surroundings.
+    A wide figure spans both columns; no figure is wider than the surrounding text.
     """
     found = _MEDIA_BOX.search(drawn)
     environment = "figure" if found and float(found[1]) <= COLUMN_FIGURE + 1 else "figure*"

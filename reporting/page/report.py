@@ -35,7 +35,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[Snapshot], Mapping[str, object] | None
 )
 """Name, title and values of each section, in page order; a section without values is left out.
 
-The name is also that of its template and its anchor, which is part of shared links: it must not change.
+Its template and its anchor have the same name. Names must not change, since anchors are part of shared links.
 """
 
 
@@ -70,7 +70,7 @@ _TEMPLATES = make_environment(Path(__file__).with_name("templates"))
 def report(study: Study, store: Store) -> str:
     """Return the whole HTML page of a study.
 
-    Raises StoreError, and TableError or CurveError for what does not fit the study.
+    Raises StoreError; raises TableError or CurveError if a table or a figure does not fit the study.
     """
     inputs = Snapshot.of(study, store)
     sections = [

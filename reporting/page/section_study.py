@@ -156,7 +156,8 @@ _NONE = "–"
 def models(inputs: Snapshot) -> Mapping[str, object] | None:
     """Return a row for each model with its predicted costs, and the models' diagrams.
 
-    Return None without models, and if a plug-in's block cannot be measured: the page shows its failures.
+    Return None if there are no models, or if a plug-in's block cannot be measured; the page then shows its
+    failures.
     """
     try:
         return _searched_models(inputs) if inputs.study.search is not None else _planned_models(inputs)

@@ -20,7 +20,7 @@ from ...studies.text.units import (
 )
 
 STATE_BYTES = 2
-"""The bytes of a number kept in generation: models generate in 16 bits."""
+"""The bytes of each number that generation keeps in memory: models generate in 16 bits."""
 
 _MIN_LABEL_WIDTH = 20
 _REACH = 4
@@ -58,7 +58,7 @@ def iter_parts(part: ModelPart, depth: int = 0) -> Iterator[tuple[str, int, Mode
 def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, str, str, str, str]:
     """Format a part's costs, with FLOPs in units of `size`.
 
-    Outside the body, parts without FLOPs have no reach.
+    Parts outside the body that have no FLOPs have no reach.
     """
     return (
         f"{part.parameters:,}",

@@ -77,7 +77,7 @@ def show_recipe(
     """Return the cost and reach of each part of a recipe, in a model with the settings that `build` takes.
 
     `length` is in tokens; `batch` counts the sequences of a training step; `past` positions precede each
-    sequence, as in a stream. Raises what `analyse` raises.
+    sequence, as in a stream. Raises the same errors as `analyse`.
     """
     check_arguments(number_fault("batch", batch, least=1))
     recipe, config = parse(recipe), configure(config, settings)
@@ -96,8 +96,8 @@ def compare_recipes(
 ) -> RecipeComparison:
     """Return the cost and reach of several recipes side by side, each compared with the first.
 
-    Raises ActivememError with the faults of all recipes that are wrong or still open, and for fewer than
-    two.
+    Raises ActivememError with the faults of all recipes that are wrong or still have choices or holes, and
+    for fewer than two recipes.
     """
     check_arguments(
         argument_fault("recipes", recipes, (list, tuple), "a list of recipes"),

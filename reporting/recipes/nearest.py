@@ -28,7 +28,7 @@ from ...studies.text.units import WIDTH, align_columns
 from ..search.noise import cell_of
 
 _SHOWN = 4
-"""The maximum number of a recipe's results to show; further ones are counted."""
+"""The maximum number of results to show for a recipe; further results are only counted."""
 
 _INDENT = " " * 7
 
@@ -44,8 +44,8 @@ class NearestError(ActivememError):
 class StoredResult:
     """The results of a recipe in one cell, whose trainings differ only in the seed.
 
-    `metric` has `mean` and `sd` over the `n` finished trainings that have it; null if there are none. `ended`
-    counts the trainings by status.
+    `mean` and `sd` of `metric` are over the `n` finished trainings that have this metric, and null if there
+    are none. `ended` counts the trainings by status.
     """
 
     study: str

@@ -19,7 +19,7 @@ from .breakdown import Sizes, conditions, format_costs, generation_memory
 
 _WIDTH, _ROW, _MARGIN, _BAR, _BRACKET = 900, 24, 24, 60, 12
 _NUMBERS = (410, 555, 705)
-"""The right ends of the numbers in the three columns with bars; each bar begins just after."""
+"""The right ends of the numbers in the three columns with bars; each bar begins just after its number."""
 
 _STREAM = 26
 """The distance between two streams, without brackets."""

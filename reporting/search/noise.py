@@ -27,7 +27,7 @@ from ..statistics.estimates import POWER, detectable, sample_sd
 from .promotion import FRESH_SEEDS
 
 LEVEL = 0.95
-"""The share of searches among equal points that stay below the bound."""
+"""The share of searches among equal points whose lead stays below the lead by chance."""
 
 _NODES = 48  # nodes of each of the two integrals
 
@@ -46,7 +46,7 @@ class Noise:
     def lead(self, count: int, seeds: int, other: int) -> float:
         """Return how far chance alone puts the best of `count` equal points ahead of another equal point.
 
-        Each of them has `seeds`, the other point `other` seeds.
+        Each of the `count` points has `seeds` seeds, the other point has `other` seeds.
         """
         return self.sd * chance_lead(count, seeds, other, self.degrees)
 
@@ -199,8 +199,8 @@ FLOOR_LEVEL = 0.05
 class NoiseFloor:
     """The spread between seeds, pooled over cells with several seeds, and the difference that it can hide.
 
-    `difference` is detected with a chance of POWER when two cells with `seeds` each are compared. Cells
-    differ in their spread: it is an average.
+    `difference` is detected with a chance of POWER when two cells with `seeds` each are compared. The spread
+    is an average, since cells differ in it.
     """
 
     metric: str

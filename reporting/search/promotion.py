@@ -36,7 +36,7 @@ from ...studies.text.toml_positions import toml_comment, toml_leaves, toml_table
 from ...studies.text.units import plural
 
 FRESH_SEEDS = 5
-"""The default number of seeds of a winner."""
+"""The default number of fresh seeds of each cell."""
 
 POINT, RECIPE, BASELINE = "point", "recipe", "baseline"
 """The factors of the new study, and the first factor's level for the baseline."""
@@ -232,7 +232,7 @@ def _claims(
 ) -> Iterator[str]:
     """Yield a claim for each winner that it is better than the baseline.
 
-    Without a baseline the claim is that the first is best.
+    If the search has no baseline, the claim is that the first winner is the best.
     """
     measured = [goal for goal in found.goals if not is_known_before(goal.name)]
     across = study.search.across if study.search else ()

@@ -46,7 +46,7 @@ class ServeError(ActivememError):
 class Access:
     """The conditions under which a request is allowed: it names this machine, and has the token, if any.
 
-    Raises ServeError for a host that others can reach without a token, and for a short token.
+    Raises ServeError if other machines can reach the host without a token, or if the token is short.
     """
 
     host: str

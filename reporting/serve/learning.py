@@ -84,8 +84,8 @@ def row_levels(row: Mapping[str, Any]) -> dict[str, Level]:
 def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str]:
     """Return a text for each trial, given its levels: the levels in which it differs from other trials.
 
-    Texts are in short forms, numbers follow their factor's name. Points of a search, whose levels are not
-    listed, are distinguished from each other.
+    Texts are in short forms, numbers follow their factor's name. A search lists no levels, so its points are
+    described by the levels in which they differ from each other.
     """
     names, short = factor_names(study), dict[str, dict[Level, str]]()
     for name in names:

@@ -22,8 +22,8 @@ from .store_reader import BegunTrial, StudyNow
 class ProgressNow:
     """The trials of a study by status.
 
-    `running` trials belong to a living process, `stopped` trials do not. `eta_s` is None while nobody
-    trains, or nothing is known yet.
+    `running` trials belong to a living process, `stopped` trials do not. `eta_s` is the remaining time in
+    seconds; None if nothing trains, or if it is not known yet.
     """
 
     total: int

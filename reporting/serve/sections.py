@@ -119,8 +119,8 @@ class StudyValues:
 class Section:
     """A section of a study's page; its template and its anchor have the same name.
 
-    `applies` says whether a study has the section. The section is made again when the value of `depends`
-    changes, but not within `min_age_s` seconds. It shows `empty` while it has no values.
+    `applies` says whether a study has the section. The section is rendered again when the value of `depends`
+    changes, but at most every `min_age_s` seconds. It shows `empty` while it has no values.
     """
 
     name: str

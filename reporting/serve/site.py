@@ -32,7 +32,7 @@ MAX_KEPT = 256
 """The maximum number of cached page parts."""
 
 REFRESH_FACTOR, MAX_AGE_S = 10, 60.0
-"""A part is not made again for this multiple of the time that it took, up to a limit in seconds."""
+"""A part is kept for at least this multiple of the time that it took to make, up to a limit in seconds."""
 
 _DRAWING = threading.Lock()
 """Matplotlib draws one figure at a time."""
@@ -83,8 +83,7 @@ class CachedText:
 class TextCache:
     """A cache of texts, renewed when their inputs change.
 
-    Slow texts are kept longer before they are made again, so that pages take little from a machine that
-    trains.
+    Texts that take long to make are kept longer, so that pages slow down a machine that trains only a little.
     """
 
     def __init__(self, most: int) -> None:

@@ -27,13 +27,13 @@ from ...studies.study import Study, follow_rounds
 from ...studies.text.errors import StudyError
 
 LOOK_S, LOOK_AT_BUCKET_S = 1.0, 10.0
-"""The seconds between two checks of a store: a folder, and a bucket, where each check is a request."""
+"""The seconds between two checks of a store in a folder, and in a bucket, where each check is a request."""
 
 REFRESH_FACTOR, MAX_AGE_S = 5, 10.0
 """The next read waits for this multiple of the last read's time, up to a limit in seconds."""
 
 LEASES_SKIPPED = 5
-"""Leases are read in one of this many checks, and when a trial has begun, since they change slowly."""
+"""Leases change slowly: they are read in one of this many checks, and when a trial has begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +59,9 @@ class BegunTrial:
 class StudyNow:
     """A study with its outcomes and its begun trials, at one moment.
 
-    Two moments with equal `rows` have the same outcomes; `begun_key` does the same for begun trials. `stale`
-    has outcomes from other plug-in source, which do not count. `probed` says that models of the store, of any
-    study, have been probed or tuned.
+    Two moments with equal `rows` have the same outcomes, and with equal `begun_key` the same begun trials.
+    `stale` has outcomes from a different version of a plug-in, which do not count. `probed` says that models
+    of the store, of any study, have been probed or tuned.
     """
 
     study: Study

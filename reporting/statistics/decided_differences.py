@@ -39,8 +39,8 @@ def look_level(counts: tuple[int, ...], alpha: float) -> float:
 
     `counts` are the numbers of pairs at the looks, which need not be evenly spaced (Pocock 1977). Without an
     effect the sum of n normal differences is a Brownian motion. Its chance to stay within z √n at all looks
-    is integrated numerically. Used as nominal levels of t tests, these levels keep the error rate (Jennison
-    and Turnbull 2000, section 3.8). `bench/verdicts.py` simulates it.
+    is integrated numerically. If t tests use these levels, the error rate is kept (Jennison and Turnbull
+    2000, section 3.8), as a simulation in `bench/verdicts.py` shows.
     """
     from scipy.special import ndtr  # noqa: PLC0415 -- a table without tests does not need it
 
@@ -152,7 +152,7 @@ def differences_at_looks(
     """Return the first cell of each pair minus the second cell, at each look.
 
     Intervals have the level of one look. `counts` are the numbers of seeds of all looks. The variance at a
-    look is estimated from the seeds that each cell has by then.
+    look is estimated from the seeds that each cell has at this look.
     """
     level = 1 - look_level(tuple(counts), SIGNIFICANCE_LEVEL)
     found: list[Differences] = [

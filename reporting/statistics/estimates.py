@@ -45,9 +45,9 @@ class Estimate:
 def estimate(values: Iterable[float], *, spread: Spread = "sd", level: float = 0.95) -> Estimate:
     """Return the mean of the values and its spread.
 
-    Raise StatisticsError for no or non-finite values. "sd" is the sample standard deviation, "se" the
-    standard error, and "ci" the t interval. Equal values have a deviation of 0, but say nothing about an
-    error or an interval.
+    Raise StatisticsError if there are no values, or if a value is not finite. "sd" is the sample standard
+    deviation, "se" the standard error, and "ci" the t interval. If all values are equal, the standard
+    deviation is 0, but the error and the interval are unknown.
     """
     found = finite_values(values)
     count, value, half = len(found), mean(found), sample_sd(found)
@@ -90,7 +90,7 @@ def finite_values(values: Iterable[float]) -> list[float]:
 
 
 Test = Literal["permutation", "wilcoxon"]
-"""The tests that only assume that differences are symmetric."""
+"""The tests that assume only that differences are symmetric."""
 
 TESTS: Mapping[Test, str] = {
     "permutation": "paired permutation test",
@@ -105,8 +105,9 @@ _SAMPLED_PATTERNS = 19_999  # random sign patterns, if there are too many
 def paired_p(first: Mapping[int, float], second: Mapping[int, float], *, test: Test = "permutation") -> float:
     """Return the two-sided p-value of values paired by seed; raise StatisticsError if they share no seed.
 
-    The permutation test flips the signs of the differences. Wilcoxon's test flips the signs of their ranks,
-    without zeros. Up to n = 14 all 2 ** n sign patterns are enumerated, for larger n a fixed random sample.
+    The permutation test flips the signs of the differences. Wilcoxon's test flips the signs of the ranks of
+    the non-zero differences. Up to n = 14 all 2 ** n sign patterns are enumerated, for larger n a fixed
+    random sample.
     """
     seeds = sorted(first.keys() & second.keys())
     if not seeds:
@@ -167,7 +168,7 @@ def _format_seeds(values: Mapping[int, float]) -> str:
 def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
     """Return the Holm-adjusted p-values of a family, to be compared with the level of a single test.
 
-    None is lowered, their order is kept, and none exceeds 1 (Holm 1979).
+    No p-value becomes smaller or exceeds 1, and their order is kept (Holm 1979).
     """
     count, raised = len(p_values), 0.0
     adjusted = [0.0] * count
@@ -187,7 +188,7 @@ def holm_levels(p_values: Sequence[float], alpha: float) -> tuple[float, ...]:
 def hochberg_threshold(p_values: Sequence[float], alpha: float) -> float:
     """Return the largest significant p-value of a family by Hochberg's procedure (1988).
 
-    It is `alpha` if all are significant, and `alpha / n` if only one can be.
+    It is `alpha` if all p-values are significant, and `alpha / n` if only one can be significant.
     """
     ordered = sorted(p_values, reverse=True)
     steps = (alpha / number for number, p in enumerate(ordered, 1) if p <= alpha / number)
@@ -217,7 +218,7 @@ def pairs_needed(
     """Return how many pairs a t test needs to detect `effect_size` (in standard deviations) with power POWER.
 
     Each pair after the first adds `degrees_per_pair` degrees of freedom: more than 1 if the variance is
-    pooled. At least `min_pairs`; None above MAX_PAIRS.
+    pooled. The result is at least `min_pairs`; None if more than MAX_PAIRS are needed.
     """
 
     def power(n: int) -> float:

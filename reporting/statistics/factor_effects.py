@@ -37,11 +37,12 @@ class Contrast:
 class TermEffect:
     """The effect of a term, which has no contrasts if it cannot be estimated.
 
-    `contrasts` come from `TermColumns.contrasts`: a single one if every factor has two levels. `p` comes from
-    the F test of all columns of the term, corrected over the terms by Holm's procedure. `share` is η²: the
-    term's type III sum of squares, divided by the total sum of squares around the mean. `aliases` of an
-    estimated term are terms outside the model that would bias it. `aliases` of another term are the terms
-    that it is confounded with. `is_complete` says whether all combinations of its levels have a value.
+    `contrasts` come from `TermColumns.contrasts`; there is a single contrast if every factor has two levels.
+    `p` comes from the F test of all columns of the term, corrected over the terms by Holm's procedure.
+    `share` is η²: the term's type III sum of squares, divided by the total sum of squares around the mean.
+    `aliases` of an estimated term are terms outside the model that would bias it. `aliases` of another term
+    are the terms that it is confounded with. `is_complete` says whether all combinations of its levels have a
+    value.
     """
 
     term: Term
@@ -57,7 +58,7 @@ class TermEffect:
 class ErrorVariance:
     """The error variance of a value with its degrees of freedom.
 
-    `is_within_cells` means the noise within cells, otherwise the residual variance of the model.
+    If `is_within_cells`, it is the noise within cells, otherwise the residual variance of the model.
     """
 
     variance: float
@@ -97,8 +98,8 @@ class FactorModel:
         """Return the mean at each level of a factor, or at each combination of two factors.
 
         All levels of the other factors have equal weight. If the interaction of two factors cannot be
-        estimated, their effects are added. The interval leaves out the variance between seeds. The result is
-        empty for factors that cannot be estimated.
+        estimated, the effects of both factors are added. The interval does not include the variance between
+        seeds. The result is empty for factors that cannot be estimated.
         """
         parts = [(name,) for name in term] + ([term] if len(term) > 1 and term in self.estimable else [])
         if any(part not in self.estimable for part in parts):
@@ -207,7 +208,7 @@ class FactorModel:
     def _by_seed(self) -> Floats | None:
         """Return the coefficients that are fitted to each seed alone, in a model without blocks.
 
-        None if a seed cannot estimate all terms.
+        Return None if the data of a seed are not enough to estimate all terms.
         """
         seeds = np.asarray(self.columns.seeds)
         model = self.columns.model(self._terms, blocks=False)
@@ -222,7 +223,7 @@ class FactorModel:
     def _effect(self, term: Term) -> TermEffect:
         """Return the effect of a term of the model.
 
-        Its F is b'[(X'X)⁻]⁻¹b / (k s²) (Searle 1971, section 5.5).
+        The F statistic is b'[(X'X)⁻]⁻¹b / (k s²) (Searle 1971, section 5.5).
         """
         place, degrees, inflation = self._places[term], self.columns.degrees(term), self._inflation(term)
         rows = np.zeros((len(self.columns.contrasts(term)), len(self._coefficients)))
@@ -266,7 +267,8 @@ class FactorModel:
         """Return how many times the modelled variance a term's effects have; at least 1.
 
         The variance is estimated in two ways: from the effects of each seed, and from the noise of the cells
-        behind each effect (White 1980). The squared residuals are scaled up for their degrees of freedom.
+        that each effect compares (White 1980). The squared residuals are scaled up for their degrees of
+        freedom.
         """
         if self.error is None or not self.error.is_within_cells:
             return 1.0
@@ -379,9 +381,10 @@ class TermColumns:
     def contrasts(self, term: Term) -> Floats:
         """Return the rows that turn the coefficients of a term's columns into its contrasts.
 
-        A factor of two levels has one contrast: the second level minus the first. Two such factors have one:
-        the difference of one factor at the second level of the other, minus its difference at the first.
-        Other terms have the effect of each level, or of each combination of levels.
+        A factor of two levels has one contrast: the second level minus the first. Two such factors also have
+        one contrast: the difference of one factor at the second level of the other factor, minus its
+        difference at the first level. The contrasts of all other terms are the effects of each level, or of
+        each combination of levels.
         """
         if all(self.counts[name] == 2 for name in term):
             return np.array([[(-2.0) ** len(term)]])

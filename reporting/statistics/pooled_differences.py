@@ -41,8 +41,8 @@ class Pool:
 def pooled_variance(cells: Sequence[Values]) -> Pool | None:
     """Return the variance of a difference between two cells, pooled over cells; None if it is unknown.
 
-    It is the mean over all pairs of cells, weighted by degrees of freedom. If all cells have the same units
-    it is twice the residual variance of the cells with units as blocks.
+    It is the mean over all pairs of cells, weighted by degrees of freedom. If all cells have the same units,
+    it is twice the residual variance of a model of the cells with the units as blocks.
     """
     varying = [cell for cell in cells if len(set(cell.values())) > 1]
     alike: dict[frozenset[int], list[Values]] = {}
@@ -100,8 +100,8 @@ def _centred(values: Sequence[float]) -> list[float]:
 def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
     """Return the variance for one comparison of n pairs, and its degrees of freedom.
 
-    The variance is the larger of its own and the pooled one. The degrees of its own variance fall with the
-    square of its ratio to the pooled one, but not below n − 1.
+    The variance is the larger of the comparison's own variance and the pooled variance. If the own variance
+    is larger, its degrees of freedom fall with the square of the ratio of both, but not below n − 1.
     """
     if own <= pool.variance:
         return pool.variance, pool.degrees
@@ -131,8 +131,8 @@ class Difference:
 class Differences:
     """The differences between cells; `error` is the standard error of the difference with the fewest pairs.
 
-    `degrees` are the degrees of freedom of the pooled variance. They are None if each difference has its own,
-    or none is known.
+    `degrees` are the degrees of freedom of the pooled variance. They are None if each difference has its own
+    variance, or if no variance is known.
     """
 
     each: tuple[Difference | None, ...]
@@ -154,7 +154,8 @@ def differences_between(
 ) -> Differences:
     """Return the first cell of each pair minus the second, on shared units; None if they share no unit.
 
-    Each p is uncorrected. Interval and p are unknown if no pair of cells shares two units, or nothing varies.
+    Each p is uncorrected. Interval and p are unknown if no pair of cells shares two units, or if the values
+    do not vary.
     """
     paired = [_pairs(cells[one], cells[other]) for one, other in pairs]
     counts = [len(found) for found in paired if found]

@@ -69,10 +69,10 @@ class PowerLaw:
 class OffsetLaw:
     """The law y = offset + coefficient · x ** exponent, fitted to the logarithms of y of `n` cells.
 
-    Intervals are profiles (Bates and Watts 1988, section 6.1): all values with a sum of squares below its
-    minimum times 1 + F / (n − 3). F is the quantile with 1 and n − 3 degrees of freedom. Intervals are None
-    with three cells. `likely` has the laws within these intervals: exponents, shares of the offset at the
-    largest x, the logarithms of y there, and half of their range.
+    Intervals are profile intervals (Bates and Watts 1988, section 6.1): they contain all values whose sum of
+    squares is below the minimum times 1 + F / (n − 3). F is the quantile with 1 and n − 3 degrees of freedom.
+    Intervals are None if there are only three cells. `likely` has the laws within these intervals: exponents,
+    shares of the offset at the largest x, the logarithms of y there, and half of their range.
     """
 
     coefficient: float
@@ -110,9 +110,9 @@ class OffsetLaw:
 def fit_power_law(points: Sequence[tuple[float, float]], *, level: float = 0.95) -> PowerLaw | None:
     """Fit the law by least squares on the logarithms of x and y, both above 0.
 
-    The result is None without two different x. A cell is one point, however many seeds it has, since all
-    seeds of a cell deviate from the law together. So the error has n − 2 degrees of freedom (Draper and
-    Smith 1998, chapter 1).
+    Return None for fewer than two different x. A cell is one point, however many seeds it has, since all
+    seeds of a cell deviate from the law together. So the error has n − 2 degrees of freedom (Draper and Smith
+    1998, chapter 1).
     """
     xs, ys = [math.log(x) for x, _ in points], [math.log(y) for _, y in points]
     if len(set(xs)) < 2:

@@ -50,8 +50,8 @@ class TargetCosts:
 class SpeedupEstimate:
     """The baseline's cost divided by a cell's cost, over `n` seeds; `bound` marks an upper or a lower bound.
 
-    It is "" if all trainings reached the target, ">" if some of the baseline missed it, and "<" if some of
-    the cell did. A bound has no interval.
+    `bound` is "" if all trainings reached the target, ">" if trainings of the baseline missed it, and "<" if
+    trainings of the cell missed it. A bound has no interval.
     """
 
     value: float
@@ -101,7 +101,7 @@ def _paired(own: Values, baseline: Values, pool: Pool | None, rounding: float) -
 
 
 LARGEST = 1000.0
-"""A ratio above this is only said to be above: it says that nothing is known."""
+"""For a ratio above this, the text says only that it is above: nothing more is known."""
 
 
 def format_ratio(ratio: float, decimals: int) -> str:

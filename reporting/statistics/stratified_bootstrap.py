@@ -42,7 +42,7 @@ class Aggregate:
 
 
 Function = Callable[[Sequence[Floats]], Floats]
-"""Computes a number from the runs of each task, (resamples, runs), for each resample."""
+"""Computes a number for each resample from the runs of each task, of shape (resamples, runs)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def probability_of_improvement(
 ) -> Aggregate:
     """Return the chance that a run beats a baseline's run on the same task, averaged over tasks.
 
-    Ties count half (Mann and Whitney 1947). Both are resampled.
+    Ties count half (Mann and Whitney 1947). The runs of both methods are resampled.
     """
     tasks = len(runs)
     generator = np.random.default_rng(seed)
@@ -183,8 +183,8 @@ def paired_bootstrap(
 ) -> list[BootstrapScore]:
     """Return the scores of a baseline, then of systems that translated the same sentences.
 
-    All systems are resampled with the same sentences. Raise StatisticsError for a wrong number of lines, and
-    for a seed below 1.
+    All systems are resampled with the same sentences. Raise StatisticsError if numbers of lines differ, or if
+    the seed is below 1.
     """
     from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 -- few ask for this test
     from sacrebleu.significance import PairedTest, Result  # noqa: PLC0415 -- as above

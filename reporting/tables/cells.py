@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TableCells:
-    """The contents of one table of cells, each computed on first use.
+    """One table of cells; each part of it is computed on first use.
 
-    If the table has a smallest difference, it is tested at several looks as seeds are added: `counts` are the
-    looks' numbers of seeds, and the last look is shown.
+    If the table has a smallest difference, differences are tested at several looks as seeds are added.
+    `counts` are the numbers of seeds at the looks; the last look is shown.
     """
 
     spec: CellsTable

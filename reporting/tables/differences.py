@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class ColumnDifferences:
     """The differences in a column, by row, and the decision on each difference.
 
-    `decided` differences have a p if they are tested, which is corrected for the number of `tests`.
+    If `decided` differences are tested, they have a p-value, which is corrected for the number of `tests`.
     `families` is the number of groups with their own pooled variance. `detectable` are the differences that
     are detected with a power of 80 % around each baseline; empty if unknown. `choices` is the largest number
     of candidates from which a difference was chosen. `margin` is the smallest difference that matters, if the
@@ -238,7 +238,7 @@ class BoldCells:
     `pairs` is the number of pairs for which p is corrected, 0 without a test. `tested` are the differences of
     pairs. `detectable` is the difference that is detected with a power of 80 %; None if a permutation test
     decided. `worse` counts the values that are significantly worse than another. If the table has a smallest
-    difference, `rivals` has the difference of the first of the best from each other one.
+    difference, `rivals` has the differences of the first of the best cells from each of the other best cells.
     """
 
     metric: Metric
@@ -263,9 +263,10 @@ def find_bold_cells(
 ) -> BoldCells:
     """Return the best cells of a column, which are shown in bold.
 
-    There are none with fewer than two values, if all values are equal, or if neither direction is better.
+    There are none if there are fewer than two values, if all values are equal, or if the metric has no better
+    direction.
 
-    A place with an infinite value is worse than every other one, and never best. With `best = "shown"` the
+    A cell with an infinite value is worse than every other cell, and never best. With `best = "shown"` the
     printed digits decide, so that two equal numbers are both bold or both plain. `counts` are the looks'
     numbers of seeds.
     """

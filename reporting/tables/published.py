@@ -49,8 +49,8 @@ def match_published(
 ) -> PublishedMatch:
     """Match our rows and columns to the paper's: by names given in the study, equal names, or equal blocks.
 
-    A column of a metric and a level is named by both with a colon between or, if the metric is the first, by
-    its level. A name given for a metric applies to all of its levels.
+    The name of a column with a metric and a level is `METRIC:LEVEL` or, for the first metric, just the level.
+    A name given for a metric applies to all of its levels.
     """
     levels = [row.level for row in rows]
     unnamed = [level for level in levels if level not in spec.rows]

@@ -51,13 +51,13 @@ class CellStatus(StrEnum):
 class Cell:
     """One combination of a row and a column, over all its trials.
 
-    `text` is the centre or a word instead, `spread` the number after a ±, and `interval` an interval.
-    `difference_text` is the `difference` from the baseline, with half the width of its interval and stars or
-    its `p`. This p is corrected for the number of tests. `is_within` says whether the difference is shown to
-    be too small to matter; None if the table has no such margin. `at_least` is the bound of a centre that is
-    not known, since trainings ended before they reached a target. `picked` names the levels that were picked,
-    and `metric` the metric shown if it is not the column's. `published_text` is the published number with the
-    text in parentheses after it.
+    `text` is the centre, or a word if there is none; `spread` is the number after a ±, and `interval` the
+    text of an interval. `difference_text` is the `difference` from the baseline, with half the width of its
+    interval and stars or its `p`. This p is corrected for the number of tests. `is_within` says whether the
+    difference is shown to be too small to matter; None if the table has no such margin. `at_least` is the
+    bound of a centre that is not known, since trainings ended before they reached a target. `picked` names
+    the levels that were picked, and `metric` the metric shown if it is not the column's. `published_text` is
+    the published number with the text in parentheses after it.
     """
 
     status: CellStatus
@@ -195,7 +195,7 @@ class Table:
 def heading_runs(paths: Sequence[tuple[str, ...]], depth: int) -> Iterator[tuple[str, int]]:
     """Yield each heading of a line with its number of columns; `paths` has all headings of each column.
 
-    It ends where a heading above it ends, and an empty one has a single column.
+    A heading ends where a heading above it ends, and an empty heading has a single column.
     """
     places = range(len(paths))
     for (path, _), run in groupby(places, lambda at: (paths[at][: depth + 1], not paths[at][depth] and at)):
@@ -249,8 +249,9 @@ def build_table(
 def iter_records(table: Table) -> Iterator[dict[str, object]]:
     """Yield a record for every cell in reading order; missing entries are None.
 
-    Columns of a paper's numbers are left out, since the cells have them already. `metric` is the metric of
-    the cell, `column` the level of its column, or the metric if metrics are the columns.
+    Columns that show the paper's numbers are left out, since the other cells have these numbers already.
+    `metric` is the metric of the cell, `column` the level of its column, or the metric if metrics are the
+    columns.
     """
     notes = {note.mark: note.text for note in table.footnotes}
     groups = table.groups or ("",) * len(table.rows)

@@ -35,12 +35,12 @@ _LOCATED_SCHEMA = {**dict.fromkeys(("trial", "row", "column", "over"), pl.String
 class Tally:
     """The values of a metric in the trials of one cell.
 
-    `units` has for each value the number of the unit that cells are paired by: its seed, or its seed and the
-    levels that the cell is over. `gaps` has status and reason of each trial without a value. `label` names
-    the levels that the trials have of the factors picked from; it is empty if they have all. If one value is
-    infinite, so is the centre: then `values` is empty, and `gaps` has the infinite ones. If trials ended
-    before they reached a target, `values` is empty too: `reached` has the values of the others, and `limits`
-    the costs of the censored ones.
+    `units` has, for each value, the number of the unit by which cells are paired: the seed, or the
+    combination of the seed and the levels of the factors in `over`. `gaps` has status and reason of each
+    trial without a value. For a pick, `label` names the levels that the trials have of the factors in `over`;
+    it is empty if they have all levels. If one value is infinite, so is the centre: then `values` is empty,
+    and `gaps` has the infinite ones. If trials ended before they reached a target, `values` is empty too:
+    `reached` has the values of the others, and `limits` the costs of the censored ones.
     """
 
     trials: int
@@ -89,7 +89,7 @@ class Tally:
     def remarks(self, noun: str = "seeds") -> list[str]:
         """Return a sentence for each reason why trials have no value.
 
-        There is none if all share a reason that the cell shows.
+        There is no sentence if all trials share one reason, which the cell shows.
         """
         return [
             why if self.trials == 1 else f"{n} of {self.trials} {noun} {why}"

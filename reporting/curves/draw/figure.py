@@ -22,7 +22,7 @@ from .panel import PanelLayout, Plot, write
 from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_names, wrap_text
 
 WIDTH = 460.0
-"""The width of a figure in points, that of an article's text; a single panel may be narrower."""
+"""The width of a figure in points, which is that of an article's text; a single panel may be narrower."""
 
 _EDGE, _GAP, _BETWEEN = 4.0, 12.0, 10.0  # around the figure, between columns and between rows of panels
 _HEAD = 13.0  # above a plot, for its title
@@ -71,7 +71,8 @@ class _FigureLayout:
 def draw(curve: Curve, file_format: FigureFormat) -> bytes:
     """Return the figure as a file: SVG with text as paths, PDF with searchable text, or PNG at 200 dpi.
 
-    It has no date and ignores the user's settings of matplotlib, so that a figure always gives the same file.
+    The file has no date, and matplotlib's user settings are ignored, so that a figure always gives the same
+    file.
     """
     with matplotlib.rc_context():
         matplotlib.rcdefaults()

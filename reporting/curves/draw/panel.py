@@ -49,7 +49,7 @@ class Scale:
 def make_scale(numbers: Iterable[float], axis: Axis, *, margin: float = 0.0) -> Scale:
     """Return the scale of an axis for these numbers; `margin` is added at both ends, relative to its length.
 
-    A single number, or none, gets a range around it. Ticks of the axis are kept.
+    If there are fewer than two numbers, the scale has a range around them. Ticks of the axis are kept.
     """
     every = sorted(set(numbers)) or [0.0, 1.0]
     positive = [number for number in every if number > 0] or [1.0]
@@ -239,8 +239,9 @@ def _outside(one: Rectangle, bounds: Rectangle) -> float:
 class PanelLayout:
     """The space that the panels of a figure need, in points: around each plot, and for the plot itself.
 
-    `left` is only needed by the first panel of a row and `end_margin` by the last; `right` and `bottom` by
-    each. A single plot is `width` wide; several share the available width, with at least `min_width` each.
+    The first panel of a row needs `left`, the last panel `end_margin`, and every panel `right` and `bottom`.
+    A single plot has the width `width`; several plots share the available width, with at least `min_width`
+    each.
     """
 
     left: float

@@ -14,8 +14,8 @@ _SPREADS = {"sd": "deviation", "se": "standard_error", "ci": "half_width"}
 def render(table: Table) -> str:
     """Return one line per cell; an empty field is a missing value.
 
-    There are columns for groups, metrics, intervals, differences, picked levels and units only if the table
-    has these.
+    Columns for groups, metrics, intervals, differences, picked levels and units are left out if the table has
+    none.
     """
     records = list(iter_records(table))
     several = len({key.metric for key in table.keys if key and key.level}) > 1

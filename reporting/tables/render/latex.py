@@ -271,7 +271,7 @@ def _bold(text: str, cell: Cell) -> str:
 class CellForm:
     """The LaTeX of cells: right-aligned numbers, and a second, left-aligned column for text after them.
 
-    A table's column takes one LaTeX column, or two; `span` says how many.
+    A column of the table takes one or two LaTeX columns; `span` is their number.
     """
 
     packages = r"\usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,graphicx}"
