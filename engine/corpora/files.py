@@ -185,7 +185,7 @@ def _unpacked(path: Path, source: SourceFile) -> Iterator[Stream]:
 def _member(names: list[str], source: SourceFile) -> str:
     known = [name for name in source.names if name in names]
     if not known:
-        raise zipfile.BadZipFile(f"expected {source.names[-1]} within, got {', '.join(names) or 'nothing'}")
+        raise zipfile.BadZipFile(f"expected {source.names[-1]} in it, got {', '.join(names) or 'nothing'}")
     return known[0]
 
 

@@ -112,7 +112,9 @@ def _joined(treebank: Treebank, index: Path) -> TreeFiles:
     sizes: dict[int, int] = {}
     for row in rows:
         if (match := _ROW.fullmatch(row)) is None:
-            raise DataError(f"{treebank.name}: {index}: expected wsj_0001.mrg and its bytes, got {row!r}")
+            raise DataError(
+                f"{treebank.name}: {index}: expected wsj_0001.mrg and its number of bytes, got {row!r}"
+            )
         sizes[int(match[1])] = int(match[2])
     return TreeFiles(
         paths=(index, path), numbers=tuple(sizes), read=partial(_read_slices, path, tuple(sizes.values()))

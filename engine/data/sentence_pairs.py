@@ -51,7 +51,9 @@ def iter_pairs(corpus: ParallelCorpus, files: PairFiles, folder: Path) -> Iterat
         if next(target, None) is None:
             return
     names = f"{files.source.names[0]} and {files.target.names[0]}"
-    raise DataError(f"{corpus.name}: expected as many lines in {names}, got more in one")
+    raise DataError(
+        f"{corpus.name}: expected the same number of lines in {names}, got more lines in one of them"
+    )
 
 
 def _sentences(corpus: ParallelCorpus, source: SourceFile, place: Path) -> Iterator[str]:

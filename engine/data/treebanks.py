@@ -119,7 +119,7 @@ class _TreeReader(TokenReader):
         return self._advance().text
 
     def _unexpected(self, expected: str) -> DataError:
-        found, place = self.token.text or "the end", f"behind {self.token.start:,} characters"
+        found, place = self.token.text or "the end", f"after {self.token.start:,} characters"
         return DataError(f"expected {expected}, got {found} {place}")
 
 

@@ -63,7 +63,7 @@ def export_model(trained: TrainedModel, source: Path, path: Path, *, lengths: bo
             return _export_onnx(trained, path, lengths=lengths)
         case "" if lengths:
             raise ExportError(
-                f"{path}: expected a path that ends in .pt2 or .onnx with lengths, got a folder"
+                f"{path}: with lengths, expected a path that ends in .pt2 or .onnx, got a folder"
             )
         case "":
             write_hub_folder(trained, source, path)

@@ -237,7 +237,7 @@ def assign_groups(names: Collection[str], groups: Sequence[ParameterGroupSetting
     taken = set(chosen.values())
     faults = [_fault(names, each) for place, each in enumerate(groups) if place not in taken]
     if not faults and all(place is not None and groups[place].freeze for place in chosen.values()):
-        faults = ["expected a weight that is trained, and all are frozen"]
+        faults = ["expected at least one weight to train, got only frozen weights"]
     if faults:
         raise ParameterGroupError("[train] groups: " + "; ".join(faults))
     return chosen
@@ -248,9 +248,7 @@ def _fault(names: Collection[str], group: ParameterGroupSettings) -> str:
         return f"'{group.match}' matches only weights of earlier groups"
     known = [*names][:_SHOWN]
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return (
-        f"expected a pattern of the weights {', '.join(known)}{more}, got '{group.match}', which matches none"
-    )
+    return f"expected a pattern that matches one of the weights {', '.join(known)}{more}, got '{group.match}'"
 
 
 def regroup(
@@ -386,7 +384,7 @@ def _checked(name: str, made: object, model: nn.Module) -> torch.optim.Optimizer
     moved = list(chain.from_iterable(group["params"] for group in made.param_groups))
     left = [path for path, weight in model.named_parameters() if not any(weight is one for one in moved)]
     if left or len(moved) != len(list(model.parameters())):
-        got = f"{', '.join(left)} left out" if left else f"{len(moved)} weights"
+        got = f"none of {', '.join(left)}" if left else f"{len(moved)} weights"
         raise OptimizerError(f"{name}: expected every weight of the model once, got {got}")
     return made
 

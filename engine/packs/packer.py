@@ -76,7 +76,7 @@ def alone_reason(settings: TrialSettings) -> str | None:
         "its optimizer changes during training ([train] changes)": bool(train.changes),
         'the weights of its best epoch are kept ([train] keep = "best")': train.keep == "best",
         "it has callbacks ([train] callbacks)": bool(train.callbacks),
-        "it trains for a time ([train] seconds)": train.seconds is not None,
+        "it trains for a fixed time ([train] seconds)": train.seconds is not None,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 

@@ -66,7 +66,9 @@ def coordinate_check(
     layers = [tuple(each) for each in found.values()]
     if len(set(layers)) > 1:
         counts = ", ".join(f"{len(each)} at width {width}" for width, each in found.items())
-        raise CoordinateError(f"expected as many layers at each width, got {counts}: keep the depth fixed")
+        raise CoordinateError(
+            f"expected the same number of layers at each width, got {counts}: keep the depth fixed"
+        )
     diverged = [width for width, each in found.items() if not all(map(math.isfinite, each.values()))]
     if diverged:
         widths = ", ".join(map(str, diverged))

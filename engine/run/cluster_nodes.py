@@ -81,7 +81,7 @@ def fit_to_cluster(
     if not nodes:
         raise NodeError(_lacking_room(machine))
     if unfit := [f"  {node.host}: {node.problem}" for node in nodes if node.problem]:
-        raise NodeError("\n".join(["expected every node of the cluster to fit", *unfit]))
+        raise NodeError("\n".join(["these nodes of the cluster cannot train the study", *unfit]))
     if automatic and machine.gpus:
         brought = [
             Accelerators(count=each.gpus, device_bytes=each.gpu_bytes, cpus=each.cpus) for each in nodes
@@ -190,7 +190,7 @@ def _lacking_room(machine: Machine) -> str:
         f"no node of the cluster has room for a trial: expected {expected} on one node for each trial, "
         f"got {got} on the largest"
     )
-    return f"{message}; gpus = 0 trains on CPUs" if gpus and not most else message
+    return f"{message}; to train on CPUs, set gpus = 0" if gpus and not most else message
 
 
 @contextmanager

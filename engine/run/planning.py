@@ -196,7 +196,7 @@ def _shared(
 ) -> str:
     if (cpus := cpus_here()) < machine.cpus:
         here = f"{plural(cpus, 'CPU')} {'is' if cpus == 1 else 'are'} here"
-        return f"no such trial, because cpus = {machine.cpus:g} and {here}; one with --local"
+        return f"no such trial, because cpus = {machine.cpus:g} and {here}; with --local, one trial"
     asked = _trials_per_gpu(machine.gpus)
     trials = None if at_once is None else at_once / count
     found = room_on_gpu(
@@ -209,7 +209,7 @@ def _shared(
     text = f"{_at_once(held, gpu.free, found, machine.gpus, place)}{others}"
     if found.trials == 1 or not found.by_memory:
         return text
-    return f"{text}; one with --local"
+    return f"{text}; with --local, one trial at a time"
 
 
 def _trials_per_gpu(gpus: Gpus) -> int | None:

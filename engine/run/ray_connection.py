@@ -187,7 +187,9 @@ def _start(machine: Machine, listener: Listener) -> None:
         raise _start_failure(attempt, cause) from error
     except _StartTooSlow:
         ray.shutdown()
-        raise _start_failure(attempt, f"not within {START_S:g} s; perhaps this machine is busy") from None
+        raise _start_failure(
+            attempt, f"it did not start within {START_S:g} s; perhaps this machine is busy"
+        ) from None
     except BaseException:
         ray.shutdown()
         raise
@@ -195,7 +197,7 @@ def _start(machine: Machine, listener: Listener) -> None:
 
 def _start_failure(attempts: int, cause: str) -> MachineError:
     message = f"Ray does not start here ({plural(attempts, 'attempt')}): {cause}"
-    return MachineError(f"{message}; --local trains in this process, without Ray")
+    return MachineError(f"{message}; to train in this process, without Ray, add --local")
 
 
 @contextmanager
@@ -301,7 +303,7 @@ def code_fault(driver: Code, worker: Code) -> str | None:
     if worker["digest"] == driver["digest"]:
         return None
     expected, got = (f"{each['folder']} ({each['digest'][:8]})" for each in (driver, worker))
-    return f"expected activemem as in {expected}, got {got}"
+    return f"expected the code of activemem in {expected}, got the code in {got}"
 
 
 def check_workers_here(driver: Code) -> None:
@@ -310,10 +312,13 @@ def check_workers_here(driver: Code) -> None:
         worker = ray.get(ray.remote(look_at_code).options(num_cpus=0).remote(), timeout=START_S)
     except ray.exceptions.GetTimeoutError:
         raise MachineError(
-            f"Ray has started no worker within {START_S:g} s; --local trains without Ray"
+            f"Ray has started no worker within {START_S:g} s; to train without Ray, add --local"
         ) from None
     fault = code_fault(driver, worker)
     if fault is None and worker["folder"] != driver["folder"]:
-        fault = f"expected activemem in {driver['folder']}, got the same in {worker['folder']}"
+        fault = f"expected activemem in {driver['folder']}, got a copy of it in {worker['folder']}"
     if fault is not None:
-        raise MachineError(f"Ray's workers run other code: {fault}; --local trains in this process")
+        raise MachineError(
+            f"Ray's workers do not import the code that runs here: {fault}; "
+            "to train in this process, add --local"
+        )

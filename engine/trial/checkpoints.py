@@ -134,7 +134,7 @@ class Checkpoint:
                 continue
             except (DamagedError, UnreadableError) as error:
                 has_other = path is self._state and self._previous.is_file()
-                then = "continues from the previous one" if has_other else "starts again"
+                then = "continues from the previous one" if has_other else "starts from the beginning"
                 _log.warning("checkpoint %s: %s; its trial %s", path, error, then)
                 _set_aside(path)
         return self._load_shorter(device)
@@ -150,7 +150,11 @@ class Checkpoint:
         except FileNotFoundError:
             return None
         except (DamagedError, UnreadableError) as error:
-            _log.warning("checkpoint %s: %s; the trial that would continue from it starts again", path, error)
+            _log.warning(
+                "checkpoint %s: %s; the trial that would continue from it starts from the beginning",
+                path,
+                error,
+            )
             return None
         totals = replace(saved.totals, continued_from=shorter.trial, continued_after=shorter.epochs)
         return replace(saved, totals=totals)

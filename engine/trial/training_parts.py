@@ -389,14 +389,18 @@ def check_watched(all_settings: Iterable[TrialSettings]) -> None:
             except LossTermError as error:
                 faults.append(f"  {settings.model.recipe}: {error}")
     if faults:
-        raise LossTermError("\n".join(["these models lack the modules that loss terms watch", *faults]))
+        raise LossTermError(
+            "\n".join(["these models do not have the modules that loss terms watch", *faults])
+        )
 
 
 def watched_modules(term: LossTerm, names: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the modules that a term watches; raise LossTermError if a pattern matches none."""
     for pattern in term.watches:
         if not any(fnmatchcase(name, pattern) for name in names):
-            raise LossTermError(f"{term.name}: expected a pattern of modules of the model, got '{pattern}'")
+            raise LossTermError(
+                f"{term.name}: expected a pattern that matches modules of the model, got '{pattern}'"
+            )
     return tuple(name for name in names if any(fnmatchcase(name, pattern) for pattern in term.watches))
 
 

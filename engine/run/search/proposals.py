@@ -108,7 +108,9 @@ def _choose(study: Study, given: Mapping[str, Any], faults: list[str]) -> dict[s
             expected = _text(study.dimensions[name])
             faults.append(f"{name}: expected {expected}, got {format_value(given[name])}")
         elif not missing:
-            faults.append(f"{name}: a point with these other values has no such dimension")
+            faults.append(
+                f"{name}: a point with these values of the other dimensions does not have this dimension"
+            )
     return used
 
 
@@ -145,7 +147,9 @@ def _read_recipe(text: object, faults: list[str]) -> Recipe | None:
         faults += [f"recipe, column {fault.start + 1}: {fault.message}" for fault in error.faults]
         return None
     if open_ones := [*recipe.holes, *(name for name, _ in recipe.dimensions)]:
-        faults.append(f"recipe: expected one architecture, got a recipe with {', '.join(open_ones)} open")
+        faults.append(
+            f"recipe: expected one architecture, got a recipe that leaves {', '.join(open_ones)} open"
+        )
         return None
     return recipe
 
@@ -249,7 +253,7 @@ class SearchService:
         if known >= self._limit:
             fault = (
                 "expected a search with points left, got one whose "
-                f"{self._limit:,} have all been trained or begun"
+                f"{self._limit:,} points have all been trained or begun"
             )
             return HandInAnswer(
                 answer=PointAnswer.REFUSED, point=point, faults=(f"{fault}: raise trials in [search]",)

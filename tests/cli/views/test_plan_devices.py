@@ -39,7 +39,7 @@ def _told(monkeypatch):
 def test_as_many_trials_share_a_gpu_as_fit(told):
     assert told("auto") == (
         "this machine's GPU, NVIDIA H100: 8 such trials at once, as many as fit into 80.0 GB; "
-        "one with --local"
+        "with --local, one trial at a time"
     )
 
 
@@ -86,7 +86,10 @@ def test_as_many_trials_share_a_gpu_as_fit(told):
         ),
         ((0.02, {"cpus": 97}), "48 such trials at once, limited by the CPUs; 8 fit into 80.0 GB"),
         ((0.0208, {"cpus": 192}), "48 such trials at once, because gpus = 0.0208; 8 fit into 80.0 GB"),
-        (("auto", {"cpus": 1}), "H100: no such trial, because cpus = 2 and 1 CPU is here; one with --local"),
+        (
+            ("auto", {"cpus": 1}),
+            "H100: no such trial, because cpus = 2 and 1 CPU is here; with --local, one trial",
+        ),
         ((0.25, {"others": 62 * 10**9}), "4 such trials at once, because gpus = 0.25; 1 fits into 18.0 GB"),
         (
             ("auto", {"others": 72 * 10**9}),
@@ -126,7 +129,7 @@ def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):
 def test_what_others_hold_of_a_gpu_is_no_room_for_trials(told):
     assert told("auto", others=60 * 10**9) == (
         "this machine's GPU, NVIDIA H100: 2 such trials at once, as many as "
-        "fit into 20.0 GB (other processes use 60.0 GB); one with --local"
+        "fit into 20.0 GB (other processes use 60.0 GB); with --local, one trial at a time"
     )
 
 

@@ -220,7 +220,7 @@ def test_a_text_that_is_another_is_told(tmp_path):
 
 def test_an_archive_without_the_text_is_told(tmp_path):
     assert fault(tmp_path, "text.zip", zipped(name="other")) == (
-        "verses: HERE/text.zip cannot be read: expected inner/text within, got other"
+        "verses: HERE/text.zip cannot be read: expected inner/text in it, got other"
     )
 
 

@@ -97,7 +97,9 @@ def test_a_program_with_lengths_tells_padding_from_positions(tmp_path):
     for row, length in enumerate(lengths.tolist()):
         alone = trained.module(inputs[row : row + 1, :length])[0]
         assert torch.allclose(together[row, :length], alone, atol=1e-5)
-    with pytest.raises(ExportError, match="with lengths, got a folder"):
+    with pytest.raises(
+        ExportError, match=r"with lengths, expected a path that ends in \.pt2 or \.onnx, got a folder"
+    ):
         export_model(trained, path, tmp_path / "folder", lengths=True)
 
 

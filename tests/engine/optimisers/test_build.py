@@ -261,7 +261,7 @@ def test_an_optimiser_that_leaves_weights_out_is_refused(signs):
     with pytest.raises(OptimizerError) as caught:
         build_optimizer(Signs(name="signs", lr=1.0, flaw="left"), model())
     assert str(caught.value) == (
-        "signs: expected every weight of the model once, got embedding.weight left out"
+        "signs: expected every weight of the model once, got none of embedding.weight"
     )
     with pytest.raises(OptimizerError, match=r"expected a torch\.optim\.Optimizer, got list"):
         build_optimizer(Signs(name="signs", lr=1.0, flaw="type"), model())

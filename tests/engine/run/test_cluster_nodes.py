@@ -28,7 +28,9 @@ def test_nodes_that_cannot_train_end_the_run_before_it_begins(monkeypatch, tmp_p
     monkeypatch.setattr(cluster_nodes, "inspect_nodes", lambda *_: nodes)
     with pytest.raises(NodeError) as error:
         fit_to_cluster(StorePlace(root=str(tmp_path)), Machine(gpus=0.0), [], NOBODY)
-    assert str(error.value) == "expected every node of the cluster to fit\n  b: no corpus\n  c: no torch"
+    assert (
+        str(error.value) == "these nodes of the cluster cannot train the study\n  b: no corpus\n  c: no torch"
+    )
 
 
 FOUR_GPUS = {"CPU": 1.0, "GPU": 4.0}
@@ -41,7 +43,7 @@ FOUR_GPUS = {"CPU": 1.0, "GPU": 4.0}
             {"gpus": 1.0},
             [{"CPU": 2.0}],
             "1 CPU and 1 GPU on one node for each trial, got 2 CPUs and 0 GPUs on the largest; "
-            "gpus = 0 trains on CPUs",
+            "to train on CPUs, set gpus = 0",
         ),
         (
             {"gpus": 0.0, "cpus": 4.0},
@@ -80,7 +82,7 @@ def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(t
     assert look(place, torch_version="1.0") == f"expected torch 1.0, got {torch.__version__}"
     edited = {**look_at_code(), "digest": "0" * 16}
     assert look(place, code=edited).startswith(
-        f"expected activemem as in {edited['folder']} (00000000), got "
+        f"expected the code of activemem in {edited['folder']} (00000000), got the code in "
     )
     if not torch.cuda.is_available():
         told = "expected the GPU that Ray reports, but torch finds none"
@@ -140,7 +142,7 @@ def test_nodes_without_the_store_or_of_another_version_are_named(tmp_path, tiny)
         run = {"cwd": work, "env": ENVIRONMENT, "capture_output": True, "text": True, "check": False}
         refused = subprocess.run(command, **run)
     assert refused.returncode == 2
-    assert "(127.0.0.3): expected activemem as in " in refused.stderr
+    assert "(127.0.0.3): expected the code of activemem in " in refused.stderr
     assert "(127.0.0.2): expected to see the results in" in refused.stderr
     assert not any((work / "results" / "unfinished").glob("*"))
 

@@ -45,9 +45,9 @@ def test_workers_import_the_drivers_package_whatever_the_working_folder_holds(tm
     with connected(HERE, NOBODY):
         mine = look_at_code()
         check_workers_here(mine)
-        with pytest.raises(MachineError, match=r"other code: expected .* \(00000000\), got "):
+        with pytest.raises(MachineError, match=r"the code that runs here: expected .* \(00000000\), got "):
             check_workers_here({**mine, "digest": "0" * 16})
-        with pytest.raises(MachineError, match="expected activemem in /elsewhere, got the same in "):
+        with pytest.raises(MachineError, match="expected activemem in /elsewhere, got a copy of it in "):
             check_workers_here({**mine, "folder": "/elsewhere"})
     assert mine["folder"] == str(Path(activemem.__file__).parent)
 
@@ -94,7 +94,7 @@ def test_a_start_that_fails_is_the_machines_failure_and_names_the_next_step(monk
     attempts = Attempts()
     with pytest.raises(MachineError) as failed, connected(HERE, attempts):
         pass
-    assert str(failed.value) == f"{told}; --local trains in this process, without Ray"
+    assert str(failed.value) == f"{told}; to train in this process, without Ray, add --local"
     assert attempts.numbers == list(range(1, number + 1))
 
 
@@ -104,8 +104,8 @@ def test_a_start_without_an_end_is_left_with_what_to_do_instead(monkeypatch):
     with pytest.raises(MachineError) as failed, connected(HERE, NOBODY):
         pass
     assert str(failed.value) == (
-        "Ray does not start here (1 attempt): not within 0.2 s; perhaps this machine is busy; "
-        "--local trains in this process, without Ray"
+        "Ray does not start here (1 attempt): it did not start within 0.2 s; perhaps this machine is busy; "
+        "to train in this process, without Ray, add --local"
     )
 
 

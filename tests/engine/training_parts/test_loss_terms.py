@@ -138,9 +138,9 @@ def test_modules_that_a_model_lacks_are_told_before_anything_is_trained(tmp_path
     with pytest.raises(LossTermError) as caught:
         run_study(study, Store(tmp_path), local=True)
     assert str(caught.value) == (
-        "these models lack the modules that loss terms watch\n"
-        "  2 * (conv(k=3) >> ff(8)): activity_of_layers: expected a pattern of modules of the model, got "
-        "'body.parts.*'"
+        "these models do not have the modules that loss terms watch\n"
+        "  2 * (conv(k=3) >> ff(8)): activity_of_layers: expected a pattern that matches modules of the "
+        "model, got 'body.parts.*'"
     )
 
 

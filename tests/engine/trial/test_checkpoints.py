@@ -100,7 +100,7 @@ def test_without_an_intact_checkpoint_a_trial_starts_again_and_ends_the_same(
         assert finish(job, store)[:2] == (0, losses)
     assert [message.rpartition("; ")[2] for message in caplog.messages] == [
         "its trial continues from the previous one",
-        "its trial starts again",
+        "its trial starts from the beginning",
     ]
 
 

@@ -108,7 +108,9 @@ def test_what_is_missing_another_or_uneven_is_refused_with_its_name(tmp_path):
         return str(fault.value)
 
     uneven = refusal(source=one, target=put(tmp_path, "a.fr", "un\ndeux\n"))
-    assert uneven == "small: expected as many lines in a.en and a.fr, got more in one"
+    assert (
+        uneven == "small: expected the same number of lines in a.en and a.fr, got more lines in one of them"
+    )
     missing = refusal(source=SourceFile(names=("b.en",), digest="sha256:0"))
     assert (
         missing

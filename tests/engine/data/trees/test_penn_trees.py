@@ -65,13 +65,13 @@ def test_traces_and_functions_are_stripped_and_tags_stay():
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("(S (NN x)", "expected (, got the end behind 9 characters"),
-        ("(S (NN x)))", "expected (, got ) behind 10 characters"),
-        ("(S (NN x y))", "expected ), got y behind 9 characters"),
-        ("(S ((NN x)))", "expected a word, got ( behind 4 characters"),
-        ("(S ())", "expected a word, got ) behind 4 characters"),
-        ("()", "expected (, got ) behind 1 characters"),
-        ("x", "expected (, got x behind 0 characters"),
+        ("(S (NN x)", "expected (, got the end after 9 characters"),
+        ("(S (NN x)))", "expected (, got ) after 10 characters"),
+        ("(S (NN x y))", "expected ), got y after 9 characters"),
+        ("(S ((NN x)))", "expected a word, got ( after 4 characters"),
+        ("(S ())", "expected a word, got ) after 4 characters"),
+        ("()", "expected (, got ) after 1 characters"),
+        ("x", "expected (, got x after 0 characters"),
         ("(NN x)", "expected a tree, got the word (NN x)"),
     ],
 )

@@ -96,7 +96,7 @@ def test_a_run_that_is_under_way_takes_up_what_is_handed_in(study, store):
         for each in [{"recipe": "conv(k=3) >> ff(8)", "values": {"lr": 0.07}}]
     )
     assert full.faults == (
-        "expected a search with points left, got one whose 4 have all been trained or begun: "
+        "expected a search with points left, got one whose 4 points have all been trained or begun: "
         "raise trials in [search]",
     )
 
@@ -115,7 +115,7 @@ REFUSED = {
     ],
     json.dumps({"values": {"choice": "ff(8)", "lr": 3, "k": 4, "kk": 1}}): [
         "lr: expected real(0.001, 0.1, log=true), got 3",
-        "k: a point with these other values has no such dimension",
+        "k: a point with these values of the other dimensions does not have this dimension",
         "kk: search has no such dimension; nearest: k",
     ],
     '{"dev_loss": 0.1, "bleu[10-20]": 3, "values": {"choice": "ff(8)", "lr": 0.01}}': [
@@ -138,7 +138,7 @@ REFUSED = {
     ],
     json.dumps({"recipe": "conv(k=) >> ff(8)"}): ["recipe, column 8: expected a value after '=', got ')'"],
     json.dumps({"recipe": "conv(k=integer(2, 3)) >> {end}"}): [
-        "recipe: expected one architecture, got a recipe with end, conv.k open"
+        "recipe: expected one architecture, got a recipe that leaves end, conv.k open"
     ],
     json.dumps({"recipe": "conv(k=4) >> ff(8)", "values": {"conv.k": 5, **LR}}): [
         "recipe: expected conv(k=5) >> ff(8), the recipe of these values, got conv(k=4) >> ff(8)"
