@@ -1,7 +1,8 @@
 """Client of an object store: the objects below an address.
 
-The store may have carried out a request that failed, and obstore retries some requests automatically. So a
-method that finds an existing object checks whether this is the object that it should write.
+A server may have carried out a request whose answer was lost, and obstore repeats some requests
+automatically. So a method that finds an existing object checks whether this is the object that it should
+write.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _PROMPT: Final[tuple[float, float, int]] = (5.0, 10.0, 2)
 
 
 def address_fault(text: str) -> str | None:
-    """Return the fault of an address, or None."""
+    """Return what is wrong with an address; None if nothing is."""
     found = _ADDRESS.fullmatch(text)
     if found is None or found[1] not in SCHEMES:
         return f"{_EXPECTED}, got {text!r}"
@@ -60,7 +61,7 @@ def address_fault(text: str) -> str | None:
 
 
 class BucketError(OSError, ActivememError):
-    """The server cannot be reached or refuses a request; a machine failure, not the trial's."""
+    """Raised if the server cannot be reached or refuses a request; a failure of a machine, not of a trial."""
 
     def __str__(self) -> str:
         return f"{self.filename}: {self.strerror}"
@@ -93,7 +94,7 @@ class Found:
 
 
 class Bucket:
-    """The objects below an address; keys are relative to it.
+    """The objects below an address; their keys are relative to the address.
 
     Raise `StoreError` for a wrong address, missing credentials or an unsuitable server, and `BucketError` if
     the server fails later.
@@ -171,7 +172,8 @@ class Bucket:
     def create(self, key: str, data: bytes) -> Version:
         """Create an object; raise `FileExistsError` if a different one exists.
 
-        An existing object with the same contents is ours: the response to an earlier request was lost.
+        If an object with the same contents exists, an earlier request of this process wrote it, and the
+        response was lost.
         """
         for left in reversed(range(_TRIES)):
             try:
@@ -192,7 +194,7 @@ class Bucket:
     def update(self, key: str, data: bytes, version: Version) -> Version | None:
         """Replace an object if it still has this version; return None if it has another one.
 
-        An object with the same contents is ours, as with `create`.
+        An object with the same contents counts as written by this process, as with `create`.
         """
         try:
             with self._file_errors(key):
@@ -222,7 +224,7 @@ class Bucket:
                         continue
 
     def require_conditions(self) -> None:
-        """Raise `StoreError` unless the server supports conditional writes: create once, replace version."""
+        """Raise `StoreError` unless the server heeds conditions: create only once, replace only a version."""
         if self._has_conditions:
             return
         key, ignored = f"unfinished/.probe.{secrets.token_hex(8)}", list[str]()
@@ -262,7 +264,7 @@ class Bucket:
 
     @contextmanager
     def _file_errors(self, key: str) -> Iterator[None]:
-        """Convert obstore's errors within a context to errors of files."""
+        """Raise errors of files instead of obstore's errors within a context."""
         from obstore import exceptions  # noqa: PLC0415  as above
 
         try:
@@ -295,7 +297,7 @@ def _connect(bucket: str, timeout_s: float, retry_s: float, retries: int) -> Obj
 
 
 def _reason(error: BaseException) -> str:
-    """Return the error and its server, without obstore's debugging notes."""
+    """Return an error's message with the server's address, without obstore's debugging notes."""
     line = str(error).strip().partition("\n")[0]
     server, code = _SERVER.search(line), _CODE.search(line)
     _, _, what = line.rpartition(" - ")

@@ -1,8 +1,8 @@
-"""A store in a bucket; a folder of this process has copies of the requested objects.
+"""A store in a bucket, with copies of the requested objects in a local folder of this process.
 
-Writes reach the bucket before a method returns. Reads first compare the folder with the bucket's listing. The
-folder is removed when the process ends, or by a later process if this one was killed. Keys that would lead
-out of the folder are ignored.
+Writes reach the bucket before a method returns. Reads first compare the local folder with the bucket's
+listing. The folder is removed when the process ends, or by a later process if this one was killed. Keys that
+would lead out of the folder are ignored.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ class BucketPlace(Place):
     def fetch(self, folder: Path, name: str | None = None) -> None:
         """Download new objects of a folder.
 
-        A compaction adds the merged object before it removes the others, and a listing of several pages may
-        have neither. So the folder is listed again if an object has vanished, or a merged one has appeared.
+        A compaction adds the merged object before it removes the objects that it merged. A listing of several
+        pages may have neither. So the folder is listed again if an object has vanished, or a merged one has
+        appeared.
         """
         with self._lock:
             if name is not None:
@@ -171,7 +172,7 @@ class BucketPlace(Place):
             return target
 
     def keep_previous(self, path: Path, target: Path) -> None:
-        """Copy an object within the bucket; it stays until another replaces it."""
+        """Copy an object to `target` within the bucket; the original stays until a new one replaces it."""
         with self._lock:
             if self.bucket.copy(self._key(path), self._key(target)):
                 self._held.pop(self._key(target), None)
@@ -179,7 +180,7 @@ class BucketPlace(Place):
             path.replace(target)
 
     def now(self) -> float:
-        """Return the time of a new object by the server's clock."""
+        """Return the current time by the server's clock, which is the time of a new object."""
         key = f"unfinished/{temporary_name('now')}"
         self.bucket.put(key, b"")
         info = self.bucket.head(key)
@@ -193,9 +194,9 @@ class BucketPlace(Place):
             temporary.write_bytes(data)
 
     def _list(self, folder: Path) -> dict[str, ObjectInfo]:
-        """List the objects of a folder that can be local files, by key.
+        """Return a mapping from key to object, for the objects of a folder that can be local files.
 
-        Remove local files without an object.
+        Local files that have no object are removed.
         """
         found = {each.key: each for each in self.bucket.list(self._key(folder))}
         folders = {str(parent) for key in found for parent in PurePosixPath(key).parents}
@@ -217,7 +218,7 @@ class BucketPlace(Place):
         return any(PurePosixPath(key).name.startswith(_MERGED) and key not in listed for key in now)
 
     def _download_all(self, keys: Sequence[str]) -> list[bool]:
-        """Download objects; return for each whether it exists."""
+        """Download objects; return for each object whether it exists."""
         if len(keys) < 2:
             return [self._download(key) for key in keys]
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  folders do without
@@ -226,7 +227,7 @@ class BucketPlace(Place):
             return list(pool.map(self._download, keys))
 
     def _download(self, key: str) -> bool:
-        """Replace a local file by its object, or remove it if there is no object."""
+        """Download an object and return whether it exists; remove the local file if it does not."""
         path = self._path(key)
         temporary = self.root.parent / f"{self.root.name}.{threading.get_ident()}"
         if (found := self.bucket.download(key, temporary)) is None:
@@ -240,7 +241,7 @@ class BucketPlace(Place):
         return True
 
     def _make_folder(self, path: Path) -> bool:
-        """Make the folder of a file; return False if its name, or one above it, is taken by a file."""
+        """Make the folder of a file; return False if a file has the name of this folder or of a parent."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError:
@@ -261,7 +262,7 @@ class BucketPlace(Place):
 
 
 def _tag(info: ObjectInfo) -> str:
-    """Return the ETag of an object; its time and size on servers without ETags."""
+    """Return the ETag of an object, or its time and size if the server has no ETags."""
     return str(info.version.e_tag or (info.changed, info.size))
 
 

@@ -3,9 +3,9 @@
 The seal of a checkpoint is a CRC-32 that follows its last byte. It detects every flipped bit and every burst
 of up to 32 bits, and misses other damage once in four billion cases. Torch and zip readers search for the end
 of an archive backwards and skip the seal, so `torch.load` opens a sealed checkpoint. A safetensors file ends
-with the bytes of its last tensor. So a model's CRC-32 is the first entry of its metadata instead, always at
-the same place. It is computed with zeros at that place. Any program that reads safetensors can read such a
-file.
+with the bytes of its last tensor. So the CRC-32 of a model is the first entry in the metadata of its file
+instead, always at the same position. It is computed with zeros at this position. Any program that reads
+safetensors can read such a file.
 
 Records are small JSON objects with a checksum and a schema: study records, the trial of a checkpoint, the
 notes next to it, and the headers of leases. Records of earlier releases have no checksum, but must still fit
@@ -38,7 +38,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class _CheckedFile(io.FileIO):
-    """A new file, written from start to end, with a running checksum."""
+    """A new file that is written from start to end, with the checksum of the bytes so far."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "wb")
@@ -58,7 +58,7 @@ class _CheckedFile(io.FileIO):
 
 @contextmanager
 def sealing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file for a zip archive, such as torch's, and append its seal at the end."""
+    """Yield a new file for a zip archive, such as a file of `torch.save`, and append its seal at the end."""
     raw = _CheckedFile(path)
     with io.BufferedWriter(raw, _BUFFER_BYTES) as file:
         yield file
@@ -70,7 +70,8 @@ def sealing(path: Path) -> Iterator[BinaryIO]:
 def verify_seal(file: BinaryIO) -> bool:
     """Verify a file's seal and return whether it has one; rewind the file.
 
-    An archive without one is older than seals. Raise `DamagedError` if any byte differs.
+    An archive without a seal was written by a release that had no seals. Raise `DamagedError` if any byte
+    differs.
     """
     size, checksum = file.seek(0, 2), 0
     file.seek(0)
@@ -113,7 +114,7 @@ def add_model_checksum(data: bytes) -> bytes:
 
 
 def read_model(path: Path) -> tuple[dict[str, Any], bytes]:
-    """Return the description in a model's file and all its bytes, after verifying them.
+    """Verify a model's file, and return the description in it and all of its bytes.
 
     Raise `FileNotFoundError`, `UnreadableError`, or `DamagedError` if a byte has changed.
     """
@@ -146,7 +147,7 @@ _Schema = TypeVar("_Schema", bound="Record")
 
 
 class Record(BaseModel):
-    """The schema of a record; unknown keys are faults."""
+    """The schema of a record; a record with an unknown key is rejected."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -163,7 +164,7 @@ def encode_record(values: Mapping[str, Any], indent: int | None = None) -> bytes
 
 
 def decode_record(data: bytes, schema: type[_Schema]) -> _Schema:
-    """Return the record from `encode_record`; raise `DamagedError` with the fault."""
+    """Return the record that `encode_record` wrote; raise `DamagedError` if it is damaged."""
     sealed = _CHECKSUM.match(data)
     if sealed is not None and sealed[1] != _digest(data[: sealed.start(1)] + data[sealed.end(1) :]):
         raise DamagedError("its bytes do not match its checksum")
@@ -177,7 +178,7 @@ def decode_record(data: bytes, schema: type[_Schema]) -> _Schema:
 
 
 def _describe(error: ValidationError) -> str:
-    """Return the first faults of a record, each with its key."""
+    """Describe the first faults of a record, each with its key."""
     faults = [
         f"{'.'.join(map(str, fault['loc'])) or 'record'}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
         for fault in error.errors(include_url=False, include_context=False, include_input=False)
@@ -200,7 +201,7 @@ _FOOTER_END_BYTES: Final = 8  # the footer's length and b"PAR1"
 
 
 def encode(frame: pl.DataFrame) -> bytes:
-    """Return a frame as a Parquet file with checksums of its pages and of the whole.
+    """Return a frame as a Parquet file, with a checksum for each page and one for the whole file.
 
     A single row is written without dictionaries, statistics and zstd, which would cost more than they save.
     """
@@ -224,7 +225,7 @@ def encode(frame: pl.DataFrame) -> bytes:
 
 
 def add_checksum(parquet: bytes, version: int = SCHEMA_VERSION) -> bytes:
-    """Put the checksum and the schema's version into a Parquet file."""
+    """Return a Parquet file with the checksum and the version of the schema added."""
     cut = _footer_start(parquet)
     head = parquet[:cut] + _SEAL + version.to_bytes(_VERSION_BYTES, "little")
     return head + hashlib.sha256(head + parquet[cut:]).digest() + parquet[cut:]

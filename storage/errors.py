@@ -4,16 +4,16 @@ from ..errors import ActivememError
 
 
 class StoreError(ActivememError):
-    """A store cannot do the requested operation; the message has the expected and actual state."""
+    """Raised if a store cannot do what is requested; the message has the expected and the actual state."""
 
 
 class DamagedError(StoreError):
-    """A file with changed bytes; readers quarantine it."""
+    """Raised for a file whose bytes have changed; readers quarantine the file."""
 
 
 class ForeignError(StoreError):
-    """An intact file that no store wrote; readers skip it and do not move it."""
+    """Raised for an intact file that no store wrote; readers skip the file and do not move it."""
 
 
 class UnreadableError(StoreError):
-    """Something with a data file's name that is not a file or cannot be read; readers skip it."""
+    """Raised for a data file's name that is not a file or cannot be read; readers skip it."""

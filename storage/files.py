@@ -1,7 +1,8 @@
-"""Files of this machine: durable writes, reads that never block, and names that identify the writer.
+"""Local files: writes that survive a crash, reads that never block, and names that identify the writer.
 
-After a crash a file is there in full or not at all. A temporary file carries the process that writes it, so
-that others see whether it still runs. A pipe, a folder or a link to nothing is refused where a file is read.
+After a crash, a file is either complete or missing. The name of a temporary file identifies the process that
+writes it, so that other processes see whether it still runs. Reading a pipe, a folder or a broken link raises
+an error.
 """
 
 import errno
@@ -25,7 +26,7 @@ _WRITER: Final = re.compile(r"\.([0-9a-f]{12})-([0-9]{1,9})-([0-9]{1,19})\.[0-9a
 
 @cache
 def this_machine() -> str | None:
-    """Return an identifier of this machine since its boot, and of its process namespace; None if unknown."""
+    """Return an identifier of this boot of the machine and of its process namespace; None if unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -59,7 +60,7 @@ def process_start(pid: int) -> str | None:
 
 
 def temporary_name(name: str) -> str:
-    """Return a new hidden name for a file that this process writes, which also says who writes it."""
+    """Return a new hidden name for a file that this process writes; the name identifies the process."""
     machine, pid, chance = this_machine(), os.getpid(), secrets.token_hex(8)
     started = process_start(pid)
     if machine is None or not started:
@@ -68,7 +69,7 @@ def temporary_name(name: str) -> str:
 
 
 def writer_runs(name: str) -> bool | None:
-    """Return whether the process behind a temporary name still runs; None if unobservable from here."""
+    """Return whether the process in a temporary name still runs; None if this machine cannot tell."""
     machine, found = this_machine(), _WRITER.search(name)
     if machine is None or found is None or found[1] != _short(machine):
         return None
@@ -82,11 +83,11 @@ def _short(machine: str) -> str:
 
 @contextmanager
 def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
-    """Yield a temporary path for a file or a folder, which is then renamed to `path`.
+    """Yield a temporary path for a file or a folder, and rename it to `path` at the end.
 
-    At the end its contents are flushed, it is renamed, and its new name is flushed. So a crash of the machine
-    leaves the complete new version or the old one. Until then it is in `folder`, by default that of `path`.
-    An exception leaves nothing behind.
+    At the end the contents are flushed, then the file is renamed, and the new name is flushed. So a crash of
+    the machine leaves the complete new version or the old one. The temporary path is in `folder`, by default
+    the folder of `path`. After an exception the temporary file is removed.
     """
     with writing_temporary(path, folder or path.parent) as temporary:
         yield temporary
@@ -175,7 +176,7 @@ def read_regular(path: Path) -> bytes:
 
 
 def is_other_than_file(path: Path) -> bool:
-    """Return whether something other than a file has this name, by a single check, since files may vanish."""
+    """Return whether something that is not a file has this name; a file that vanishes raises no error."""
     try:
         kind = stat.S_IFMT(path.lstat().st_mode)
     except OSError:
@@ -184,7 +185,7 @@ def is_other_than_file(path: Path) -> bool:
 
 
 def _unreadable(error: OSError) -> Exception:
-    """Return `UnreadableError` for an error of this file only, and a machine error unchanged."""
+    """Return an `UnreadableError` for an error of one file only, and any other error unchanged."""
     if error.errno not in _OF_THIS_FILE:
         return error
     return UnreadableError(f"it cannot be read: {os.strerror(error.errno)}")

@@ -1,6 +1,6 @@
-"""Latest attempts: the valid attempt of a trial is its latest done one or, without one, its latest.
+"""Latest attempts: the valid attempt of a trial is the latest that is done or, if none is, the latest.
 
-So a done trial stays done, whatever the result of a later attempt. An attempt with damaged metrics counts as
+So a trial that is done stays done, even if a later attempt fails. An attempt with damaged metrics counts as
 incomplete, not done. While a store grows, `LatestAttempts` reads each new file once.
 """
 
@@ -28,7 +28,7 @@ _KEYS: Final = ("trial", "attempt")
 def read_latest(quarantine: Quarantine, columns: Sequence[str]) -> pl.DataFrame:
     """Return these columns of each trial's valid attempt, sorted by trial.
 
-    If metrics of a study were damaged, its attempts without any are incomplete.
+    If metrics of a study were damaged, the study's attempts that have no metrics are incomplete.
     """
     needed = list(dict.fromkeys([*columns, *_KEYS, "study", "status", "reason", "epochs"]))
     rows = read(quarantine, "trials", needed)
@@ -53,7 +53,7 @@ def last_numbers(quarantine: Quarantine) -> dict[str, int]:
 
 
 def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
-    """Return attempts with the probes of these names added to their final metrics."""
+    """Return attempts with the named probes added to their final metrics."""
     keys, columns = ["trial", "attempt"], ["trial", "attempt", "name", "value"]
     datasets = (latest_copies(read(quarantine, dataset, columns)) for dataset in MEASURED_LATER)
     wanted = pl.concat(datasets).filter(pl.col("name").is_in(list(names))).sort("name")
@@ -64,22 +64,22 @@ def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[
 
 
 def with_adopters(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
-    """Return trials with the column `taken`: the studies that have adopted them; null without any."""
+    """Return trials with the column `taken`: the studies that have adopted a trial; null if none has."""
     rows = read_adopted(quarantine)
     takers = rows.group_by("trial", maintain_order=True).agg(taken=pl.struct("study", "factors", "at"))
     return trials.join(takers, on="trial", how="left", maintain_order="left") if len(takers) else trials
 
 
 def read_adopted(quarantine: Quarantine, studies: Collection[str] | None = None) -> pl.DataFrame:
-    """Return the trials that these studies (or all) have adopted: trial, study, factors, and time."""
+    """Return the trials that these studies (by default all) have adopted: trial, study, factors, and time."""
     rows = read(quarantine, "taken", ["trial", "study", "factors", "at"], studies)
     return rows.unique(["trial", "study"]).drop(RANK).sort("study", "at", "trial").collect()
 
 
 def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
-    """Return the studies with metrics that are quarantined, unreadable in this session, or not files.
+    """Return the studies that have files of metrics which are quarantined, unreadable now, or not files.
 
-    A non-file is not moved, so each session must notice it before reading metrics.
+    Something that is not a file is not moved, so each session must find it before it reads metrics.
     """
     layout = quarantine.layout
     unread = [fault.path.parent for fault in quarantine.faults]
@@ -96,7 +96,7 @@ def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
 
 
 class LatestAttempts(Mapping[str, Mapping[str, Any]]):
-    """The rows of each trial's valid attempt, by trial, as far as `refresh` has read.
+    """A mapping from each trial to the row of its valid attempt, with the rows that `refresh` has read.
 
     `columns` include trial, attempt, study, status and reason.
     """
@@ -115,8 +115,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         """Read new files.
 
         A compaction may remove a file before it is read, and a listing may miss the merged file that replaces
-        it. So a folder that has changed is listed again until it stays the same. Only names are compared,
-        since a search refreshes often.
+        it. So a folder that has changed is listed again until its list of names stays the same. Only names
+        are compared, because a search refreshes often.
         """
         for partition in self._quarantine.layout.partitions("trials"):
             known, names = self._known.setdefault(partition, set()), all_names(partition)
@@ -129,7 +129,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
     def find(self, study: str, trial: str, attempt: int) -> bool:
         """Read the file of one attempt, if it exists; return whether this attempt or a later one is known.
 
-        A caller that waits for a trial knows its file's name, and need not list all others.
+        A caller that waits for one trial knows the name of the file, so the folder is not listed.
         """
         if self.last_number(trial) < attempt:
             path = self._quarantine.layout.attempt_file("trials", study, trial, attempt)
@@ -142,15 +142,15 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return self.last_number(trial) >= attempt
 
     def since(self, count: int) -> list[str]:
-        """Return the trials in the order in which their valid rows arrived, without the first `count`."""
+        """Return the trials in the order in which their valid rows were read, without the first `count`."""
         return self._arrivals[count:]
 
     def last_number(self, trial: str) -> int:
-        """Return the number of a trial's last attempt, valid or not; -1 without any."""
+        """Return the number of a trial's last attempt, valid or not; -1 if there is no attempt."""
         return self._numbers.get(trial, -1)
 
     def frame(self, trials: Iterable[str]) -> pl.DataFrame:
-        """Return the existing rows of these trials."""
+        """Return a frame with the rows of these trials; a trial without a row is left out."""
         schema = {name: TRIALS[name] for name in self._columns}
         return pl.DataFrame([self._rows[trial] for trial in trials if trial in self._rows], schema=schema)
 
@@ -192,5 +192,5 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
 
 def _validity_key(row: Mapping[str, Any]) -> tuple[bool, int]:
-    """Return a sorting key of a row; the greatest one of a trial is valid."""
+    """Return a sorting key of a row; the row of a trial with the greatest key is valid."""
     return row["status"] == DONE, row["attempt"]

@@ -1,15 +1,15 @@
-"""Leases: exclusive claims of attempts, so that drivers that share a store train nothing twice.
+"""Leases: exclusive claims of attempts; with them, drivers that share a store train nothing twice.
 
-Attempt N at a trial belongs to the one process that creates the file `leases/TRIAL-N`. So N is the fencing
-number, too. The file's first line is its owner. The owner's process adds a byte every few seconds as long as
-it lives, and a last one when the outcome is stored. A process that finds the lease of a dead owner takes the
-trial over by creating N + 1, which again only one can. If the owner before wakes up, it sees that file and
-stores nothing more.
+Attempt N at a trial belongs to the process that creates the file `leases/TRIAL-N`; only one process can
+create it. So N is also the fencing number. The first line of the file names the owner. While it lives, the
+owner's process appends a byte every few seconds, and a last byte when the outcome is stored. A process that
+finds the lease of a dead owner takes the trial over by creating the file of attempt N + 1. If the previous
+owner wakes up, it sees that file and stores nothing more.
 
-An owner is gone if its process is seen to have ended on the same machine, since the same boot. Elsewhere it
-is gone if the file has not changed for the lease's length, on the clock of whoever watches. Clocks of two
-machines are never compared. Leases are not flushed: a power cut that loses a lease has ended its owner, too.
-At worst a trial is trained and stored once more, without replacing the first outcome.
+On the same machine, during the same boot, an owner is gone if its process has ended. In all other cases, an
+owner counts as gone if the file has not changed for the length of the lease, by the clock of the process that
+watches. Clocks of two machines are never compared. Leases are not flushed: a power cut that loses a lease has
+ended its owner, too. At worst a trial is trained and stored once more, without replacing the first outcome.
 """
 
 import os
@@ -51,9 +51,10 @@ ENDED: Final = b"e"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """A process of a run; `machine` and `started` distinguish it from others with the same pid.
+    """A process of a run; `machine` and `started` distinguish it from other processes with the same pid.
 
-    They are None if the system does not report them. Its death then goes unnoticed until its leases expire.
+    Both are None if the system does not report them. The end of the process then goes unnoticed until its
+    leases expire.
     """
 
     host: str
@@ -63,7 +64,7 @@ class Owner:
     started: str | None
 
     def has_died(self) -> bool:
-        """Return whether this process is known to have ended; false if unobservable from here."""
+        """Return whether this process is known to have ended; false if this machine cannot tell."""
         is_here = self.machine is not None and self.machine == this_machine()
         return is_here and not is_running(self.pid, self.started)
 
@@ -78,11 +79,11 @@ class _Header(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseState:
-    """A claimed attempt, as seen now.
+    """The state of a claimed attempt when it was last read.
 
     - `ended`: the outcome is stored.
     - `gone`: the owner no longer exists, so another run may take over the trial.
-    - `listed`: every machine sees what was stored before.
+    - `listed`: a listing of the store shows everything that was stored before, on every machine.
     """
 
     trial: str
@@ -96,7 +97,8 @@ class LeaseState:
     def lists_are_current(self) -> bool:
         """Return whether a listing of the store includes everything that the owner has stored.
 
-        That holds on the owner's machine. On other machines NFS may show an outdated folder for a short time.
+        This is true on the owner's machine. On other machines, NFS may show an outdated folder for a short
+        time.
         """
         return (
             self.gone
@@ -115,9 +117,9 @@ class Lease:
         self._place, (self._path, self._next), self._header = place, paths, header
 
     def is_lost(self) -> bool:
-        """Return whether another process has taken the trial over, so that nothing may be stored any more.
+        """Return whether another process has taken over the trial; then this one must store nothing more.
 
-        On NFS it may be noticed late, by the cache time of folder attributes. Raise OSError if a bucket
+        On NFS, this may be noticed late, after the cache time of folder attributes. Raise OSError if a bucket
         cannot be reached.
         """
         try:
@@ -127,18 +129,18 @@ class Lease:
         return not mine or self._place.exists(self._next)
 
     def beat(self) -> None:
-        """Renew the lease; on failure it will expire."""
+        """Renew the lease; if that fails, the lease will expire."""
         with suppress(OSError):
             self._place.touch(self._path, _BEAT)
 
     def end(self) -> None:
-        """Record that the outcome is stored; on failure the lease expires."""
+        """Record that the outcome is stored; if that fails, the lease expires."""
         self.over = True
         with suppress(OSError):
             self._place.touch(self._path, ENDED)
 
     def release(self) -> None:
-        """Release the attempt without an outcome; the next claim may get its number."""
+        """Give the attempt back without an outcome; the next claim may get the same attempt number."""
         self.over = True
         if not self.is_lost():
             self._place.delete(self._path)
@@ -146,10 +148,10 @@ class Lease:
 
 @dataclass(weakref_slot=True, slots=True)
 class Leases:
-    """The leases of a store from the view of one process of a run, which renews its own.
+    """The leases of a store as one process of a run sees them; it renews the leases that it holds.
 
-    `lease_s` is the length of the leases that it claims. `clock` measures for how many seconds others are
-    silent. A lease without any reference to it is no longer renewed.
+    `lease_s` is the length of the leases that this process claims. `clock` measures for how many seconds
+    other owners are silent. A lease is no longer renewed when nothing refers to it any more.
     """
 
     layout: Layout
@@ -171,8 +173,9 @@ class Leases:
     def claim(self, trial: str, attempt: int, *, gone: int = -1) -> Lease | LeaseState:
         """Claim a trial's attempt of this number, or a later attempt if earlier owners are gone.
 
-        Attempts up to number `gone` count as abandoned, and so do attempts of the same run, which gives a
-        trial to one worker at a time. If another claim holds the trial, return that claim. Raises OSError.
+        Attempts up to number `gone` count as abandoned. Attempts of the same run count as abandoned as well,
+        because a run gives a trial to one worker at a time. If another claim holds the trial, return that
+        claim. Raises OSError.
         """
         while True:
             if (found := self.find(trial, attempt)) is not None:
@@ -189,7 +192,7 @@ class Leases:
                 return lease
 
     def find(self, trial: str, attempt: int) -> LeaseState | None:
-        """Return the latest claim of a trial from this attempt on.
+        """Return the latest claim of a trial that has this attempt number or a higher one, if there is one.
 
         When called repeatedly, it detects whether an owner on another machine lives.
         """
@@ -207,14 +210,14 @@ class Leases:
                     return None  # else it was released meanwhile
 
     def last_sweep(self) -> bytes:
-        """Return a marker of the last removal of ended trials' leases; a changed one means a newer store."""
+        """Return a marker that changes when leases of ended trials are removed; then read the store again."""
         try:
             return self.layout.place.get(self.layout.leases / SWEEPS)
         except (OSError, UnreadableError):
             return b""
 
     def beat(self) -> None:
-        """Renew every lease held."""
+        """Renew every lease that this process holds."""
         for lease in tuple(self._held):
             if lease.over:
                 self._held.discard(lease)
@@ -222,7 +225,7 @@ class Leases:
                 lease.beat()
 
     def _as_seen(self, trial: str, attempt: int, data: bytes) -> LeaseState:
-        """Return the state of a lease; while its owner cannot be read, its changes are still watched."""
+        """Return the state of a lease; a lease whose owner cannot be read still expires."""
         header, ended, beats = data.partition(b"\n")
         try:
             record = decode_record(header + ended, _Header)
@@ -245,7 +248,7 @@ class Leases:
         )
 
     def _keep(self, lease: Lease) -> None:
-        """Renew a lease from now on, in a thread that ends with this process or when no lease is held."""
+        """Renew a lease from now on, in a thread that ends when this process ends or holds no lease."""
         with self._lock:
             self._held.add(lease)
             if self._thread is None:
@@ -272,7 +275,7 @@ def this_process(run: str) -> Owner:
 
 
 def remove_old_leases(layout: Layout) -> None:
-    """Remove the leases of trials whose leases have all been silent for `KEPT_S`, by the place's clock."""
+    """Remove all leases of a trial if none has changed for `KEPT_S` seconds by the clock of the place."""
     by_trial: dict[str, list[tuple[Path, float]]] = {}
     layout.place.list_names(layout.leases)
     for path in entries(layout.leases):
@@ -289,10 +292,11 @@ def remove_old_leases(layout: Layout) -> None:
 
 
 def remove_ended_leases(layout: Layout, last_numbers: Mapping[str, int]) -> None:
-    """Remove the leases whose outcomes are stored, given the number of each trial's last stored attempt.
+    """Remove the leases whose outcomes are stored; `last_numbers` has each trial's last stored attempt.
 
-    A driver that planned such a trial before it ended finds its lease free. So `SWEEPS` changes first: a
-    driver that has created a lease looks there next, and reads the store again before it trains.
+    A driver that planned such a trial before the trial ended may then claim it. So the file `SWEEPS` changes
+    first: a driver that has created a lease compares this file next. If it has changed, the driver reads the
+    store again before it trains.
     """
     ended = list[Path]()
     layout.place.list_names(layout.leases)

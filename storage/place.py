@@ -1,20 +1,20 @@
-"""Places of a store, which are folders and buckets with their guarantees, and the names of all their files.
+"""Places of a store, which are folders or buckets, and the names of all files in a store.
 
-trials/STUDY/TRIAL-ATTEMPT.parquet      one row, written by the worker that ran it
+trials/STUDY/TRIAL-ATTEMPT.parquet      one row, written by the worker that ran the attempt
 trials/STUDY/group-TIME-CHANCE.parquet  the rows of short trials that ended together
-trials/STUDY/compacted-TIME-CHANCE.parquet
-metrics/STUDY/...                       the same names, the rows of their metrics
-probes/STUDY/...                        the same again, measured in their models later
-tuning/STUDY/...                        the same again, the search for outputs that was chosen later
-outputs/STUDY/...                       the same again, what models wrote for the test split, if kept
-tuned_outputs/STUDY/...                 the same again, what they wrote later with the chosen search
-taken/STUDY/...                         the same again, trials of other studies that a search counts
-weights/TRIAL.safetensors               a trained model, if its study keeps it
-final_checkpoints/TRIAL.pt              the last state of a training, if its study keeps it
+trials/STUDY/compacted-TIME-CHANCE.parquet  the rows of files that a compaction has merged
+metrics/STUDY/...                       files of the same names, with the metrics of each epoch
+probes/STUDY/...                        the same for metrics that were measured later in trained models
+tuning/STUDY/...                        the same for the metrics of decoding settings that were tuned later
+outputs/STUDY/...                       the same for the outputs of models on the test split, if kept
+tuned_outputs/STUDY/...                 the same for the outputs under tuned decoding settings
+taken/STUDY/...                         the same for trials of other studies that a search has adopted
+weights/TRIAL.safetensors               a trained model, if its study keeps weights
+final_checkpoints/TRIAL.pt              the last state of a training, if its study keeps these states
 studies/STUDY.json                      the record of a study's last run
 checkpoints/TRIAL/                      the checkpoint of an unfinished trial, and a note of its progress
 quarantine/                             damaged files under their paths, and notes.txt
-leases/TRIAL-ATTEMPT                    who trains it
+leases/TRIAL-ATTEMPT                    the process that trains an attempt
 unfinished/                             files that are being written
 """
 
@@ -57,7 +57,7 @@ class Place(ABC):
 
     @abstractmethod
     def fetch(self, folder: Path, name: str | None = None) -> None:
-        """Update the local copy of a folder; with a name, only its files of that name."""
+        """Update the local copy of a folder; with `name`, update only the files of this name in it."""
 
     @abstractmethod
     def fetch_file(self, path: Path) -> None:
@@ -85,18 +85,18 @@ class Place(ABC):
 
     @abstractmethod
     def check_claims(self) -> None:
-        """Raise `StoreError` if the place cannot keep two processes from claiming the same file."""
+        """Raise `StoreError` if two processes could claim the same file in this place."""
 
     @abstractmethod
     def claim(self, path: Path, data: bytes) -> bool:
         """Create a small file atomically; return False if another process has created it.
 
-        It is not flushed: a crash of the machine may lose it.
+        The file is not flushed: a crash of the machine may lose it.
         """
 
     @abstractmethod
     def touch(self, path: Path, mark: bytes) -> None:
-        """Append a mark to a file that this process has claimed, unless it is gone or has another owner."""
+        """Append a mark to a file that this process has claimed; do nothing if it no longer owns the file."""
 
     @abstractmethod
     def delete(self, *paths: Path) -> None:
@@ -104,18 +104,18 @@ class Place(ABC):
 
     @abstractmethod
     def move(self, path: Path, target: Path) -> Path:
-        """Rename a file to `target`, or to that name with a number if it is taken; return the new path.
+        """Rename a file to `target`, with a number added if that name is taken, and return the new path.
 
-        Raise `FileNotFoundError` if another process has moved it.
+        Raise `FileNotFoundError` if another process has moved the file.
         """
 
     @abstractmethod
     def keep_previous(self, path: Path, target: Path) -> None:
-        """Keep a file as `target`, if it exists, just before it is replaced."""
+        """Keep the current version of a file as `target` before a new version replaces it."""
 
     @abstractmethod
     def now(self) -> float:
-        """Return the time of a file written now, by the place's clock."""
+        """Return the current time by the clock that sets file times in this place."""
 
 
 @final
@@ -132,13 +132,13 @@ class FolderPlace(Place):
         self.root, self._unfinished = root, root / "unfinished"
 
     def fetch(self, folder: Path, name: str | None = None) -> None:
-        """Do nothing: the folder is already the store's."""
+        """Do nothing: the folder is the store itself, not a copy."""
 
     def fetch_file(self, path: Path) -> None:
-        """Do nothing: the file is already in the store's folder."""
+        """Do nothing: the file is in the store itself, not in a copy."""
 
     def list_names(self, *folders: Path) -> None:
-        """Do nothing: the folders are already the store's."""
+        """Do nothing: the folders are in the store itself, not in a copy."""
 
     def get(self, path: Path) -> bytes:
         return read_regular(path)
@@ -194,7 +194,7 @@ class FolderPlace(Place):
         return True
 
     def touch(self, path: Path, mark: bytes) -> None:
-        """Append a mark in one write."""
+        """Append a mark with a single write."""
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)  # never wait for a pipe
         try:
             os.write(descriptor, mark)
@@ -219,7 +219,7 @@ class FolderPlace(Place):
             path.replace(target)
 
     def now(self) -> float:
-        """Return the time of a new file, which is the server's on a network file system."""
+        """Return the time of a new file; on a network file system, the clock of the server sets it."""
         self._unfinished.mkdir(parents=True, exist_ok=True)
         probe = self._unfinished / temporary_name("now")
         probe.touch()
@@ -230,7 +230,7 @@ class FolderPlace(Place):
 
 
 def unused_path(path: Path) -> Path:
-    """Return an unused path: this one, or one with a number."""
+    """Return this path if nothing has it yet, else this path with a number added."""
     target, count = path, 1
     while target.exists():
         count += 1
@@ -248,11 +248,12 @@ _TIME_OF_MERGE: Final = re.compile(rf"{_COMPACTED}([0-9a-f]{{16}})-")
 
 
 class Layout:
-    """The paths of a store in its place.
+    """The paths of all files and folders of a store.
 
-    Datasets only contain Parquet files, since some readers take every file of a folder for data. So
+    Datasets contain only Parquet files, since some readers take every file of a folder for data. So
     unfinished files are in `unfinished`, on the same file system. A study's folder is not called
-    `study=NAME`: the column is in the files, and pandas rejects it when it comes from both.
+    `study=NAME`, because the files have a column `study`, and pandas rejects a column that also comes from
+    the folder.
     """
 
     def __init__(self, place: Place) -> None:
@@ -290,7 +291,7 @@ class Layout:
         return self.weights_folder / f"{validate_trial_id(trial)}.safetensors"
 
     def partitions(self, dataset: str, studies: Collection[str] | None = None) -> tuple[Path, ...]:
-        """Return the folders of a dataset, one per study, sorted; of all studies or of these."""
+        """Return the folders of a dataset, one for each of these studies (by default all), sorted by name."""
         for folder in [dataset] if studies is None else [f"{dataset}/{study}" for study in studies]:
             self.place.fetch(self.root / folder)
         found = [path for path in entries(self.root / dataset) if path.is_dir()]
@@ -301,20 +302,20 @@ class Layout:
         return self.group_file(dataset, study, f"{validate_trial_id(trial)}-{attempt}.parquet")
 
     def group_file(self, dataset: str, study: str, name: str) -> Path:
-        """Return the file of attempts that are written together; its name is the same in all datasets."""
+        """Return the file of attempts that are written together; it has the same name in all datasets."""
         return self.root / dataset / validate_study_name(study) / name
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text begins with a scheme, so that it cannot be a folder."""
+    """Return whether a text begins with a scheme such as s3:, and so is an address, not a folder."""
     return _SCHEME.match(text) is not None
 
 
 def new_compacted_path(partition: Path) -> Path:
     """Return a new path for a partition's merged data.
 
-    The name is unique, so that two simultaneous compactions never delete each other's result. It sorts after
-    the names of earlier compactions, even if the clock was set back since.
+    The name is unique, so two simultaneous compactions never delete each other's result. The name sorts after
+    those of earlier compactions, even if the clock was set back in between.
     """
     earlier = [int(found[1], 16) for path in entries(partition) if (found := _TIME_OF_MERGE.match(path.name))]
     now = max(time.time_ns(), 1 + max(earlier, default=0))
@@ -322,7 +323,7 @@ def new_compacted_path(partition: Path) -> Path:
 
 
 def new_group_name() -> str:
-    """Return a unique name for files of attempts that are written together; later names sort last."""
+    """Return a unique name for a file of attempts that are written together; newer names sort last."""
     return f"{_GROUP}{time.time_ns():016x}-{secrets.token_hex(4)}.parquet"
 
 
@@ -347,9 +348,10 @@ def all_names(folder: Path) -> set[str]:
 
 
 def entries(folder: Path, ending: str = "") -> list[Path]:
-    """List the contents of a folder, sorted; nothing if there is no such folder.
+    """Return the sorted contents of a folder; a missing folder has none.
 
-    Unlike `Path.glob` it raises all other errors: rows that cannot be listed must not look missing.
+    Unlike `Path.glob`, this function raises all other errors: rows that cannot be listed must not look as if
+    they were missing.
     """
     try:
         return sorted(path for path in folder.iterdir() if path.name.endswith(ending))
@@ -358,12 +360,12 @@ def entries(folder: Path, ending: str = "") -> list[Path]:
 
 
 def is_compacted(path: Path) -> bool:
-    """Return whether a compaction wrote a data file."""
+    """Return whether a data file was written by a compaction."""
     return path.name.startswith(_COMPACTED)
 
 
 def holds_one_attempt(path: Path) -> bool:
-    """Return whether a data file was written for one attempt alone."""
+    """Return whether a data file was written for a single attempt."""
     return not path.name.startswith((_COMPACTED, _GROUP))
 
 
@@ -382,12 +384,12 @@ def validate_trial_id(trial: str) -> str:
 
 
 def study_name_fault(study: str) -> str | None:
-    """Return the fault of a study's name, which also names folders, or None."""
+    """Return what is wrong with a study's name, which also names folders; None if nothing is."""
     if _NAME.fullmatch(study):
         return None
     return f"study: expected a letter or digit, then up to 99 letters, digits, '-', '_' or '.', got {study!r}"
 
 
 def trial_id_fault(trial: str) -> str | None:
-    """Return the fault of a trial's id, or None."""
+    """Return what is wrong with a trial's id; None if nothing is."""
     return None if _TRIAL.fullmatch(trial) else f"trial: expected 16 hexadecimal digits, got {trial!r}"

@@ -1,7 +1,7 @@
-"""Reading of datasets; each file is verified while it is read, concurrently with writers and compactions.
+"""Reading of datasets while other processes write and compact; each file that is read is verified.
 
-A damaged file is moved to quarantine, with a warning and a note, and never deleted. Its rows then count as
-missing, so that the trials run again.
+A damaged file is moved to quarantine, with a warning and a note, and never deleted. The rows in the file then
+count as missing, and their trials run again.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class UnreadFile:
-    """An unread file, its original path, and the reason; a damaged one is moved, others stay."""
+    """A file that was not read, with its original path and the reason; only damaged files are moved."""
 
     path: Path
     reason: str
@@ -34,7 +34,7 @@ class UnreadFile:
 
 
 class Quarantine:
-    """The files that one session has not read: `paths` has their current paths, `faults` the reasons.
+    """The files that one session could not read: `paths` has their current paths, `faults` the reasons.
 
     A `dry` quarantine neither moves files nor warns.
     """
@@ -67,7 +67,7 @@ class Quarantine:
         _log.warning("%s is quarantined: %s; %s", name, reason, left)
 
     def leave(self, path: Path, reason: str) -> None:
-        """Skip something that is not a file of the store, or cannot be read; warn the first time."""
+        """Skip something that no store wrote or that cannot be read; warn about it once."""
         if path in self.paths:
             return
         self.paths.append(path)
@@ -76,7 +76,7 @@ class Quarantine:
             _log.warning("%s is skipped: %s", path.relative_to(self.layout.root), reason)
 
     def _note(self, line: str) -> None:
-        """Add a line to the notes in the quarantine; the file is safe without it."""
+        """Add a line to the notes in the quarantine; ignore errors, because the notes are not essential."""
         notes = self.layout.quarantine / "notes.txt"
         with contextlib.suppress(OSError):
             self.layout.place.fetch_file(notes)
@@ -95,7 +95,7 @@ def read(
     columns: Sequence[str],
     studies: Collection[str] | None = None,
 ) -> pl.LazyFrame:
-    """Return the given columns and `RANK`, of all studies or of these; rows are unordered.
+    """Return the given columns and `RANK`, for these studies (by default all); rows are unordered.
 
     Raise `StoreError` for a file of an unknown schema version.
     """
@@ -110,9 +110,9 @@ def read(
 def read_attempts(
     quarantine: Quarantine, dataset: str, columns: Sequence[str], attempts: pl.DataFrame
 ) -> pl.LazyFrame:
-    """Return the rows of `read` for these attempts, which have study, trial and attempt.
+    """Return the rows of `read` for these attempts, a frame with the columns study, trial and attempt.
 
-    Only their own files are opened, if each has one.
+    If each attempt has its own file, only these files are opened.
     """
     loose, merged = list[bytes](), set[str]()
     names = attempts.group_by("study").agg(pl.format("{}-{}.parquet", "trial", "attempt")).iter_rows()
@@ -136,9 +136,9 @@ def read_attempts(
 
 
 def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
-    """Return these columns of batches of intact files, with the batch's index as the column `RANK`.
+    """Return these columns of the files in all batches; the column `RANK` is the index of the batch.
 
-    A column that is newer than a file is null for it.
+    The files must be intact. A column that did not exist when a file was written is null in its rows.
     """
     schema = SCHEMAS[dataset]  # whose later columns files of earlier versions lack
     empty = pl.LazyFrame(schema={**schema, RANK: pl.Int32()}).select(*columns, RANK)
@@ -152,17 +152,17 @@ def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequenc
 
 
 def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
-    """Group a partition's files so that no batch has an attempt twice, later data in later batches."""
+    """Group a partition's files into batches, with newer data in later ones and no attempt twice in one."""
     several = [[data] for path, data in contents.items() if not holds_one_attempt(path)]
     loose = [data for path, data in contents.items() if holds_one_attempt(path)]
     return [*several, loose] if loose else several
 
 
 def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]:
-    """Return the intact files of a partition at one moment, merged ones first.
+    """Return the intact files of a partition as they were at one moment, merged files first.
 
-    A compaction adds the merged file before it removes the others, and a listing taken meanwhile may have
-    neither. So the partition is read again if a file has vanished or a merged one has appeared.
+    A compaction adds the merged file before it removes the files that it merged. A listing during this time
+    may have neither. So the partition is read again if a file has vanished or a merged one has appeared.
     """
     for _ in range(_MAX_TRIES):
         paths = data_files(partition)
@@ -196,5 +196,5 @@ def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Keep the valid copy of each attempt, since a crash may have left several."""
+    """Return the valid copy of each attempt, since a crash may have left several copies."""
     return frame.filter(pl.col(RANK) == pl.col(RANK).max().over("trial", "attempt"))

@@ -20,7 +20,7 @@ _BITS: Final = {pl.Int32(): 32, pl.Int64(): 64}
 
 
 def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
-    """Describe the values that do not fit their columns."""
+    """Return a sentence for each value that does not fit its column."""
     return [
         f"{name}: expected {expected}, got {value!r}"
         for name, value in values.items()
@@ -29,7 +29,7 @@ def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
 
 
 def _expected(value: object, kind: pl.DataType) -> str | None:
-    """Describe what a column expects if a value does not fit."""
+    """Return what a column expects if the value does not fit into it; None if it fits."""
     if bits := _BITS.get(kind):
         fits = type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1  # a bool does not fit
         return None if fits else f"an integer of {bits} bits"
@@ -83,9 +83,9 @@ _USUAL: Final = {
 
 
 def check_stored_rows(layout: Layout, rows: pl.DataFrame) -> None:
-    """Raise `StoreError` for a row that activemem cannot have written: names, factors, missing values.
+    """Raise `StoreError` if a row has names, factors or missing values that activemem never writes.
 
-    Its settings are long, and are checked by their readers.
+    The settings in a row are long; the code that reads them checks them.
     """
     usual = [pl.col(name).str.contains(_USUAL[name]) for name in rows.columns if name in _USUAL]
     usual += [pl.col(name).is_not_null() for name in rows.columns if name not in {*_USUAL, *_NULLABLE}]
@@ -147,8 +147,8 @@ class TrialRow:
     - `continued_after` is the number of epochs of that trial.
     - `packed_steps` counts the `steps` that were taken together with other trials.
 
-    Rows of earlier releases lack the versions of torch, CUDA and Python, and have only the "+" of the hash.
-    Raises `StoreError` with everything that is wrong.
+    Rows of earlier releases have no versions of torch, CUDA and Python, and only the "+" of the hash. Raises
+    `StoreError` with everything that is wrong.
     """
 
     trial: str
@@ -207,10 +207,10 @@ class MetricRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenOutputs:
-    """Outputs of a trained model for the test split, line by line, with the search that found them.
+    """Outputs of a trained model for the test split, line by line, with the settings of the decoding search.
 
-    `references` have the form for BLEU. A line has symbol numbers if the task has no text. `sizes` matters
-    for models that need the output's size: they try "all" sizes in turn, or "estimated" ones.
+    `references` have the form that BLEU expects. If the task has no text, a line has symbol numbers. `sizes`
+    is for models that need the size of the output: they try "all" sizes in turn, or only "estimated" ones.
     """
 
     beam: Int32
@@ -223,7 +223,7 @@ class WrittenOutputs:
 
 
 class AttemptRows(NamedTuple):
-    """Stored rows of one attempt."""
+    """The rows to store for one attempt."""
 
     trial: TrialRow
     metrics: Sequence[MetricRow]
@@ -254,7 +254,7 @@ TAKEN: Final = pl.Schema({**_ATTEMPT, "factors": pl.String(), "at": pl.Datetime(
 
 
 def trial_frame(*rows: TrialRow) -> pl.DataFrame:
-    """Make the rows of trials, in their order."""
+    """Return a frame with these rows of trials, in the given order."""
     page = list[dict[str, object]]()
     for row in rows:
         values = {name: _storable(value) for name, value in _values(row).items()}
@@ -264,7 +264,7 @@ def trial_frame(*rows: TrialRow) -> pl.DataFrame:
 
 
 def metric_frame(row: TrialRow, metrics: Sequence[MetricRow]) -> pl.DataFrame:
-    """Make the rows of a trial's metrics, in their order."""
+    """Return a frame with the rows of a trial's metrics, in the given order."""
     columns = {name: [getattr(metric, name) for metric in metrics] for name in MetricRow.__slots__}
     return _attempt_frame(row, columns, METRICS)
 
@@ -273,7 +273,7 @@ _SEARCH = ("beam", "length_penalty", "coverage_penalty", "sizes")
 
 
 def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
-    """Make the rows of a model's outputs, one per line, counted from 1."""
+    """Return a frame with a row for each line of a model's outputs; lines count from 1."""
     columns = {
         "line": range(1, len(written.outputs) + 1),
         "source": written.sources,
@@ -285,7 +285,7 @@ def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
 
 
 def _attempt_frame(row: TrialRow, columns: Mapping[str, object], schema: pl.Schema) -> pl.DataFrame:
-    """Make the rows of these columns that belong to an attempt."""
+    """Return a frame with these columns and those that name the attempt."""
     keys = (pl.lit(getattr(row, name), dtype=kind).alias(name) for name, kind in _ATTEMPT.items())
     frame = pl.DataFrame(columns, schema_overrides={name: schema[name] for name in columns})
     return frame.with_columns(keys).select(schema.names())
@@ -296,7 +296,7 @@ def _values(row: TrialRow | MetricRow) -> dict[str, object]:
 
 
 def _storable(value: object) -> object:
-    """Return a storable value: a failure's message may have characters that UTF-8 cannot encode."""
+    """Return a value that can be stored; characters that UTF-8 cannot encode are replaced by escapes."""
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 

@@ -1,4 +1,4 @@
-"""The store: rows of trials in a folder or below an address."""
+"""The store: the rows of trials, in a folder or at the address of a bucket."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -101,7 +101,7 @@ def _time(path: Path) -> int:
 
 
 def open_layout(root: Path | str) -> Layout:
-    """Return the layout of the store in a folder or at an address; raises `StoreError` for an unfit one."""
+    """Return the layout of the store in a folder or at an address; raise `StoreError` if it is unusable."""
     if is_address(str(root)):
         from .bucket_place import BucketPlace  # noqa: PLC0415  folders do without
 
@@ -112,10 +112,10 @@ def open_layout(root: Path | str) -> Layout:
 class Store:
     """The rows of finished trials, as partitioned Parquet files.
 
-    `files` has further files of trials, `records` the studies that have run, and `upkeep` checks, merges and
-    removes. Many processes may write, read and compact at once. A folder that does not exist is an empty
-    store. Every method that reads quarantines damaged files and raises `StoreError` for an unknown schema
-    version.
+    `files` has further files of trials, `records` the studies that have run, and `upkeep` the operations that
+    check, merge and remove files. Many processes may write, read and compact at once. A folder that does not
+    exist is an empty store. Every method that reads quarantines damaged files and raises `StoreError` for an
+    unknown schema version.
     """
 
     def __init__(self, root: Path | str) -> None:
@@ -140,27 +140,27 @@ class Store:
 
     @cached_property
     def upkeep(self) -> StoreUpkeep:
-        """Checks, compaction and removal."""
+        """The operations that check, compact and remove files."""
         return StoreUpkeep(self._quarantine)
 
     @property
     def root(self) -> Path:
-        """The store's folder; of a store in a bucket, this process's folder with copies of its files."""
+        """The folder of the store; for a store in a bucket, the local folder with copies of its files."""
         return self._layout.root
 
     @property
     def address(self) -> str | None:
-        """The address of a store in a bucket, or None."""
+        """The address of a store in a bucket; None for a store in a folder."""
         return self._layout.place.address
 
     @property
     def place(self) -> str:
-        """Return the store's address, or its folder."""
+        """Return the store's address if it has one, else its folder."""
         return self.address or str(self.root)
 
     @property
     def absolute_place(self) -> str:
-        """The address or the absolute path of the store."""
+        """The address of the store if it has one, else its absolute path."""
         return self.address or str(self.root.resolve())
 
     @property
@@ -171,7 +171,7 @@ class Store:
     def write(
         self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs | None = None
     ) -> None:
-        """Store one attempt; when this returns, it survives a crash of the machine.
+        """Store one attempt; once this method returns, the attempt survives a crash of the machine.
 
         Metrics and outputs are written first, so that a trial with a row has all of them. Raises `StoreError`
         if the attempt has a file already. Merged files are not checked; attempt numbers from `leases` are
@@ -206,7 +206,7 @@ class Store:
     def write_probes(self, trial: TrialRow, probes: Sequence[MetricRow]) -> None:
         """Store measurements of a trained model, as durably as its trial.
 
-        Earlier probes of the attempt are replaced if they have the name of a new one, with any index.
+        An earlier probe of the attempt is replaced if a new probe has its name, even with another index.
         """
         family = pl.col("name").str.split("[").list.first()
         replaced = {row.name.partition("[")[0] for row in probes}
@@ -215,22 +215,22 @@ class Store:
         self._replace("probes", trial, metric_frame(trial, [*kept, *probes]))
 
     def write_tuning(self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs) -> None:
-        """Store the chosen decoding search of a trained model and its outputs, as durably as its trial."""
+        """Store the metrics and outputs of a model's tuned decoding, as durably as its trial."""
         self._replace("tuned_outputs", trial, output_frame(trial, outputs))
         self._replace("tuning", trial, metric_frame(trial, metrics))
 
     def adopt(self, trial: str, study: str, factors: str) -> None:
-        """Record durably that a study adopts a trial of another one, with these factors as JSON."""
+        """Record durably that a study adopts a trial of another study; `factors` are its levels as JSON."""
         row = {"trial": trial, "attempt": 0, "study": study, "factors": factors, "at": datetime.now(UTC)}
         path = self._layout.attempt_file("taken", study, trial, 0)
         self._layout.place.put(path, encode(pl.DataFrame([row], schema=TAKEN)))
 
     def adopted(self, study: str) -> pl.DataFrame:
-        """Return the trials of others that a study has adopted: trial, study, factors and time."""
+        """Return the trials of other studies that a study has adopted: trial, study, factors and time."""
         return read_adopted(self._quarantine, [study])
 
     def latest_attempts(self) -> dict[str, tuple[str, int]]:
-        """Return the status and the number of each trial's latest attempt, a done one before all others."""
+        """Return the status and number of each trial's latest done attempt, or of its latest attempt."""
         frame = read_latest(self._quarantine, ["trial", "attempt", "status"])
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
 
@@ -239,7 +239,7 @@ class Store:
         return last_numbers(self._quarantine)
 
     def leases(self, run: str) -> Leases:
-        """Return the leases of the store's trials, for claims by this process in a run.
+        """Return the leases of the store's trials, with which this process claims trials in a run.
 
         Raise `StoreError` if a bucket's server has no conditional writes.
         """
@@ -247,15 +247,15 @@ class Store:
         return Leases(self._layout, this_process(run))
 
     def watched_leases(self) -> Leases:
-        """Return the leases of the store's trials for a process that only watches."""
+        """Return the leases of the store's trials, for a process that watches a run and claims nothing."""
         return Leases(self._layout, this_process("watch"))
 
     def state(self) -> StoreState:
-        """Return the store's file names and times, to detect changes later."""
+        """Return the names and times of the store's files; a later call shows whether something changed."""
         return read_state(self._layout)
 
     def follow(self, columns: Sequence[str] = tuple(TRIALS)) -> LatestAttempts:
-        """Return these columns of the latest attempts, as a view that can be refreshed as the store grows."""
+        """Return a view of these columns of the valid attempts; it can be refreshed while the store grows."""
         latest = LatestAttempts(self._quarantine, columns)
         latest.refresh()
         return latest
@@ -263,10 +263,11 @@ class Store:
     def trials(self, probes: Collection[str] = (), columns: Sequence[str] = tuple(TRIALS)) -> pl.DataFrame:
         """Return the valid attempt of each trial (the latest done one, else the latest), sorted by trial.
 
-        Fewer `columns` than all take less time and memory; they include trial, study and attempt.
+        Reading only some `columns` takes less time and memory; they must include trial, study and attempt.
 
-        The probes of these names, from probing or tuning, are added to its final metrics. If searches have
-        adopted trials of other studies, the column `taken` says which, by which factors, and when.
+        The named probes, measured by probing or tuning, are added to the final metrics. If searches have
+        adopted trials of other studies, the column `taken` has the adopting studies, with their factors and
+        the times.
         """
         frame = read_latest(self._quarantine, columns)
         check_stored_rows(self._layout, frame)
@@ -275,9 +276,9 @@ class Store:
         return with_adopters(self._quarantine, frame)
 
     def metrics(self, trials: Collection[str] | None = None) -> pl.DataFrame:
-        """Return metrics, probes and tuning of the latest attempts, of all trials or of these.
+        """Return metrics, probes and tuning of the valid attempts of these trials (by default all).
 
-        Columns are trial, attempt, step, epoch, name and value; sorted by the first five.
+        The columns are trial, attempt, step, epoch, name and value; rows are sorted by the first five.
         """
         return self._latest_rows(("metrics", *MEASURED_LATER), trials)
 
@@ -286,9 +287,10 @@ class Store:
         return self._latest_rows(("metrics",), trials)
 
     def metric_course(self, name: str | None, attempts: pl.DataFrame) -> pl.DataFrame:
-        """Return one metric of these attempts at all steps, or all metrics, in the form of `metrics`.
+        """Return one metric (None: all metrics) of these attempts at all steps, in the form of `metrics`.
 
-        `attempts` are rows of `trials`. Files with a single other attempt are not read.
+        `attempts` are rows of `trials`. A file with a single attempt is read only if it is one of these
+        attempts.
         """
         columns = [each for each in METRICS.names() if each != "study"]
         rows = latest_copies(read_attempts(self._quarantine, "metrics", columns, attempts))
@@ -296,10 +298,10 @@ class Store:
         return chosen.sort(SORT_KEYS["metrics"], maintain_order=True).collect()
 
     def outputs(self, trials: Collection[str] | None = None, *, tuned: bool = False) -> pl.DataFrame:
-        """Return the test outputs of the latest attempts' models, of all trials or of these.
+        """Return the test outputs of the models of these trials (by default all).
 
-        There is a row for each line, sorted by trial and line, with the search that found it: the task's, or
-        with `tuned` the one chosen later.
+        There is a row for each line, sorted by trial and line, with the settings of the decoding search:
+        those of the task or, with `tuned`, those that were tuned later.
         """
         return self._latest_rows(("tuned_outputs" if tuned else "outputs",), trials)
 
@@ -318,7 +320,7 @@ class Store:
             self._quarantine.move(path, "expected a file", "it blocked the file of a trial")
 
     def _latest_rows(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
-        """Return the rows of the latest attempts in datasets of one schema, without the column `study`."""
+        """Return the rows of valid attempts in datasets with the same schema, without the column `study`."""
         columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
         wanted = read_latest(self._quarantine, ["trial", "attempt"]).lazy()
         if trials is not None:
@@ -334,5 +336,5 @@ def open_store(store: Store | Path | str) -> Store:
 
 
 def store_fault(store: object) -> str | None:
-    """Return why an argument is not a store, folder or address; None if it is one."""
+    """Return why an argument is neither a store nor a folder nor an address; None if it is one of them."""
     return argument_fault("store", store, (Store, str, PathLike), "a Store or its folder")

@@ -48,11 +48,11 @@ _WRITTEN_AGAIN: Final = (*MEASURED_LATER, "tuned_outputs", "taken")
 
 
 def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
-    """Merge a partition's intact files into a new one, then remove them; return their number.
+    """Merge a partition's intact files into a new file, then remove the old files and return their number.
 
-    Two simultaneous compactions leave a merged file each, with the same rows. Each checks again at its end,
-    and merges both after a random pause, so that only one does. A crash in between also leaves duplicate
-    rows. Readers count them once, and the next compaction merges them.
+    Two simultaneous compactions leave two merged files with the same rows. At its end, each compaction checks
+    for this, and merges both files after a random pause, so that usually only one of them does it. A crash
+    may also leave duplicate rows. Readers count duplicate rows once, and the next compaction merges them.
     """
     place = quarantine.layout.place
 
@@ -78,11 +78,12 @@ def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
 
 
 def merge_ended(quarantine: Quarantine, study: str, *, at_least: int) -> int:
-    """Merge a study's files of ended attempts into a new file if there are `at_least` of them or more.
+    """Merge a study's files of ended attempts into a new file if there are at least this many.
 
-    Return how many files were merged. A run calls it while it trains, because merged files are not read
-    again. An attempt has ended once its row exists: only probes are written later. So rows are merged last,
-    and a crash in between leaves work for the next merge. Other processes may compact at the same time.
+    Return how many files were merged. A run calls this function while it trains, because merged files are not
+    read again. An attempt has ended once its row exists; only probes are written later. So rows are merged
+    last, and a crash before that leaves work for the next merge. Other processes may compact at the same
+    time.
     """
     layout, merged = quarantine.layout, 0
     ended = {
@@ -105,23 +106,23 @@ def merge_ended(quarantine: Quarantine, study: str, *, at_least: int) -> int:
 
 
 def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
-    """Write a merged file for these files of a partition, then remove them; return their number."""
+    """Write one merged file for these files of a partition, remove the files, and return their number."""
     write_merged(place, dataset, partition, merge(dataset, contents))
     remove_merged(place, dataset, partition, contents)
     return len(contents)
 
 
 def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
-    """Return all rows of a partition's files, sorted, in one chunk; one chunk per file would be slow."""
+    """Return all rows of a partition's files, sorted and in one chunk; many small chunks would be slow."""
     found = scan(dataset, batches(contents), SCHEMAS[dataset].names()).collect().rechunk()
     frame = latest_copies(found.lazy()).drop(RANK)
     return frame.sort(SORT_KEYS[dataset], maintain_order=True).collect()
 
 
 def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> None:
-    """Remove files of a partition whose rows are merged, except files that were written again since.
+    """Remove files of a partition whose rows are merged, except files that were rewritten in between.
 
-    A new file of probes takes precedence over the merged rows of the older one.
+    A new file of probes takes precedence over the merged rows of the previous file.
     """
     if dataset in _WRITTEN_AGAIN:
         contents = {path: data for path, data in contents.items() if _is_unchanged(place, path, data)}
@@ -130,7 +131,7 @@ def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping
 
 
 def _is_unchanged(place: Place, path: Path, data: bytes) -> bool:
-    """Return whether a file still has the bytes that were read; merged files always do."""
+    """Return whether a file still has the bytes that were read, as merged files always do."""
     if not holds_one_attempt(path):
         return True
     try:
@@ -166,7 +167,7 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One problem; `size` is in bytes, 0 without a file."""
+    """One problem; `size` is in bytes, and 0 if the file does not exist."""
 
     kind: FindingKind
     path: Path
@@ -195,7 +196,7 @@ RESUMED_REASON: Final = "time limit"
 
 
 def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Finding]:
-    """Find leftover files at the time `now`, by default the time of this machine's clock.
+    """Return the files that are leftovers at the time `now`, by default the time of this machine's clock.
 
     Raises `StoreError` for an unknown schema version.
     """
@@ -207,9 +208,9 @@ def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Fin
 
 
 def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
-    """Yield files of dead writers, and damaged checkpoints that were set aside.
+    """Yield unfinished files of processes that have died, and damaged checkpoints that were set aside.
 
-    If the writer cannot be observed from here, its files count after a day.
+    If this machine cannot tell whether the process still runs, its files count as leftovers after a day.
     """
     oldest = now - STALE_AFTER_S
     kept = [layout.weights_folder, layout.final_checkpoints_folder]
@@ -226,9 +227,9 @@ def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
 
 
 def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
-    """Yield the checkpoints of finally ended trials that nobody has resumed since.
+    """Yield the checkpoints of trials that have ended for good, unless a process has resumed the trial.
 
-    Only a failed trial is ever retried. The time of its end is from the clock of its trainer.
+    Only failed trials are retried. The end time of a trial is from the clock of the machine that trained it.
     """
     columns = ["trial", "status", "reason", "finished"]
     rows = {row["trial"]: row for row in read_latest(quarantine, columns).iter_rows(named=True)}
@@ -244,7 +245,7 @@ def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
 
 
 def _last_change(path: Path, now: float) -> float:
-    """Return the time of a file; `now` if it was just removed."""
+    """Return the modification time of a file; `now` if the file was just removed."""
     try:
         return path.lstat().st_mtime
     except FileNotFoundError:
@@ -284,7 +285,7 @@ class StoreCheck:
 
 
 def _sealed_paths(layout: Layout) -> Iterator[Path]:
-    """Yield the files of weights and checkpoints, and their records."""
+    """Yield the files of weights and checkpoints, and the records next to checkpoints."""
     kept = entries(layout.weights_folder, ".safetensors"), entries(layout.final_checkpoints_folder, ".pt")
     yield from (path for path in chain(*kept) if not path.name.startswith("."))
     for folder in entries(layout.checkpoints_folder):
@@ -293,7 +294,7 @@ def _sealed_paths(layout: Layout) -> Iterator[Path]:
 
 
 def _check(path: Path, quarantine: Quarantine) -> Finding | None:
-    """Read one file like its readers do, and return its problem, if any."""
+    """Read one file in the way that its usual reader does, and return its problem, if it has one."""
     fault = None
     try:
         if path.suffix == ".pt":
@@ -335,7 +336,7 @@ def _rows_fault(path: Path, quarantine: Quarantine) -> tuple[FindingKind, str] |
 
 
 def _foreign(layout: Layout) -> Iterator[Finding]:
-    """Yield entries in folders of the store that are not its files."""
+    """Yield files and folders inside the datasets that no store has written."""
     strangers = list[Path]()
     for dataset in SCHEMAS:
         for path in entries(layout.root / dataset):
@@ -347,7 +348,7 @@ def _foreign(layout: Layout) -> Iterator[Finding]:
 
 
 def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
-    """Yield the trials whose metrics are lost, each at the place where they were written."""
+    """Yield a finding for each trial whose metrics are lost, with the path that the metrics had."""
     columns = ["trial", "attempt", "study", "status"]
     rows = read_latest(quarantine, columns).filter(status=INCOMPLETE)
     for trial, attempt, study, _ in rows.iter_rows():
@@ -362,9 +363,10 @@ _ORDER: Final = ("trials", *(dataset for dataset in SCHEMAS if dataset != "trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """Removed parts of a study, or parts to remove in a dry run: trials, rows of each dataset, other files.
+    """The parts of a study that were removed, or that a dry run would remove: trials, rows, and files.
 
-    The files are weights, checkpoints and last states; `size` is their total size.
+    `rows` counts the rows of each dataset. `files` are weights, checkpoints and last states, and `size` is
+    their total size.
     """
 
     trials: tuple[str, ...]
@@ -381,9 +383,9 @@ class StoreUpkeep:
         self._records = StudyRecords(quarantine)
 
     def compact(self) -> int:
-        """Merge small files and remove leftovers of dead writers; return the number of merged files.
+        """Merge small files, remove unfinished files of dead processes, and return how many were merged.
 
-        It may run concurrently with writers, readers and other compactions, and may be killed at any moment.
+        This method may run while others write, read and compact, and may be killed at any moment.
         """
         self.clean()
         remove_old_leases(self._layout)
@@ -395,7 +397,7 @@ class StoreUpkeep:
         )
 
     def merge_ended(self, study: str, *, at_least: int) -> int:
-        """Merge the files of ended attempts, if there are at least this many, during a run."""
+        """Merge the files of a study's ended attempts during a run, if there are at least this many."""
         return merge_ended(self._quarantine, study, at_least=at_least)
 
     def check(self) -> StoreCheck:
@@ -426,7 +428,7 @@ class StoreUpkeep:
         )
 
     def repair(self) -> list[Finding]:
-        """Move every damaged file to quarantine, and return the problems.
+        """Move every damaged file to quarantine, and return a finding for each.
 
         Trials that have lost their row or their metrics run again. A trial with a damaged checkpoint resumes
         from the previous one.
@@ -438,11 +440,11 @@ class StoreUpkeep:
         return damaged
 
     def clean(self, *, dry: bool = False) -> list[Finding]:
-        """Remove unused files, and return them; a `dry` run removes nothing.
+        """Remove files that nothing uses any more, and return them; a `dry` run removes nothing.
 
-        These are files of dead writers, and checkpoints of trials that have ended for good. Ages are measured
-        by the clock that sets file times. This machine's clock may be days ahead of it, and would make new
-        files of others look old.
+        These are unfinished files of dead processes, and checkpoints of trials that have ended for good. The
+        age of a file is measured by the clock that sets file times. The clock of this machine may be days
+        ahead, and new files of other machines would then look old.
         """
         layout, now = self._layout, None
         if not dry and layout.unfinished.is_dir():  # else nothing was written yet
@@ -456,8 +458,8 @@ class StoreUpkeep:
     def forget(self, study: str, trials: Collection[str], *, dry: bool = False) -> Forgotten:
         """Remove these trials of a study with all their files; a `dry` run removes nothing.
 
-        Files of a trial that another study has run as well are kept. Called again after a crash, it finishes
-        the removal. Raises `StoreError`, and removes nothing, while one of them is in training.
+        Files of a trial that another study has run as well are kept. A second call after a crash finishes the
+        removal. While one of the trials is in training, nothing is removed, and `StoreError` is raised.
         """
         layout, wanted = self._layout, pl.col("trial").is_in(list(trials))
         stored = {dataset: self._rows(dataset, study).filter(wanted) for dataset in _ORDER}
@@ -490,11 +492,11 @@ class StoreUpkeep:
         return found
 
     def rename(self, old: str, new: str, trials: Collection[str] = ()) -> int:
-        """Give a study another name, and return how many of its trials are stored; `trials` are all of them.
+        """Give a study another name, and return how many of its trials are stored.
 
         The old rows stay until all new rows are written, and duplicate rows count once. So a call after a
-        crash finishes the rename, or finds that it is finished. Raises `StoreError`, and changes nothing,
-        while one of these or of the stored trials is in training, or if the name is taken.
+        crash finishes the rename, or finds that it is finished. Nothing is changed, and `StoreError` is
+        raised, if the new name is taken, or while one of the stored trials or of `trials` is in training.
         """
         validate_study_name(new)
         if self.is_renamed(old, new):
@@ -525,7 +527,7 @@ class StoreUpkeep:
         return self._end_rename(new)
 
     def is_renamed(self, old: str, new: str) -> bool:
-        """Return whether the study `new` was called `old`, and the old name is unused."""
+        """Return whether the study `new` was called `old` before, and no study has the name `old` now."""
         if (self._records.load(new) or {}).get("renamed") != old:
             return False
         return self._records.load(old) is None and old not in set(self._studies_of_trials())
@@ -533,9 +535,9 @@ class StoreUpkeep:
     def copy_outcome(self, trial: str, to: str) -> bool:
         """Copy the outcome of a trial, with metrics, outputs and weights, to another trial.
 
-        Its row keeps the settings and the code of the training. Returns False, and copies nothing, if the
-        other trial is in training or has been trained. Raises KeyError for an unknown trial. The row comes
-        last, as in any attempt: called again after a crash, it finishes the copy.
+        The copied row keeps the settings and the code version of the training. If the other trial is in
+        training or has been trained, nothing is copied, and False is returned. Raises KeyError for an unknown
+        trial. The row is written last, so a second call after a crash finishes the copy.
         """
         if to in last_numbers(self._quarantine):
             return False
@@ -567,7 +569,7 @@ class StoreUpkeep:
 
     @contextmanager
     def _claimed(self, purpose: str, trials: Iterable[str]) -> Iterator[None]:
-        """Keep other processes from starting these trials within the context."""
+        """Claim these trials during the context, so that no other process starts them."""
         leases, last = self._claims(purpose), last_numbers(self._quarantine)
         held: list[Lease] = []
         try:
@@ -590,7 +592,7 @@ class StoreUpkeep:
                 lease.release()
 
     def _with_leases(self, trials: Collection[str]) -> set[str]:
-        """Return the given trials that a process has claimed, even if nothing is stored yet."""
+        """Return those of the given trials that a process has claimed, even if nothing is stored yet."""
         self._layout.place.list_names(self._layout.leases)
         return {path.name.rpartition("-")[0] for path in entries(self._layout.leases)} & set(trials)
 
@@ -599,7 +601,7 @@ class StoreUpkeep:
         return merge(dataset, load_partition(parts[0], self._quarantine) if parts else {})
 
     def _rewrite(self, dataset: str, study: str, removed: pl.Expr) -> None:
-        """Merge a study's files without some rows; repeat if a compaction merges them at the same moment."""
+        """Merge a study's files and drop rows; repeat if a compaction has merged the files in between."""
         for partition in self._layout.partitions(dataset, [study]):
             while contents := load_partition(partition, self._quarantine):
                 rows = merge(dataset, contents)
@@ -614,7 +616,7 @@ class StoreUpkeep:
         return read_latest(self._quarantine, ["study"])["study"].to_list()
 
     def _end_rename(self, new: str) -> int:
-        """Record that a study's renaming is complete, so that the old name is free; count its trials."""
+        """Record that a renaming is complete, which frees the old name; return how many trials are stored."""
         record = self._records.load(new)
         if record is not None and not record.get("rename_ended"):
             self._records.save(new, {**record, "rename_ended": True})

@@ -1,4 +1,4 @@
-"""Study records: a study as it last ran, in a JSON file each."""
+"""Study records: JSON files, each with a study as it last ran."""
 
 import re
 import tomllib
@@ -22,7 +22,7 @@ _NEXT_STEP: Final = "run the study again from its file to rewrite its record"
 
 
 class _OwnCorpus(Record):
-    """The tables that name the user's own files, and the facts read from them."""
+    """The text of the tables that name a user's own data files, and facts read from these files."""
 
     written: str
     facts: dict[str, Any] | None = None
@@ -38,7 +38,7 @@ class _FreeGpu(Record):
 
 
 class StudyRecord(BaseModel):
-    """A study file's text with its overrides, and further facts from the run."""
+    """The text and the overrides of a study as it ran, and further facts from the run."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="allow")
 
@@ -53,7 +53,7 @@ class StudyRecord(BaseModel):
 
 
 class _Page(Record):
-    """A study record with its version and the time of writing."""
+    """The content of a record's file: a study record, its version and the time of writing."""
 
     schema_: int
     remembered: str
@@ -69,15 +69,15 @@ class StudyRecords:
         self._layout, self._quarantine = quarantine.layout, quarantine
 
     def save(self, name: str, record: Mapping[str, Any]) -> None:
-        """Replace the record of a study, as JSON; it is then the latest study."""
+        """Write the record of a study, which replaces its previous record and becomes the latest one."""
         now = datetime.now(UTC).isoformat(timespec="microseconds")
         page = {"schema": RECORD_VERSION, "remembered": now, "record": dict(record)}
         self._layout.place.put(self._layout.study(name), encode_record(page, indent=2))
 
     def load(self, name: str) -> dict[str, Any] | None:
-        """Return the record of a study, or None; raise `StoreError` for an unknown version.
+        """Return the record of a study, None if it has none; raise `StoreError` for an unknown version.
 
-        It has `text` and, if saved, the other keys of `StudyRecord`.
+        The record has the key `text`, and those other keys of `StudyRecord` that were saved.
         """
         path = self._layout.study(name)
         self._layout.place.fetch_file(path)
@@ -105,7 +105,7 @@ class StudyRecords:
         self._layout.place.delete(self._layout.study(name))
 
     def _read(self, path: Path) -> _Page | None:
-        """Return a record like `read_page`, or None on an error; quarantine a damaged file."""
+        """Return a record like `read_page`, or None if it cannot be read; quarantine a damaged file."""
         try:
             return read_page(path)
         except FileNotFoundError:
@@ -118,7 +118,7 @@ class StudyRecords:
 
 
 def read_page(path: Path) -> _Page:
-    """Return a record with its version and time.
+    """Return a record with its version and its time of writing.
 
     Raises `FileNotFoundError`, `UnreadableError`, `DamagedError`, and `StoreError` for an unknown version.
     """
@@ -129,7 +129,7 @@ def read_page(path: Path) -> _Page:
 
 
 def rename_in_record(record: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """Return a study's record with another name in its text, and a note of the old name."""
+    """Return the record of a study with its new name, and with the old name noted under `renamed`."""
     text = re.sub(
         rf"""^(\s*name\s*=\s*)["']{re.escape(old)}["']""",
         rf'\g<1>"{new}"',

@@ -1,4 +1,4 @@
-"""Files of trials besides their rows: checkpoints with notes, trained weights, last states."""
+"""Files of trials in addition to their rows: checkpoints with notes, trained weights, last states."""
 
 import json
 import os
@@ -33,7 +33,7 @@ Course = Mapping[str, Sequence[tuple[int, float]]]
 
 
 class StartRecord(Record):
-    """The trial of a checkpoint: its study, its factor levels, and its settings as JSON."""
+    """The trial to which a checkpoint belongs: its study, its factor levels, and its settings as JSON."""
 
     study: str
     levels: dict[str, Any]
@@ -41,7 +41,7 @@ class StartRecord(Record):
 
 
 class _Note(Record):
-    """Schema of a note in its file; notes of earlier releases lack the course and the seconds."""
+    """Schema of a note in its file; notes of earlier releases have no course and no seconds."""
 
     epoch: int
     metrics: dict[str, float]
@@ -53,7 +53,8 @@ class _Note(Record):
 class CheckpointNote:
     """The last epoch with a checkpoint, its metrics, its time, and the metric history so far.
 
-    `seconds` is the training time up to this epoch. Notes of earlier releases lack `seconds` and `course`.
+    `seconds` is the training time up to this epoch. Notes of earlier releases have neither `seconds` nor
+    `course`.
     """
 
     epoch: int
@@ -70,7 +71,7 @@ def write_note(
     rows: Iterable[MetricRow] = (),
     seconds: float | None = None,
 ) -> None:
-    """Replace the note in a trial's folder if possible; a crash of the machine may lose it.
+    """Replace the note in a trial's folder; errors are ignored, and a crash of the machine may lose it.
 
     `rows` are the metrics of all epochs; indexed metrics are left out of the history.
     """
@@ -82,12 +83,12 @@ def write_note(
 
 
 def encode_begun(trial: str) -> str:
-    """Return the first line of `STARTS_FILE` for a trial, given `StartRecord`'s values as JSON."""
+    """Return the first line of `STARTS_FILE` for a trial, given as JSON with the keys of `StartRecord`."""
     return encode_record(json.loads(trial)).decode()
 
 
 def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
-    """Return the trial of a checkpoint's folder and its starts; None without a complete record.
+    """Return the trial of a checkpoint folder and the lines of its starts; None if the record is incomplete.
 
     Raise `DamagedError` and `UnreadableError`, which name the file, and OSError.
     """
@@ -106,14 +107,14 @@ def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
 
 
 def begun_trials(root: Path, study: str) -> set[str]:
-    """Return the unfinished trials of a study in the checkpoint folder: begun or requested ones."""
+    """Return the unfinished trials of a study that have a folder below `root`: begun or requested ones."""
     folders = (path.parent for path in root.glob(f"*/{STARTS_FILE}"))
     begun = ((folder.name, _begun_or_none(folder)) for folder in folders)
     return {name for name, trial in begun if trial is not None and trial.study == study}
 
 
 def is_begun(folder: Path) -> bool:
-    """Return whether a checkpoint folder names its trial; a process killed early has written nothing."""
+    """Return whether a checkpoint folder has the record of its trial; a process killed early has none."""
     return _begun_or_none(folder) is not None
 
 
@@ -126,7 +127,7 @@ def _begun_or_none(folder: Path) -> StartRecord | None:
 
 
 def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
-    """Return the values of each metric by epoch; many epochs are thinned to every n-th and the last."""
+    """Return the values of each metric by epoch; of many epochs, only every n-th and the last are kept."""
     found: dict[str, dict[int, float]] = {}
     for row in rows:
         if "[" not in row.name:
@@ -141,7 +142,7 @@ def thinned(points: Sequence[tuple[int, float]], most: int = MAX_COURSE) -> list
 
 
 def read_note(folder: Path) -> CheckpointNote | None:
-    """Return the note in a trial's folder; None without a readable one."""
+    """Return the note in a trial's folder; None if there is none or it cannot be read."""
     path = folder / NOTE_FILE
     try:
         saved_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
@@ -172,7 +173,7 @@ class TrialFiles:
 
     @property
     def place(self) -> Place:
-        """The place of the files; writes must be put into it."""
+        """The place of the files; a file that is written locally must be passed to its method `put`."""
         return self._layout.place
 
     def checkpoint_dir(self, trial: str) -> Path:
@@ -180,7 +181,7 @@ class TrialFiles:
         return self._layout.checkpoints(trial)
 
     def checkpoints_folder(self, name: str) -> Path:
-        """Return the folder of all checkpoint folders, after updating its files of this name."""
+        """Update the local copies of all files of this name, and return the folder of checkpoint folders."""
         self.place.fetch(self._layout.checkpoints_folder, name)
         return self._layout.checkpoints_folder
 
@@ -195,7 +196,7 @@ class TrialFiles:
         }
 
     def checkpoint_note(self, trial: str) -> CheckpointNote | None:
-        """Return the progress of an unfinished trial after its first epoch; None before."""
+        """Return the progress of an unfinished trial; None before the end of its first epoch."""
         folder = self.checkpoint_dir(trial)
         self.place.fetch_file(folder / NOTE_FILE)
         return read_note(folder)

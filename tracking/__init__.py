@@ -1,6 +1,6 @@
-"""Trackers: other programs that show a study's trials; nothing that they do affects a training.
+"""Trackers: other programs that show the trials of a study; their errors never affect a training.
 
-`contract` defines what a tracker can do. Each tracker has one file in `libraries`, which `contract` finds
-by name. `feed` feeds trackers while a study runs, each in its own thread. `export` feeds them afterwards,
-from the store. `search_export` writes a search of a store in Optuna's format.
+`contract` defines what a tracker can do. Each tracker has one file in `libraries`, which `contract` finds by
+name. `feed` sends events to trackers while a study runs, with a thread for each tracker. `export` sends
+stored results to a tracker later. `search_export` writes a stored search in Optuna's format.
 """

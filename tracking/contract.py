@@ -1,4 +1,4 @@
-"""The interface of trackers, which the adapter of every library implements."""
+"""The interface of trackers; the adapter of each library implements it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TrackingError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedTrial:
-    """A trial in the form for trackers: study, display name (ending in the id), factors and settings."""
+    """A trial as trackers get it: id, study, display name (with the id at its end), settings and factors."""
 
     id: str
     study: str
@@ -31,7 +31,7 @@ class TrackedTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedEnd:
-    """The end of a trial: status, reason unless "done", final metrics and time."""
+    """The end of a trial: status, reason (None if the status is "done"), final metrics and time."""
 
     status: str
     reason: str | None
@@ -50,23 +50,23 @@ class TrackedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The data of a trial that a tracker already has: epochs with metrics, and its end, if stored."""
+    """What a tracker already has of a trial: the epochs with metrics, and the status if the end is stored."""
 
     epochs: frozenset[int] = field(default_factory=frozenset[int])
     status: str | None = None
 
 
 class Tracker(ABC):
-    """One place of one program: a folder of its files, or a server.
+    """One tracking program with one place: a folder of its files, or a server.
 
-    Its constructor takes the place and raises TrackingError if it cannot be written. A trial is known by
-    its study and id, across processes: beginning it again resumes it. All methods are called by one thread,
-    and may raise anything. Times are seconds since 1970.
+    Its constructor takes the place and raises TrackingError if it cannot be written. Study and id identify a
+    trial, also in other processes: a trial that is begun again is resumed. One thread calls all methods. A
+    method may raise any exception. Times are seconds since 1970.
     """
 
     @abstractmethod
     def known(self, trial: TrackedTrial) -> Known:
-        """Return the stored data of a trial that is not open; possibly empty."""
+        """Return what is stored of a trial that is not open; empty if nothing is stored."""
 
     @abstractmethod
     def begin(self, trial: TrackedTrial, at: float) -> None:
@@ -104,12 +104,12 @@ EXPORT_NAMES = (*TRACKER_NAMES, SEARCH_EXPORT)
 
 
 def is_uri(place: str) -> bool:
-    """Return whether a place is an address, such as a server's, rather than a folder."""
+    """Return whether a place is an address, for example of a server, and not a folder."""
     return "://" in place
 
 
 def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
-    """Return the trackers of these places by name; TrackingError with all faults."""
+    """Return a tracker for each name and place; raise TrackingError with the faults of all of them."""
     faults = [fault for name in places if (fault := library_fault(name))]
     opened: dict[str, Tracker] = {}
     for name, place in places.items() if not faults else ():
@@ -125,7 +125,7 @@ def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
 
 
 def library_fault(name: str) -> str | None:
-    """Return why the library of a program cannot be used here, None if it can."""
+    """Return why the library of a program cannot be used here; None if it can be used."""
     if name not in TRACKER_NAMES:
         return f"there is no tracker '{name}'{nearest_hint(name, EXPORT_NAMES)}"
     if (found := find_spec(name)) is None or found.origin is None:  # a folder `wandb` here is not the library

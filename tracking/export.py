@@ -17,7 +17,7 @@ from .feed import tracked_trial
 
 
 def tracked_tables(study: Study, store: Store) -> list[TrackedTable]:
-    """Return all tables of a study from the store; none if its file has none."""
+    """Return all tables of a study with the results in a store; empty if the study file has no tables."""
     shown = StudyResults(study, store).tables() if study.tables else []
     return [
         TrackedTable(name=each.name, markdown=each.render("markdown"), csv=each.render("csv"))
@@ -27,7 +27,7 @@ def tracked_tables(study: Study, store: Store) -> list[TrackedTable]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyExport:
-    """Counts of an export: exported trials, epochs and tables, and trials that were complete before."""
+    """Counts of an export: exported trials, epochs and tables, and trials that the tracker already had."""
 
     trials: int
     epochs: int
@@ -36,9 +36,9 @@ class StudyExport:
 
 
 def export_study(study: Study, store: Store, tracker: Tracker) -> StudyExport:
-    """Send a tracker all outcomes of a study in a store and its tables; the tracker is then closed.
+    """Send all stored outcomes and tables of a study to a tracker, and close the tracker.
 
-    A trial that it has whole is skipped, and no epoch is sent twice. Raises TrackingError.
+    A trial that the tracker has completely is skipped, and no epoch is sent twice. Raises TrackingError.
     """
     try:
         return _export(study, store, tracker)
@@ -66,7 +66,7 @@ def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
 def _export_trial(
     trial: Trial, row: Mapping[str, Any], course: Mapping[int, Mapping[str, float]], tracker: Tracker
 ) -> int | None:
-    """Export the missing data of a trial; return the number of epochs, None if nothing was missing."""
+    """Send the missing data of a trial, and return the number of sent epochs; None if nothing was missing."""
     shown, finished = tracked_trial(trial), row["finished"].timestamp()
     known = tracker.known(shown)
     new = {epoch: metrics for epoch, metrics in course.items() if epoch not in known.epochs}

@@ -1,4 +1,4 @@
-"""Listener that forwards the events of a running study to trackers, each in a thread with a queue."""
+"""Listener that sends the events of a running study to trackers; each tracker has a thread and a queue."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackerUpdate:
-    """An event of a study: of one trial, or of the study's tables.
+    """An event to send to a tracker: one of a trial, or new tables of a study.
 
-    A trial begins or resumes after `epoch` epochs, measures the metrics of an epoch, ends, or is left to be
-    resumed elsewhere.
+    A trial begins or resumes after `epoch` epochs, reports the metrics of an epoch, ends, or is left for
+    another process to resume.
     """
 
     what: Literal["begun", "measured", "ended", "left", "tables"]
@@ -56,11 +56,12 @@ class TrackerUpdate:
 
 
 class TrackerThread:
-    """Thread that passes updates to a tracker in the order of `put`, until `close`.
+    """Thread that passes updates to a tracker, in the order of the calls of `put`, until `close`.
 
-    A tracker that raises is reported once in the log and retried later. `missing` has what it did not
-    receive: epochs by trial, with `END` for its end, and `tables_missing`. An epoch is sent once: the tracker
-    says at the beginning which it has.
+    A tracker that raises an exception is reported once in the log, and tried again later. `missing` has the
+    epochs of each trial that the tracker did not receive, with `END` for the end of the trial;
+    `tables_missing` says whether tables are missing. No epoch is sent twice, because the tracker says first
+    which epochs it has.
     """
 
     def __init__(self, name: str, tracker: Tracker) -> None:
@@ -83,7 +84,7 @@ class TrackerThread:
             self._miss(update)
 
     def close(self) -> bool:
-        """Send the queue, pause open trials, and end the thread."""
+        """Send what is queued, pause open trials and end the thread; return False if that takes too long."""
         self._queue.put(None)
         self._thread.join(CLOSE_S)
         return not self._thread.is_alive()
@@ -131,9 +132,9 @@ class TrackerThread:
                 self._tracker.show_tables(update.study, update.tables)
 
     def _known(self, trial: TrackedTrial, before: int, at: float) -> set[int]:
-        """Return the stored epochs of a trial, opening it if needed.
+        """Return the epochs of a trial that the tracker has; open the trial if it is not open yet.
 
-        Earlier epochs that are absent count as missing.
+        Epochs up to `before` that the tracker does not have count as missing.
         """
         if trial.id not in self._open:
             known = set(self._tracker.known(trial).epochs)
@@ -162,7 +163,7 @@ class Tracking(Relay):
         self._threads = [TrackerThread(name, tracker) for name, tracker in trackers.items()]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Store these trials by their ids."""
+        """Remember these trials, so that events can name them by their ids."""
         self._trials |= {trial.id: tracked_trial(trial) for trial in trials}
         super().on_planned(trials)
 
@@ -178,7 +179,7 @@ class Tracking(Relay):
             self._send(TrackerUpdate(what="tables", study=study, tables=tables))
 
     def close(self) -> list[str]:
-        """Send the queues within a time limit; return a line for each tracker with missing data."""
+        """Send what is queued within a time limit; return a line for each tracker with missing data."""
         return [line for thread in self._threads if (line := _close(thread))]
 
     def _send(self, update: TrackerUpdate) -> None:
@@ -205,7 +206,7 @@ class Tracking(Relay):
 def tracking(
     listener: Listener, trackers: Mapping[str, Tracker], tell: Callable[[str], None]
 ) -> Iterator[Tracking]:
-    """Track a study within a context; at its end report the missing data of trackers to `tell`."""
+    """Track a study within a context; at the end, pass `tell` a line for each tracker with missing data."""
     tracked = Tracking(listener, trackers)
     try:
         yield tracked
@@ -215,7 +216,7 @@ def tracking(
 
 
 def _close(thread: TrackerThread) -> str | None:
-    """Close a thread; return a sentence on the data that its tracker did not receive."""
+    """Close a thread; return a sentence about data that its tracker did not receive, if there are any."""
     over = thread.close()
     ends = sum(END in each for each in thread.missing.values())
     epochs = sum(len(each) for each in thread.missing.values()) - ends
@@ -235,7 +236,7 @@ _NOT_IN_NAMES = re.compile(r"[^\w.=+-]+", re.ASCII)
 
 
 def tracked_trial(trial: Trial) -> TrackedTrial:
-    """Return a trial with all its settings, as `train.batch_size`, and the levels of its factors."""
+    """Return a trial for trackers, with its levels and with all settings, named as in `train.batch_size`."""
     levels = {name: level_name(level) for name, level in trial.levels.items()}
     named = {**levels, "seed": str(trial.settings.seed)}
     words = _NOT_IN_NAMES.sub("_", ",".join(f"{name}={text}" for name, text in named.items()))
@@ -249,7 +250,7 @@ def tracked_trial(trial: Trial) -> TrackedTrial:
 
 
 def _flat(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Setting]]:
-    """Yield every non-empty setting by its dotted name; lists as JSON."""
+    """Yield the dotted name and the value of every setting that is not None; lists become JSON."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from _flat(f"{prefix}{name}.", value)

@@ -1,4 +1,4 @@
-"""Export of a stored search to an Optuna storage, for Optuna's own programs."""
+"""Export of a stored search to an Optuna storage, which Optuna's own programs can read."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _DIRECTIONS: Mapping[str, Literal["minimize", "maximize"]] = {"min": "minimize",
 def export_search(study: Study, store: Store, place: str) -> StudyExport:
     """Add all ended points of a search to an SQLite file, each as an Optuna trial.
 
-    Existing points are skipped; a point that ended again since, for example after a retried failure, is added
-    a second time. Raises TrackingError.
+    Points that the file already has are skipped. A point that has ended again since its export, for example
+    because a failure was retried, is added a second time. Raises TrackingError.
     """
     if study.search is None:
         raise TrackingError(f"optuna: expected a study with [search], got {study.name}, which is a grid")
@@ -81,7 +81,7 @@ def _on_last_rungs(points: Iterable[SearchPoint]) -> list[SearchPoint]:
 
 
 def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
-    """Mark a point that reached only a lower rung as pruned, with its value at that rung."""
+    """Mark a point that did not reach the top rung as pruned, with its value at the rung that it reached."""
     if trial.state == TrialState.COMPLETE:
         trial.intermediate_values = {rung: trial.values[0]}
         trial.values, trial.state = None, TrialState.PRUNED
@@ -89,7 +89,7 @@ def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
 
 @contextmanager
 def _opened(study: Study, place: str) -> Iterator[optuna.Study]:
-    """Yield the study of this name in a file, creating it if needed; it is closed at the end."""
+    """Yield the Optuna study with this study's name; create it if needed, and close the file at the end."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     Path(place).parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -139,7 +139,7 @@ def _has_ended(points: StoredPoints, trial: str) -> bool:
 
 
 def _notes(point: SearchPoint, attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the attributes of a point for Optuna's pages; metrics are means over its seeds."""
+    """Return the attributes that Optuna shows for a point; metrics are means over the point's seeds."""
     metrics: dict[str, list[float]] = {}
     for row in attempts:
         for each in row["metrics"]:
@@ -160,5 +160,5 @@ def _key(attempts: object) -> str:
 
 
 def _local(moment: datetime) -> datetime:
-    """Return a time in this machine's time zone, as Optuna stores it."""
+    """Return a time in this machine's time zone, since Optuna stores local times."""
     return moment.astimezone().replace(tzinfo=None)

@@ -1,4 +1,5 @@
-"""One file for each program that shows trials; its library is loaded only when it is used.
+"""One file for each tracking program; the library of a program is loaded only when it is used.
 
-Each has a function `open_tracker`, which takes the place: `tensorboard`, `mlflow`, `wandb`, `trackio`.
+Each file has a function `open_tracker`, which takes the place of the data: `tensorboard`, `mlflow`, `wandb`,
+`trackio`.
 """

@@ -32,7 +32,7 @@ _VARIABLES = {
 
 
 def open_tracker(place: str) -> Tracker:
-    """Return a server or database as a tracker, without connecting to it."""
+    """Return a tracker for a server or a database, without connecting to it."""
     if not is_uri(place):
         text = "an address such as http://127.0.0.1:5000 or sqlite:///mlflow.db"
         raise TrackingError(f"expected {text}, got {place!r}")
@@ -45,7 +45,7 @@ def open_tracker(place: str) -> Tracker:
 
 
 class MlflowRuns(Tracker):
-    """Runs on a server; epochs are MLflow's steps."""
+    """Runs on an MLflow server; an epoch is a step in MLflow."""
 
     def __init__(self, client: Any) -> None:  # noqa: ANN401 -- of a library that may not be here
         self._client, self._entities = client, import_module("mlflow.entities")
@@ -53,7 +53,7 @@ class MlflowRuns(Tracker):
         self._runs: dict[str, str] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """Return what the server has of a trial."""
+        """Return the epochs and the status that the server has of a trial."""
         if (run := self._find(trial.study, trial.id)) is None:
             return Known()
         id_, names = run.info.run_id, [name for name in run.data.metrics if not name.startswith("final/")]
@@ -102,7 +102,7 @@ class MlflowRuns(Tracker):
         self._client.set_terminated(id_, "FINISHED")
 
     def close(self) -> None:
-        """Do nothing: each request was answered before."""
+        """Do nothing: all requests have been answered already."""
 
     def _experiment(self, study: str) -> str:
         if study not in self._experiments:
@@ -111,7 +111,7 @@ class MlflowRuns(Tracker):
         return self._experiments[study]
 
     def _find(self, study: str, trial: str) -> Any:  # noqa: ANN401 -- of a library that may not be here
-        """Return the run of a trial; None without one."""
+        """Return the run of a trial; None if there is none."""
         wanted = f"tags.`{_TRIAL}` = '{trial}'"
         return next(iter(self._client.search_runs([self._experiment(study)], wanted, max_results=1)), None)
 

@@ -1,4 +1,4 @@
-"""TensorBoard: a folder of event files, with a subfolder for each trial and each study's tables."""
+"""TensorBoard: a folder of event files, with a subfolder for each trial and one for a study's tables."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _TABLES = "tables"
 
 
 def open_tracker(place: str) -> Tracker:
-    """Return a folder as a tracker."""
+    """Return a tracker for a folder."""
     return TensorBoardFiles(place)
 
 
 class TensorBoardFiles(Tracker):
-    """Event files, flushed to disk by every method; epochs are TensorBoard's steps."""
+    """Event files of TensorBoard; every method flushes them to disk, and an epoch is a step."""
 
     def __init__(self, place: str) -> None:
         self._root = Path(place)
@@ -34,7 +34,7 @@ class TensorBoardFiles(Tracker):
         self._open: dict[str, Any] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """Return the data in the trial's event files."""
+        """Return the epochs and the status in the event files of a trial."""
         epochs, status = set[int](), None
         for event in self._read(self._folder(trial)):
             for value in event.summary.value:

@@ -1,6 +1,6 @@
-"""Trackio: a project for each study, with a run for each trial and one for tables, in SQLite files.
+"""Trackio: SQLite files with a project for each study, which has a run for each trial and one for tables.
 
-Trackio's own storage writes them, without its server, so that everything is on disk.
+Trackio's own storage classes write the files without its server, so all data are on disk at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NO_METRICS = ("step", "timestamp")
 
 
 def open_tracker(place: str) -> Tracker:
-    """Return a folder as a tracker; Trackio reads the folder once per process, when it is imported."""
+    """Return a tracker for a folder; Trackio takes the folder only once per process, at its import."""
     if is_uri(place):
         raise TrackingError(f"expected a folder, got {place!r}")
     folder = Path(place).absolute()
@@ -35,7 +35,7 @@ def open_tracker(place: str) -> Tracker:
 
 
 class TrackioProjects(Tracker):
-    """Runs in the files of projects; an epoch is a step, and final metrics have step 0."""
+    """Runs in the files of Trackio projects; an epoch is a step, and final metrics have step 0."""
 
     def __init__(self, storage: Any) -> None:  # noqa: ANN401 -- of a library that may not be here
         self._storage = storage
@@ -43,7 +43,7 @@ class TrackioProjects(Tracker):
         self._shown: dict[str, dict[str, Any]] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """Return what the project has of a trial."""
+        """Return the epochs and the status that the project has of a trial."""
         rows = self._storage.get_logs(trial.study, run_id=trial.id)
         epochs = {
             row["step"]
@@ -58,7 +58,7 @@ class TrackioProjects(Tracker):
         self._shown[trial.id] = dict(trial.settings)
 
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
-        """Add a step with that time."""
+        """Add the metrics of an epoch as a step with the time `at`."""
         self._write(trial, epoch, metrics, at, f"{trial.id}-{epoch}")
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
@@ -79,12 +79,12 @@ class TrackioProjects(Tracker):
         self._storage.bulk_log(study, _TABLES, [reports], steps=[0], run_id=_TABLES)
 
     def close(self) -> None:
-        """Do nothing: each step was written before."""
+        """Do nothing: all steps have been written already."""
 
     def _write(
         self, trial: TrackedTrial, step: int, metrics: Mapping[str, float], at: float, once: str
     ) -> None:
-        """Add a row unless one of this name exists."""
+        """Add a row unless a row with the id `once` exists."""
         self._storage.bulk_log(
             trial.study,
             trial.name,

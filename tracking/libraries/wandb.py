@@ -1,8 +1,8 @@
-"""Weights & Biases, offline: a project for each study, with a run for each trial and one for tables.
+"""Weights & Biases, offline: a project for each study, which has a run for each trial and one for tables.
 
-Nothing is sent anywhere: the library writes a folder for each run, which its own `wandb sync` uploads. A run
-that resumes later is written again with its earlier steps, and replaces the earlier folder. Its steps must be
-in order, and an upload takes a run as one file.
+Nothing is sent anywhere: the library writes a folder for each run, which its own `wandb sync` uploads. When a
+run resumes, it is written again with its earlier steps, and the new folder replaces the earlier one. This is
+needed because the steps of a run must be in order, and an upload expects a run in one file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WHOLE, _FIRST, _LAST = 1, 2, 4
 
 
 def open_tracker(place: str) -> Tracker:
-    """Return a folder as a tracker."""
+    """Return a tracker for a folder."""
     if is_uri(place):
         raise TrackingError(f"expected a folder, whose runs `wandb sync` uploads, got {place!r}")
     try:
@@ -50,7 +50,7 @@ def open_tracker(place: str) -> Tracker:
 
 @dataclass(frozen=True, slots=True)
 class _StoredRun:
-    """The stored folders of a run: the metrics of each step, and the summary."""
+    """What is stored of a run: its folders, the metrics of each step, and the summary."""
 
     folders: list[Path] = field(default_factory=list[Path])
     steps: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
@@ -59,7 +59,7 @@ class _StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class _OpenRun:
-    """A run that is being written, with those of its earlier steps that are not copied yet."""
+    """A run that is being written; `before` has the earlier steps that are not copied yet."""
 
     run: Any
     before: _StoredRun
@@ -67,7 +67,7 @@ class _OpenRun:
     """Whether the end of the file is on disk, which happens some time after `run.finish`."""
 
     def log(self, epoch: int, items: Mapping[str, float]) -> None:
-        """Add a step, after copying all earlier ones."""
+        """Copy all earlier steps, then add this one."""
         self._rewrite(epoch)
         self.run.log(dict(items), step=epoch, commit=True)
 
@@ -85,13 +85,13 @@ class _OpenRun:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _rewrite(self, end: int) -> None:
-        """Copy the earlier steps before step `end`."""
+        """Copy the earlier steps whose number is below `end`."""
         for step in sorted(each for each in self.before.steps if each < end):
             self.run.log(self.before.steps.pop(step), step=step, commit=True)
 
 
 class OfflineRuns(Tracker):
-    """Folders of offline runs; epochs are steps, guaranteed to be on disk once the run is closed."""
+    """Folders of offline runs; an epoch is a step, and it is on disk at the latest when the run is closed."""
 
     def __init__(self, place: Path) -> None:
         self._place, self._wandb = place, import_module("wandb")
@@ -112,7 +112,7 @@ class OfflineRuns(Tracker):
         self._open: dict[str, _OpenRun] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """Return the data in the files of the run."""
+        """Return the epochs and the status in the files of a run."""
         stored = self._read(trial.study, trial.id)
         status = stored.summary.get(_STATUS)
         return Known(epochs=frozenset(stored.steps), status=None if status == _UNFINISHED else status)
@@ -122,7 +122,7 @@ class OfflineRuns(Tracker):
         self._open[trial.id] = self._begin(trial.study, trial.id, trial.name, trial.settings)
 
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
-        """Add a step with that time."""
+        """Add the metrics of an epoch as a step with the time `at`."""
         self._open[trial.id].log(epoch, {**metrics, "_timestamp": at})
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
@@ -163,7 +163,7 @@ class OfflineRuns(Tracker):
         return _OpenRun(new, before, lambda: any(each.HasField("exit") for each in self._records_of(path)))
 
     def _read(self, study: str, run: str) -> _StoredRun:
-        """Return the stored data of a run, as far as folders left by a kill can be read."""
+        """Return what is stored of a run; of a folder that a killed process left, only the readable part."""
         found = _StoredRun()
         for path in sorted(self._place.glob(f"wandb/offline-run-*-{run}/run-{run}.wandb")):
             records = self._records_of(path)
@@ -182,7 +182,7 @@ class OfflineRuns(Tracker):
 
 
 def _items(items: Any) -> dict[str, Any]:  # noqa: ANN401 -- of a library that may not be here
-    """Return the values by name, without those that W&B adds; the time of a step is kept."""
+    """Return a mapping from name to value, without values that W&B adds, except the time of a step."""
     named = {each.key or "/".join(each.nested_key): json.loads(each.value_json) for each in items}
     return {name: value for name, value in named.items() if name == "_timestamp" or not name.startswith("_")}
 
