@@ -28,7 +28,7 @@ from .text.document import Diagnostics, read_document
 from .text.errors import StudyError, StudyFault, command_line
 
 Traits = tuple[Any, ...]
-"""The values of a trial's keys by which outlines distinguish trials."""
+"""The values of the keys by which an outline distinguishes trials."""
 
 _KEYS = (
     *(("task", "name"), ("model", "d_model"), ("train", "batch_size"), ("train", "epochs")),
@@ -72,7 +72,7 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
 
 
 def traits(tables: Mapping[str, Any]) -> Traits:
-    """Return the traits of a trial's settings, or of a study file; None if it has none."""
+    """Return the traits of a trial's settings or of a study file, with None for each missing key."""
     found = (tables.get(table) for table, _ in _KEYS)
     return tuple(
         each.get(key) if isinstance(each, Mapping) else None
@@ -103,7 +103,7 @@ def known_traits(store: Store, loaded: Iterable[Study] = ()) -> set[Traits]:
 
 
 def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[str] = ()) -> Study:
-    """Return the named study as it last ran in a store; by default the last one that ran.
+    """Return the named study as it last ran in a store; without a name, the study that ran last.
 
     A path means the current file, and so does a name that has never run here. Further overrides come last.
     """
@@ -127,7 +127,7 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
 
 
 def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) -> Study:
-    """Return a study as its file is now, with the rounds of its design that the store decides.
+    """Return a study from its current file, with the rounds of its design that the store decides.
 
     Raise StudyError; for a name that only the store knows, it names the file of the last run.
     """
@@ -146,8 +146,8 @@ def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) 
 def other_results(store: Store, study: str = "", file: Path | None = None) -> str:
     """Return `, but there are results in PATH: --results PATH`; "" without such a folder near.
 
-    The nearest folder `results` with trials of the study counts that is beside its file, or in a parent of
-    the file or of the working directory.
+    PATH is the nearest folder `results` with trials of the study, in the folder of its file, the working
+    directory, or a parent of these.
     """
     if store.address is not None:
         return ""

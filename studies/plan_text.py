@@ -199,10 +199,10 @@ def _resumed_trials(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
     for each in shorter_trials:
         by_epoch.setdefault(each.epochs, []).append(each.trial)
     for epochs, trials in sorted(by_epoch.items()):
-        go, those = ("goes", "trial") if len(trials) == 1 else ("go", "trials")
+        resume, those = ("resumes", "trial") if len(trials) == 1 else ("resume", "trials")
         names = ", ".join(trials[:_MAX_NAMED])
         more = f" and {len(trials) - _MAX_NAMED:,} more" if len(trials) > _MAX_NAMED else ""
-        yield f"{plural(len(trials), 'trial')}{go} on from epoch {epochs} of {those} {names}{more}"
+        yield f"{plural(len(trials), 'trial')} {resume} from epoch {epochs} of {those} {names}{more}"
 
 
 def _counts(study: Study, plan: Plan) -> str:
@@ -258,7 +258,7 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:
-    """Return the first column; labels that are too wide lose shared arguments, then their middles."""
+    """Return the first column; labels that are too wide lose arguments equal in all, then their middles."""
     corner, *labels = texts
     shown = (
         corner,

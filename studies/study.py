@@ -81,9 +81,9 @@ class Study:
     """The valid contents of a study file.
 
     `header` is the table [study]. `expansions` are the features that single keys turn on, by key. `grid` has
-    the trials; it is empty in a search, of which `dimensions` has the dimensions by name, options as plain
-    data, and `baseline` the first point; these are empty without a search. `decode` has the searches to try
-    with trained translation models, `own_corpus` the files that the study names itself.
+    the trials; it is empty for a search. `dimensions` has a search's dimensions by name, with options as
+    plain data, and `baseline` has its first point; both are empty for a grid. `decode` has the searches to
+    try with trained translation models, `own_corpus` the files that the study names itself.
     """
 
     header: StudySettings
@@ -137,7 +137,7 @@ class Study:
 
     @cached_property
     def budget(self) -> StudyBudget:
-        """The limits on models from [study], and from a search on what is known before training."""
+        """The limits on models in [study], and a search's limits on quantities known before training."""
         limits = self.search.bounds if self.search else ()
         return StudyBudget(
             max_parameters=self.header.max_parameters,
@@ -258,7 +258,7 @@ class Study:
         return [self.trial_for(end, self.seeds[0], each) for end in ends for each in at]
 
     def point_seeds(self, values: Mapping[str, Level]) -> tuple[int, ...]:
-        """Return the seeds of a search point; the baseline may have more, from the largest on."""
+        """Return the seeds of a search point; the baseline may have more, counted on from the largest."""
         if not self.baseline or dict(values) != dict(self.baseline):
             return self.seeds
         more, first = (self.header.baseline_seeds or 0) - len(self.seeds), max(self.seeds) + 1
@@ -320,7 +320,7 @@ class Study:
 
 
 def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study:
-    """Return the study of a file, of a shipped study's name, or of a text with line ends.
+    """Return the study from a file, from the name of a shipped study, or from a text with line breaks.
 
     `overrides` are one text such as `train.epochs=2`, or several: TOML on the right, or a bare word. The
     user's own data files are looked up in the study file's folder, or in the working directory for a text.
@@ -467,7 +467,7 @@ def with_design(study: Study, design: Design) -> Study:
 
 
 def has_more(further: Study, study: Study) -> bool:
-    """Return whether a study has more trials than before."""
+    """Return whether `further`, a later version of a study, has trials that `study` does not have."""
     known = {trial.id for trial in study.trials}
     return any(trial.id not in known for trial in further.trials)
 
@@ -512,7 +512,7 @@ def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudyS
 
 
 def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:
-    """Return the table [decode], if any; report a study that keeps no weights."""
+    """Return the table [decode], if any; report it in a study that keeps no weights."""
     data = diagnostics.data
     if "decode" in data and header is not None and not header.keep_weights:
         diagnostics.report(("decode",), "it needs trained models: set keep_weights = true in [study]")
@@ -610,7 +610,7 @@ def _check_metrics_beside_faults(
 
 
 MAX_BESIDE = 1000
-"""The most files of a folder that are looked at for a name like that of a missing one."""
+"""The maximum number of files in a folder whose names are compared with a missing name."""
 
 
 def shipped_studies() -> dict[str, Path]:
@@ -640,7 +640,7 @@ def find_study_file(name_or_path: str | Path) -> Path:
 
 
 def _beside(path: Path) -> str:
-    """Return `; nearest: PATH` of the TOML files in the folder of a path, or nothing if none is near."""
+    """Return `; nearest: PATH` with the most similar TOML file in a path's folder; "" if none is similar."""
     stems = [each.stem for each in islice(path.parent.glob("*.toml"), MAX_BESIDE)]
     near = nearest(path.stem, stems)
     return f"; nearest: {path.with_name(f'{near}.toml')}" if near else ""

@@ -114,7 +114,7 @@ class Corpus(Dataset):
 class PairFiles:
     """Sentences and their translations, line by line.
 
-    Without a target the source file has both in columns.
+    If there is no target file, the source file has both in columns.
     """
 
     source: SourceFile
@@ -123,7 +123,7 @@ class PairFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutFractions:
-    """The held-out fractions of a collection; the split of a pair depends only on its source."""
+    """The fractions of a collection held out for dev and test; a pair's split depends only on its source."""
 
     dev: float = 0.05
     test: float = 0.20
@@ -193,7 +193,7 @@ DatasetT = TypeVar("DatasetT", bound=Dataset)
 
 
 def register_dataset(dataset: Dataset) -> None:
-    """Register a dataset; raise ValueError for an invalid one, or if a dataset of any kind has the name."""
+    """Register a dataset; raise ValueError if it is invalid, or if its name is taken by one of any kind."""
     if not isinstance(dataset, Dataset):
         raise ValueError(f"expected a Corpus, a ParallelCorpus or a Treebank, got {dataset!r}")
     if taken := _datasets().get(dataset.name):
@@ -210,12 +210,12 @@ def dataset_owner(name: str) -> str:
 
 
 def dataset_code(name: str) -> str | None:
-    """Return the plug-in that provides a dataset with a digest of its source; None for built-in ones."""
+    """Return the plug-in that provides a dataset, and the plug-in's source digest; None if it is built in."""
     return _datasets().code(name) if name in _datasets() else None
 
 
 def dataset_names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
-    """Return the sorted names of the datasets of one kind, or of all kinds in turn."""
+    """Return the names of the datasets of one kind, or of all kinds one after the other, each sorted."""
     kinds = (each for each in KINDS.values() if issubclass(each, kind))
     known = sorted(_datasets().items())
     return tuple(name for each in kinds for name, dataset in known if isinstance(dataset, each))

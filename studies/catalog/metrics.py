@@ -1,4 +1,6 @@
-"""Metrics of trials: title, better direction and decimals. Plug-ins can register more.
+"""Metrics of trials, each with its title, its better direction and its number of decimals.
+
+Plug-ins can register more.
 
 A metric with an index is a family of numbers. The long table of metrics stores them under names such as
 `bleu[10-20]`, `gate[12]` or `attention[3,7]`: up to three indices, each a number, a range or a word.
@@ -204,7 +206,7 @@ ANALYTIC_COSTS = ("parameters", "flops")
 """Costs that are counted, not measured; if all trials of a cell agree, it has no spread."""
 
 TARGETS: Mapping[str, Metric] = _TABLES["targets"]
-"""What trainings take to a value of a metric, by the name before the brackets."""
+"""The costs of trainings until a metric reaches a value, by the name before the brackets."""
 
 METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
     *(cast("MutableMapping[str, Metric]", each) for each in (METRICS, COSTS, TARGETS))
@@ -219,7 +221,7 @@ def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
 
 
 def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
-    """Return the metric or cost of a name, with or without an index (`bleu[10-20]`).
+    """Return the metric or cost with this name, which may have an index (`bleu[10-20]`).
 
     Costs that follow from a model's settings are included. `digits` overrides decimals by name. Raise
     KeyError for an unknown name.
@@ -325,7 +327,7 @@ _SIGNS = {"<=": "≤", ">=": "≥"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A metric value that a training should reach, and the currency of the cost until then."""
+    """A metric value that a training should reach, and the currency that counts the cost of reaching it."""
 
     currency: Currency
     metric: str

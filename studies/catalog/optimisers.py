@@ -21,7 +21,7 @@ AnySettingsT = TypeVar("AnySettingsT", bound=StrictModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsEntry(Generic[AnySettingsT]):
-    """A name that a table can use, with its class of settings; `source` is the publication or author."""
+    """An entry of a registry: its class of settings, and as `source` its publication or author."""
 
     name: str
     source: str
@@ -64,7 +64,7 @@ SCHEDULES: Registry[SettingsEntry[ScheduleSettings]] = Registry("schedule")
 
 
 class ScheduleSettings(NamedSettings):
-    """Settings of `train.schedule`: the learning rate over the steps; `lr` is its peak.
+    """Settings of `train.schedule`: how the learning rate changes over the steps, with the peak `lr`.
 
     The rate rises linearly over the first `warmup` steps, and then follows the schedule.
     """
@@ -110,11 +110,13 @@ class OwnScheduleSettings(ScheduleSettings):
         if self.name == "inverse_sqrt" and self.warmup < 1:
             raise ValueError("inverse_sqrt needs a warmup of at least 1 step")
         if (self.name == "milestones") != bool(self.milestones):
-            raise ValueError(f"expected milestones with the schedule of that name, got {self.name}")
+            raise ValueError(
+                f"expected milestones with the schedule milestones and no other, got {self.name}"
+            )
         if (self.name == "warmup_stable_decay") != bool(self.cooldown):
-            raise ValueError(f"expected a cooldown with the schedule warmup_stable_decay, got {self.name}")
+            raise ValueError(f"expected a cooldown with warmup_stable_decay and no other, got {self.name}")
         if self.floor and self.name not in FALLING:
-            raise ValueError(f"expected a floor with {', '.join(FALLING)}, got {self.name}")
+            raise ValueError(f"expected a floor only with {', '.join(FALLING)}, got {self.name}")
         return self
 
 
@@ -228,7 +230,7 @@ class OwnOptimizerSettings(OptimizerSettings):
 
     @property
     def own_momentum(self) -> float:
-        """The momentum of the rule."""
+        """The momentum from the settings, or the default momentum of the rule."""
         return MOMENTUMS[self.name] if self.momentum is None else self.momentum
 
 
@@ -278,7 +280,7 @@ def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]],
 
 
 def changed_optimizer(settings: OptimizerSettings, changes: Mapping[str, Any]) -> OptimizerSettings:
-    """Return the settings with other values of some keys; raise ValueError for keys that they lack.
+    """Return the settings with some keys changed; raise ValueError for keys that they do not have.
 
     Only the learning rate of a plug-in's optimiser can change, because the meaning of its other keys is
     unknown.

@@ -25,7 +25,7 @@ SPLITS = ("train", "dev", "test")
 
 
 def own_source(sha256: str) -> SourceFile:
-    """Return the source file with this content in the data folder."""
+    """Return the source file in the data folder whose content has this SHA-256."""
     return SourceFile(names=(sha256,), digest=f"sha256:{sha256}")
 
 
@@ -163,7 +163,7 @@ class OwnLayout(_Facts):
 
     @model_serializer(mode="wrap")
     def _without_later_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Omit keys of later versions at their defaults, so that older corpora keep their names."""
+        """Omit keys of later versions that have their defaults, so that older corpora keep their names."""
         found = serialize(self)
         return {key: value for key, value in found.items() if value or key not in ("split_names", "left_out")}
 
@@ -206,7 +206,7 @@ def own_name(facts: BaseModel) -> str:
 def read_facts(*kinds: type[BaseModel], named: bool = True) -> Callable[[object], object]:
     """Return a validator that builds facts of one of these kinds from a table.
 
-    A string is a corpus name if `named`.
+    If `named` is set, a string is accepted as the name of a corpus.
     """
 
     def read(corpus: object) -> object:

@@ -1,4 +1,4 @@
-"""The numbers that papers print, separate from our results, by paper, table, row and column."""
+"""Numbers printed in papers, kept apart from measured results, by paper, table, row and column."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedNumber:
-    """One printed number: its value and text in the paper; None and "" if the paper prints words instead."""
+    """One printed number: its value and its text, which are None and "" if the paper prints words instead."""
 
     value: float | None
     text: str
@@ -95,7 +95,7 @@ def published_tables() -> Mapping[tuple[str, str], PublishedTable]:
 
 
 def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
-    """Return the paper's key for each level that has one.
+    """Return a mapping from levels to the keys of a published table, without levels that match no key.
 
     A level matches an equal key, else the key that names its blocks: `conv(k=20) + sa` is `sa+conv`. Two
     levels of the same blocks, such as `conv(k=3)` and `conv(k=20)`, match nothing, because the key is

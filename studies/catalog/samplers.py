@@ -75,7 +75,7 @@ MakeT = TypeVar("MakeT", bound=Callable[..., Any])
 
 
 def register_sampler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
-    """Return a decorator that registers a factory of `optuna.samplers.BaseSampler` from a seed.
+    """Return a decorator that registers a function from a seed to an `optuna.samplers.BaseSampler`.
 
     Raises ValueError for a taken name.
     """
@@ -83,7 +83,7 @@ def register_sampler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
 
 
 def register_scheduler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
-    """Return a decorator that registers a factory of `optuna.pruners.BasePruner`.
+    """Return a decorator that registers a function that makes an `optuna.pruners.BasePruner`.
 
     Raises ValueError for a taken name.
     """

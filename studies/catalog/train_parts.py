@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStep:
-    """One part of a step's batch with the model's outputs, for a loss term.
+    """One part of a training step's batch with the model's outputs, from which a loss term is computed.
 
     `outputs` and `targets` have the form that registered metrics get (`Measure`), without padding; `inputs`
     are the model's inputs with padding. `activations` are the outputs of the modules that the term watches,
@@ -84,7 +84,7 @@ def register_loss_term(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMoment:
-    """The state of a training for a callback, between two steps.
+    """The state of a training between two steps, as a callback sees it.
 
     `model` is a copy of the model in evaluation mode, without gradients: changes to it do not affect the
     training. `metrics` has the metrics of the epoch so far. `state` belongs to the callback: tensors and

@@ -209,8 +209,8 @@ class ClaimSpec(StrictModel):
     level: float = Field(default=0.95, ge=0.5, lt=1)
     """the joint confidence level of the claim's verdicts"""
     test: Test = "pooled"
-    """what decides: the t interval with a variance of all comparable cells, the t interval of the comparison
-    alone, or a test that assumes less"""
+    """how the claim is decided: by the t interval with a variance of all comparable cells, the t interval of
+    the comparison alone, or a test that assumes less"""
 
     @field_validator("name")
     @classmethod
@@ -238,7 +238,7 @@ GROWTH = 1.5
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """Return the number of seeds at each look: from the first, times GROWTH each, up to the most."""
+    """Return the number of seeds at each look: `first`, then GROWTH times as many as before, up to `most`."""
     found = [first]
     while found[-1] < most:
         found.append(min(most, math.ceil(GROWTH * found[-1])))

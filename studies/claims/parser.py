@@ -98,7 +98,7 @@ class QuotientExpression(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedupExpression(Spanned):
-    """`speedup(fast over slow, target)`: two levels of the one factor that the target leaves open."""
+    """`speedup(fast over slow, target)`: two levels of the only factor that the target does not name."""
 
     fast: LevelLiteral
     slow: LevelLiteral
@@ -215,7 +215,7 @@ RuleResult = TypeVar("RuleResult")
 
 
 class _ParseError(Exception):
-    """A fault was recorded; the text up to the next closing bracket is skipped."""
+    """Signal that a fault was recorded; the parser then skips the text up to the next closing bracket."""
 
 
 def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
@@ -232,7 +232,7 @@ _EXPECTED_FOR = {
     "\u2265": "expected >=",
     "\u2264": "expected <=",
 }
-"""What is probably meant by a token behind a whole statement."""
+"""Messages for tokens after a complete statement, which say what is probably meant."""
 
 
 class _ClaimParser(TokenReader):
@@ -380,7 +380,7 @@ class _ClaimParser(TokenReader):
         )
 
     def _report_second_brackets(self, start: int) -> None:
-        """Raise the fault of `test_accuracy[40][mixer=sa]`, with both brackets as one."""
+        """Raise the fault of `test_accuracy[40][mixer=sa]`, with both pairs of brackets joined into one."""
         text, second = self._faults.text, self.token
         end = text.find("]", second.end)
         inside = text[second.end : end if end >= 0 else len(text)]
@@ -404,7 +404,7 @@ class _ClaimParser(TokenReader):
         """Parse a level in the study file's notation, up to a token that cannot be part of a level.
 
         Its own brackets belong to it. A single quoted token is the text between the quotes. `and`, `or`,
-        `for` and `except` end a level unless they are all of it: there is a task `and`.
+        `for` or `except` ends a level unless it is the whole level: there is a task `and`.
         """
         tokens: list[Token] = []
         inside: list[str] = []  # what closes the brackets that the level has opened
@@ -533,8 +533,8 @@ class _ClaimParser(TokenReader):
     def _bracketed(self, rule: Callable[[], RuleResult]) -> RuleResult | SyntaxErrorNode:
         """Return the node between brackets.
 
-        A fault in it gives a SyntaxErrorNode, and parsing resumes after them. If they are never closed, the
-        fault passes to the enclosing brackets.
+        For a faulty node, return a SyntaxErrorNode and resume parsing after the brackets. If the brackets are
+        never closed, pass the fault on to the enclosing brackets.
         """
         opened, depth = self._advance(), self._depth
         if depth > MAX_DEPTH:
@@ -572,7 +572,7 @@ class _ClaimParser(TokenReader):
         return value
 
     def _found(self, token: Token | None = None) -> str:
-        """Return a token's quotation for messages, by default of the next token."""
+        """Return a token, by default the next one, in quotes for a message."""
         token = token or self.token
         if token.kind == "end":
             return "the end"

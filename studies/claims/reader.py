@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from ..resolve.trial import Trial
 
 CellKey = frozenset[tuple[str, object]]
-"""A cell without an order of its factors."""
+"""The levels of a cell, regardless of the order of its factors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class Scope:
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
         """Return the cells with these levels.
 
-        If several match, only the one whose other levels are the baseline's, if there is one.
+        If several match and one of them has the baseline's levels of all other factors, return only this one.
         """
         wanted = cell_key(named.items())
         if wanted in self._cells_by_key:
@@ -122,7 +122,7 @@ class Scope:
     def dependent_factors(self) -> frozenset[str]:
         """Return the factors whose level is determined by another factor.
 
-        If two determine each other, it is the second.
+        If two factors determine each other, return the second.
         """
         cells = [{name: level_key(level) for name, level in cell} for cell in self.cells]
         order, found = list(self.varying_factors(self.cells)), set[str]()
@@ -320,7 +320,7 @@ class _Resolver:
         return self.fail(node, "expected a number above 0 or another speedup to compare with a speedup")
 
     def _speedup(self, node: syntax.SpeedupExpression, bound: Bindings) -> Speedup | None:
-        """Return the speedup of one level over another of the one factor that its target leaves open."""
+        """Return the speedup between two levels of the only factor that its target does not name."""
         family = node.target.word.text
         if family not in CURRENCIES:
             expected = ", ".join(f"{name}[…]" for name in CURRENCIES)
@@ -475,7 +475,7 @@ class _Resolver:
         less = set(self._find_all(excluded, (other.text for other in listed), "among those of the loop"))
         kept = tuple(one for one in listed if one.text not in less)
         if less and not kept:
-            self.fail(level_set, "no level is left")
+            self.fail(level_set, "expected fewer levels after 'except': none is left")
         return kept
 
     def _find_all(self, named: list[BoundLevel], known: Iterator[str], where: str) -> list[Level]:
@@ -558,7 +558,7 @@ class _Resolver:
         return _joined(AnyOf, ways)
 
     def _candidates(self, winner: syntax.FunctionCall, bound: Bindings) -> list[Candidate] | None:
-        """Return the compared levels: a loop's, or those of the only factor that the metric does not name."""
+        """Return the levels to compare: a loop's, or all of the only factor that the metric does not name."""
         first, function = winner.arguments[0], winner.function.text
         if winner.loops:
             rounds = self._rounds(winner, bound)
@@ -581,7 +581,7 @@ class _Resolver:
         return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
 
     def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str | None:
-        """Return the sign between a level and one that it beats.
+        """Return the sign of the comparison between the winning level and a level that it beats.
 
         `best` and `worst` follow the metrics' direction. Metrics without a better direction, or with opposite
         ones, are faults.
@@ -627,7 +627,7 @@ def _resized(cell: Cell, size: Mapping[str, Level]) -> Cell:
 
 
 def _moved(number: Number, size: Mapping[str, Level]) -> Number:
-    """Return the number at another size, in all of its cells."""
+    """Return the number with all of its cells replaced by those of another size."""
     match number:
         case Quantity():
             return replace(number, cell=_resized(number.cell, size))
@@ -642,7 +642,7 @@ def _moved(number: Number, size: Mapping[str, Level]) -> Number:
 
 
 def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement | None]) -> Statement | None:
-    """Join statements into one; a single one is returned unchanged, and None if one is faulty."""
+    """Join statements into one; return a single statement unchanged, and None if any is faulty."""
     known = tuple(part for part in parts if part is not None)
     if not known or len(known) < len(parts):
         return None
@@ -655,7 +655,7 @@ TABLE = "claim"
 def read_claims(
     diagnostics: Diagnostics, design: Design, metrics: Mapping[str, Metric] = METRICS_AND_COSTS
 ) -> tuple[Claim, ...]:
-    """Return every claim of a study in file order; a faulty one is reported and left out.
+    """Return every claim of a study in file order; report faulty claims and leave them out.
 
     `metrics` are those that a claim may use. Claims are not checked against faulty factors. A claim about
     levels that overrides have removed is not a fault: it is then resolved over the cells of the file as
@@ -683,9 +683,9 @@ def read_claims(
 def _read(
     diagnostics: Diagnostics, path: KeyPath, spec: ClaimSpec, scopes: Sequence[Scope | None]
 ) -> list[Claim]:
-    """Return the claims in the first scope that knows all names.
+    """Return the claims of one [[claim]], resolved in the first scope in which they have no fault.
 
-    If there is none, report the faults in the last scope.
+    If there is no such scope, report the faults in the last scope.
     """
     for scope in scopes:
         faults = FaultCollector(spec.holds)
@@ -707,7 +707,7 @@ def _read(
 def _resolve(
     spec: ClaimSpec, said: syntax.SyntaxNode, scope: Scope, faults: FaultCollector
 ) -> list[Claim] | None:
-    """Return a claim in a scope, or one for each level of its factor; report faults and return None."""
+    """Return a claim resolved in a scope, or one claim for each level of `each`; None if it has a fault."""
     claims: list[Claim] = []
     for made, within in _at_each_level(spec, scope):
         statement = resolve_claim(within, faults, said, spec.each)
@@ -736,7 +736,7 @@ def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> C
 
 
 def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, Scope]]:
-    """Yield a claim with its cells: once, or once for each level of its factor.
+    """Yield a claim with the scope of its cells: once, or once for each level of the factor `each`.
 
     A level without cells, such as one left out by sampling, is skipped.
     """
@@ -756,7 +756,7 @@ def _scopes(
 ) -> Sequence[Scope | None]:
     """Return the scope of the study, then the scope of the file as written.
 
-    Only None if factors or cells are faulty.
+    If factors or cells are faulty, return only None.
     """
     if any(path[0] in ("factors", "cells") for path in diagnostics.invalid):
         return [None]
@@ -777,7 +777,7 @@ def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], tri
 
 
 def missing_metrics(claims: Sequence[Claim], trials: Sequence[Trial]) -> Iterator[tuple[Claim, Cell, str]]:
-    """Yield each cell of a claim that can never have its metric, with the reason."""
+    """Yield each cell that can never have the metric that a claim compares there, with the reason."""
     cells: dict[CellKey, TrialSettings] = {
         cell_key((name, level) for name, level in each.levels.items() if name != SEED): each.settings
         for each in trials

@@ -65,7 +65,8 @@ class Stepwise(RowDesign):
                 continue
             late = [each for each in condition if each in order and order.index(each) > order.index(name)]
             if late:
-                yield ("factors", name), f"expected it after {' and '.join(late)}, on which it depends"
+                needed = " and ".join(late)
+                yield ("factors", name), f"expected this factor after {needed}, on which it depends"
         for name, level in self.target.items():
             if name in self.around:
                 yield (*_TARGET, name), f"{name} crosses the design: it cannot have a target level"

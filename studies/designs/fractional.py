@@ -43,7 +43,7 @@ Row = tuple[int, ...]
 
 
 class TwoLevels(RowDesign):
-    """A design of factors with two levels, the baseline's first; the others keep one level."""
+    """A design of factors with two levels, the baseline's level first; all other factors keep one level."""
 
     has_conditions = False
     most_factors: ClassVar[int]
@@ -66,7 +66,7 @@ class TwoLevels(RowDesign):
         ]
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield factors with more than two levels, and too many factors."""
+        """Yield a fault for each factor with more than two levels, and one for too many factors."""
         for name, levels in self.inner.items():
             if len(levels) > 2:
                 yield ("factors", name), f"{self.kind} takes factors of two levels, got {len(levels)}"
@@ -75,7 +75,7 @@ class TwoLevels(RowDesign):
             yield ("study", "design"), message
 
     def aliases(self) -> Aliases | None:
-        """Return the aliases, with factors by index in `two_level`; None without such factors."""
+        """Return the aliases, with factors as indices of `two_level`; None if no factor has two levels."""
         if not self.two_level:
             return None
         baseline = {name: level_key(self.baseline_level(name)) for name in self.two_level}
@@ -154,7 +154,7 @@ def smallest_fraction(factors: int, resolution: int) -> tuple[int, ...]:
 def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, ...] | None:
     """Return the columns with minimum aberration among fractions of 2 ** basic runs.
 
-    None if none has this resolution.
+    Return None if no fraction has this resolution.
 
     Columns are added one by one to all fractions that differ (Chen, Sun and Wu 1993). Fractions count as
     equal if their runs have equal numbers of high levels, overall and at each factor's high level.
@@ -194,7 +194,7 @@ def word_lengths(columns: Sequence[int]) -> tuple[int, ...]:
 
 
 def _invariant(levels: Sequence[Sequence[int]]) -> object:
-    """Return an invariant of fractions that differ only in the names of their factors."""
+    """Return a value that is equal for fractions that differ only in the names of their factors."""
     high = list(map(sum, zip(*levels, strict=True)))
     return tuple(sorted(high)), tuple(sorted(tuple(sorted(compress(high, each))) for each in levels))
 

@@ -1,4 +1,4 @@
-"""Latin hypercubes: cells of a grid in which a factor's levels are equally frequent, up to one."""
+"""Latin hypercubes: cells of a grid in which the counts of a factor's levels differ by at most one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class LatinHypercube(Sample):
     has_conditions = False
 
     def make_rows(self) -> list[dict[str, Level]]:
-        """Return the cells; none if no hypercube is found."""
+        """Return the cells of the hypercube, or no cells if none is found."""
         drawn = latin_hypercube_rows(self.sizes, self.sample_cells, self.sample_seed) or ()
         return [self.cell_at(row) for row in drawn]
 
@@ -44,10 +44,10 @@ _ROUNDS = 200  # over all cells, to part those that are the same
 def latin_hypercube_rows(
     levels: tuple[tuple[str, int], ...], cells: int, seed: int
 ) -> tuple[Row, ...] | None:
-    """Draw distinct cells in which a factor's levels are equally frequent, up to one.
+    """Draw distinct cells in which the counts of each factor's levels differ by at most one.
 
-    Return None if none are found, for example if nearly the whole grid is requested (McKay, Beckman and
-    Conover 1979).
+    Return None if no such cells are found, for example if nearly the whole grid is requested. Source: McKay,
+    Beckman and Conover (1979).
     """
     columns = [_column(name, count, cells, seed) for name, count in levels]
     for number in range(_ROUNDS):
@@ -67,7 +67,7 @@ def latin_hypercube_rows(
 
 
 def _column(name: str, count: int, cells: int, seed: int) -> list[int]:
-    """Return a column in random order, with levels equally frequent up to one."""
+    """Return a column in random order in which the counts of the levels differ by at most one."""
     even = [place * count // cells for place in range(cells)]
     order = sorted(range(cells), key=lambda place: draw(seed, name, place))
     return [even[place] for place in order]

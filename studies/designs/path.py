@@ -40,9 +40,9 @@ _UNDECIDED = (ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.INCOMPLETE, Va
 
 @dataclass(frozen=True, kw_only=True)
 class Path(Stepwise):
-    """A path; `metric` decides which change each round keeps, in its `direction` if one is named.
+    """An ablation path; each round keeps the change with the best `metric`, in the direction `direction`.
 
-    `kept` are the changes kept so far.
+    An empty `direction` means the usual one of the metric. `kept` are the changes kept so far.
     """
 
     metric: str = ""
@@ -69,13 +69,16 @@ class Path(Stepwise):
         return [self.path()[0], *(row for each in rounds for row in each.candidates().values())]
 
     def candidates(self) -> dict[str, dict[str, Level]]:
-        """Return the cells that the current round tries, by the factor that changes."""
+        """Return a mapping from each factor that the current round may change to the changed cell."""
         base = self.path()[-1]
         left = {name: level for name, level in self.steps.items() if name not in self.kept}
         return {name: {**base, name: level} for name, level in left.items()}
 
     def next_round(self, study: Study, store: Store) -> Self | None:
-        """Return the design after its current round; None if it is undecided, or no change has all seeds."""
+        """Return the design after its current round; None if the round has no winner yet.
+
+        The winner is the best of the changes that have results for all seeds, once no trial is missing.
+        """
         tried = {
             name: [
                 trial
@@ -103,7 +106,7 @@ class Path(Stepwise):
         return None if step is None else replace(self, kept=(*self.kept, step))
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield faults of the steps, and of the metric."""
+        """Yield the faults of the steps and of the metric."""
         yield from super().faults()
         path: KeyPath = ("study", "metric")
         if self.matched_size is not None:

@@ -34,7 +34,7 @@ KIND = PlackettBurman
 
 
 def plackett_burman_rows(factors: int) -> tuple[Row, ...]:
-    """Return the runs of the smallest design, the first all zeros.
+    """Return the runs of the smallest design; the first run has level 0 of every factor.
 
     If their number is a power of two, it is the regular fraction of that size with minimum aberration.
     """

@@ -1,4 +1,4 @@
-"""Random cells of a grid of any size; they follow from the seed and the names of the factors, by SHA-256."""
+"""Random cells of a grid of any size, derived by SHA-256 from the seed and the names of the factors."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Sample(RowDesign):
             yield path, fault
 
     def drawing_fault(self) -> str:
-        """Return why the requested cells are not found; "" if they are."""
+        """Return why fewer cells are found than requested; "" if there are enough."""
         raise NotImplementedError
 
     def describe_draw(self) -> str:
@@ -70,7 +70,7 @@ class Random(Sample):
     kind = "random"
 
     def make_rows(self) -> list[dict[str, Level]]:
-        """Return the cells; fewer than requested if too many coincide except for absent levels."""
+        """Return the cells; fewer than requested if too many become equal when absent factors are ignored."""
         most = min(self.grid_size, _MAX_DRAWN * self.sample_cells)
         drawn, found = self.sample_cells, dict[object, dict[str, Level]]()
         while drawn:

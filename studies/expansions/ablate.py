@@ -24,7 +24,7 @@ class Ablation(Expansion):
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the ablation of a valid recipe; another one stays, and the check of recipes reports it."""
+        """Return the ablation of a valid recipe; leave a faulty one for the check of recipes to report."""
         data = diagnostics.data
         model, factors = data.get("model"), data.get("factors", {})
         text = model.get(RECIPE) if isinstance(model, Mapping) else None

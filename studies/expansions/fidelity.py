@@ -1,4 +1,4 @@
-"""Rungs of a search: the setting that is smaller at first becomes a factor, whose levels are rungs.
+"""Rungs of a search: the setting that grows from rung to rung becomes a factor with a level for each rung.
 
 Only a training on the last rung gives a point's result.
 """
@@ -39,7 +39,7 @@ class Fidelity(Expansion):
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the fidelity of a document's search; None for epochs, or if it is faulty.
+        """Return the fidelity of a document's search; None if epochs grow, or if it is faulty.
 
         Faults are reported, except those of other [search] keys, which their reader reports.
         """
@@ -79,7 +79,7 @@ class Fidelity(Expansion):
         points, study = _whole(search.get("trials"), at_least=1), data.get("study")
         has_baseline = isinstance(study, Mapping) and bool(study.get("baseline"))
         if points is not None and not found.planned(points - has_baseline)[-1]:
-            beside = " beside the baseline" if has_baseline else ""
+            beside = " besides the baseline" if has_baseline else ""
             expected = f"expected at least {found.least_points:,} points{beside}"
             last = f"so that one reaches the last of {len(rungs)} rungs"
             message = f"{expected}, {last}, got {max(points - has_baseline, 0):,}"
@@ -91,7 +91,7 @@ class Fidelity(Expansion):
 
     @property
     def top(self) -> int:
-        """The index of the last rung, from 0 on."""
+        """The index of the last rung, counted from 0."""
         return len(self.rungs) - 1
 
     def level(self, rung: int) -> dict[str, Level]:
@@ -99,7 +99,7 @@ class Fidelity(Expansion):
         return {self.name: self.rungs[rung]}
 
     def rung_of(self, levels: Mapping[str, Level]) -> int | None:
-        """Return the rung of a trial with these levels, by default the last; None if there is none."""
+        """Return the rung of a trial with these levels, by default the last; None for an unknown rung."""
         value = levels.get(self.name, self.rungs[-1])
         return self.rungs.index(value) if isinstance(value, int) and value in self.rungs else None
 
@@ -119,16 +119,17 @@ class Fidelity(Expansion):
 
     @property
     def least_points(self) -> int:
-        """The minimum number of points with which one reaches the last rung.
+        """The minimum number of points for which at least one reaches the last rung.
 
-        Each bracket gets its first in turn.
+        Brackets get their first points in turn.
         """
         return len(self.rungs) if self.brackets else self.reduction**self.top
 
     def planned(self, points: int, *, has_baseline: bool = False) -> list[int]:
-        """Return how many points reach each rung, smallest first, if no early promotion is overtaken.
+        """Return the expected number of points on each rung, from the smallest rung on.
 
-        A baseline is one of them and is trained on the last rung only.
+        More points reach a rung if later ones overtake a point that is already promoted. A baseline is one of
+        the points and is trained on the last rung only.
         """
         begun = self._first_rungs(points - has_baseline)
         counts = [0] * self.top + [int(has_baseline)]
@@ -154,7 +155,7 @@ EXPANSION = Fidelity
 
 
 def promoted_count(ended: int, reduction: int) -> int:
-    """Return how many of the points that ended on a rung are promoted: none below `reduction` points."""
+    """Return how many of the points that ended on a rung are promoted; 0 of fewer than `reduction` points."""
     return ended // reduction
 
 
@@ -174,7 +175,7 @@ class _FidelityError(Exception):
 
 
 def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int], dict[str, Any]]:
-    """Return the values of each rung, and the changed tables, with a hole at the growing key."""
+    """Return the value of each rung, and the changed tables, which have a hole at the growing key."""
     search, factors = data["search"], data.get("factors", {})
     space = search.get("space", {})
     space = space if isinstance(space, Mapping) else {}

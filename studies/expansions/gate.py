@@ -33,8 +33,8 @@ class GateSettings(StrictModel):
     """`[[gate]]`: the cells that it holds back, and the claims that open them."""
 
     claims: Names = Field(min_length=1)
-    """the claims, by their names; each confirmed one opens the held cells of the levels that it compares, at
-    the sizes that this gate holds"""
+    """the names of the claims; each confirmed claim opens the cells with the levels that it compares, at the
+    sizes that this gate holds back"""
     holds: dict[str, Any]
     """the cells that train only once they are opened: a level, or a list of levels, for each factor named, as
     in `{ width = [128, 192] }`"""
@@ -54,7 +54,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates(Expansion):
-    """The gates of a study in file order; a trial that several hold needs all of them."""
+    """The gates of a study in file order; a trial that several gates hold back needs all of them open."""
 
     tables: tuple[tuple[KeyPath, GateSettings], ...]
     gates: tuple[Gate, ...] = ()
@@ -73,21 +73,21 @@ class Gates(Expansion):
         return cls(tables=tuple((path, settings) for path, settings in read if settings is not None))
 
     def held(self, confirmed: Sequence[str] = ()) -> frozenset[str]:
-        """Return the ids of the trials that are held back once these claims are confirmed."""
+        """Return the ids of the trials that are still held back when these claims are confirmed."""
         left = frozenset[str]()
         for gate in self.gates:
             left |= gate.held.difference(*(gate.opened_by.get(name, ()) for name in confirmed))
         return left
 
     def first_gate(self, claim: str) -> int | None:
-        """Return the place of the first gate that a claim can open; None if it opens none."""
+        """Return the index of the first gate that a claim can open; None if it opens no gate."""
         return next((place for place, gate in enumerate(self.gates) if claim in gate.opened_by), None)
 
     def without_held(self, study: Study, first: int) -> Study:
-        """Return a study without the cells that the gate at the place `first` or a later one holds back.
+        """Return a study without the cells that the gate with the index `first` or a later gate holds back.
 
-        The claims that open this gate are decided on the other cells only, so that cells behind the gate
-        cannot change their verdicts.
+        The claims that open this gate are decided on the remaining cells only, so that cells that it holds
+        back cannot change their verdicts.
         """
         cells = tuple(
             trial
@@ -97,7 +97,7 @@ class Gates(Expansion):
         return replace(study, grid=replace(study.grid, cells=cells))
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
-        """Return the study with its gates; their claims share one level.
+        """Return the study with its gates, and with corrected levels of the claims that open them.
 
         Each of the n claims that gates name is decided at the level 1 − (1 − level) / n (Bonferroni), so that
         the chance of a wrong confirmation among all stages stays below that of one claim.
@@ -118,7 +118,7 @@ class Gates(Expansion):
         return replace(study, claims=claims, expansions={**study.expansions, TABLE: found})
 
     def _gates(self, diagnostics: Diagnostics, study: Study) -> Iterator[Gate]:
-        """Yield each gate; its claims may compare cells that only earlier gates hold back."""
+        """Yield each gate; report claims that compare cells that their own gate or a later one holds back."""
         design = study.design
         levels = [_read_levels(diagnostics, (*path, "holds"), each, design) for path, each in self.tables]
         for index, ((path, settings), wanted) in enumerate(zip(self.tables, levels, strict=True)):
@@ -146,7 +146,7 @@ class Gates(Expansion):
             yield Gate(levels=wanted, held=frozenset(trial.id for trial in held), opened_by=opened)
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Yield the budget of each stage, and what opens it; a later stage is an upper bound."""
+        """Yield the cost of each stage, at most, and the claims that open it."""
         levels = {claim.spec.name: claim.spec.level for claim in study.claims}
         stages: list[list[PlannedTrial]] = [[] for _ in range(len(self.gates) + 1)]
         for one in plan.trials:
@@ -211,7 +211,7 @@ def _named_claims(
 
 
 def _names(claim: Claim) -> list[str]:
-    """Return the names of a claim; for a claim of `each`, also its name without the level."""
+    """Return the names of a claim; for a claim with `each`, also its name without the level."""
     spec = claim.spec
     return [spec.name, *([spec.name.partition(": ")[2]] if spec.each is not None else [])]
 

@@ -48,7 +48,8 @@ class LadderSettings(StrictModel):
 class Ladder(Expansion):
     """The sizes of a ladder by name, all lists equally long.
 
-    `tables` have the sizes as factors in step. `width` names the list that fills d_model, if any.
+    `tables` have the sizes as factors that change together. `width` names the list that fills d_model, if
+    any.
     """
 
     sizes: Mapping[str, tuple[int, ...]]
@@ -59,7 +60,7 @@ class Ladder(Expansion):
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self:
-        """Return the ladder of a document; the readable sizes of a faulty one become factors nevertheless."""
+        """Return the ladder of a document; even in a faulty ladder, the readable sizes become factors."""
         data = diagnostics.data
         found = diagnostics.validate(LadderSettings, (TABLE,), data[TABLE])
         for path, message in [*_clashes(data), *(() if found is None else _size_faults(data, found))]:
@@ -101,7 +102,7 @@ EXPANSION = Ladder
 
 
 def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str, Any]:
-    """Return the tables of a study with its sizes as factors in step, which all other factors cross."""
+    """Return the tables of a study, with its sizes as factors that change together and cross all others."""
     study, train, factors = (data.get(name) for name in ("study", "train", "factors"))
     factors = factors if isinstance(factors, Mapping) else {}
     tables: dict[str, Any] = {}
@@ -197,7 +198,7 @@ class PlannedRung:
 
 
 def planned_rungs(study: Study) -> list[PlannedRung]:
-    """Return every size of every model in a study with a ladder, without seeds; empty without a ladder."""
+    """Return every size of every model of a study, once for all seeds; empty if the study has no ladder."""
     found: dict[PlannedRung, None] = {}
     for trial in study.trials if study.ladder else ():
         settings, train = trial.settings, trial.settings.train
@@ -221,7 +222,7 @@ def planned_rungs(study: Study) -> list[PlannedRung]:
 
 
 def format_rungs(study: Study, width: int = WIDTH) -> Iterator[str]:
-    """Yield the sizes as a table with a line above; nothing without a ladder."""
+    """Yield a heading and the lines of a table of the sizes; nothing if the study has no ladder."""
     rungs = planned_rungs(study)
     if not rungs or study.ladder is None:
         return

@@ -1,4 +1,4 @@
-"""`match`: sizes solved so that every cell costs what its baseline costs."""
+"""`match`: sizes solved so that every cell costs as much as its baseline."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _COSTS: Mapping[MatchedCost, Callable[[TrialSettings], float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostMatch:
-    """The cost of a cell's model, and that of its baseline's."""
+    """The cost of a cell's model, and the cost of its baseline's model."""
 
     name: MatchedCost
     amount: float
@@ -64,7 +64,7 @@ class CostMatch:
 
     @property
     def relative_residual(self) -> float:
-        """The residual as a fraction of the baseline's cost; infinite if only that cost is 0."""
+        """The residual as a fraction of the baseline's cost; infinite if only the baseline's cost is 0."""
         if not self.residual:
             return 0.0
         return self.residual / self.target if self.target else math.copysign(math.inf, self.residual)
@@ -101,7 +101,7 @@ def cost_text(name: MatchedCost, amount: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeMatch:
-    """A cell's solved size (None without one), and its model's costs compared with the baseline's."""
+    """A cell's solved size (None if it solves none), and its model's costs compared with the baseline's."""
 
     size: int | None
     costs: tuple[CostMatch, ...]
@@ -156,19 +156,19 @@ def _smallest_reaching(count: Callable[[int], float], target: float, low: int, h
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeMatcher:
-    """Solves the sizes of cells against the design's baseline."""
+    """Solver of the sizes at which cells cost as much as their baselines."""
 
     template: Template
     design: Design
     matched: MatchedSize
 
     def solve(self, levels: Mapping[str, Level]) -> list[SizeMatch]:
-        """Return the possible sizes of a cell, the nearest to its baseline first.
+        """Return the possible sizes of a cell, first the size whose cost is nearest to the baseline's.
 
-        A cell without a size to solve has one entry. Its baseline is the cell with the levels that the
-        baseline names, and its own of other factors. Of several costs the largest relative residual counts.
-        The baseline's size is kept if no other is nearer. Raises InvalidTableError if that baseline or every
-        size is invalid.
+        A cell without a size to solve has one entry. The baseline of a cell has the levels named in
+        `baseline`, and the cell's levels of all other factors. Of several costs, the one with the largest
+        relative residual counts. The baseline's size is kept if no other is nearer. Raise InvalidTableError
+        if that baseline or every size is invalid.
         """
         name = self.matched.name
         baseline = self.design.baseline_of(levels)
@@ -202,7 +202,7 @@ class SizeMatcher:
         return nearest or [self._match(low, self._costs(levels, low), target)]
 
     def is_changed_by_size(self, levels: Mapping[str, Level], found: Sequence[SizeMatch]) -> bool:
-        """Return whether the costs of a cell differ at these sizes, the baseline's and the one after it."""
+        """Return whether a cell's costs differ among these sizes, the baseline's size and the next one."""
         costs = [{cost.name: cost.amount for cost in each.costs} for each in found]
         try:
             costs += [self._costs(levels, self.matched.size + more) for more in (0, 1)]
@@ -253,7 +253,7 @@ _NOUNS: Mapping[MatchedCost, str] = {
 
 
 class Match(Expansion):
-    """The size that each cell solves for."""
+    """The size that is solved in each cell."""
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self:

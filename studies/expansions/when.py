@@ -21,7 +21,7 @@ class When(Expansion):
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the conditions, which are read with the factors; None in a search."""
+        """Return the conditions, which are read with the factors; None for a search."""
         if diagnostics.table(TABLE) and diagnostics.has_search:
             message = "a search has conditional choices in its recipe: conditions belong to a grid"
             diagnostics.report((TABLE,), message, key=True)
@@ -86,7 +86,7 @@ def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -
 
 
 def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the conditional factors, each after those that it depends on; none of a cycle."""
+    """Yield the conditional factors, each after those that it depends on, without factors in a cycle."""
     done: set[str] = set()
     while ready := [
         name

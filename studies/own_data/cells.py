@@ -28,7 +28,7 @@ MOST_FAULTS = 5
 """The number of a file's faults that are listed; further ones are counted."""
 
 USUAL_COLUMNS = ("text", "label", "source", "target")
-"""The names of columns that a corpus has if it names no others, which are also the keys to name them."""
+"""The default names of a corpus's columns, which are also the keys that give other names."""
 
 _MAX_NAMED = 12
 _PIECE = 1 << 20  # bytes that are read at a time
@@ -56,7 +56,7 @@ class Cells:
 
 
 class ColumnFaults:
-    """The faults of a file's rows: for each kind in a column, the first one and a count of rows."""
+    """The faults of a file's rows: the first of each kind in a column, with the number of such rows."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
@@ -150,7 +150,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def missing_column(wanted: str, found: Sequence[str], more: int = 0) -> str:
-    """Return the message for a missing column, with the existing names; `more` are not listed."""
+    """Return the message for a missing column, with the names of others; `more` counts unlisted names."""
     names = ", ".join(quoted(name) for name in found[:_MAX_NAMED])
     more += max(0, len(found) - _MAX_NAMED)
     names += f" and {more:,} more" if more else ""
@@ -285,7 +285,7 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
 
 
 def _find(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file
-    """Return the value of a key, possibly in nested objects: `translation.en`; raise KeyError without it."""
+    """Return the value of a key, or of a key in nested objects (`translation.en`); raise KeyError."""
     if name in found or "." not in name:
         return found[name]
     root, _, rest = name.partition(".")

@@ -1,4 +1,4 @@
-"""The user's corpus from `corpus = { … }` and tokenizer, and their record in a store.
+"""The corpus and tokenizer that a study names as the user's own files, and their record in a store.
 
 Facts about large files are cached in the user's cache folder until a file changes.
 """
@@ -61,7 +61,7 @@ class KeptFacts:
         return cls(place / f"data-{digest[:32]}.json")
 
     def load(self, facts: type[FactsT]) -> tuple[FactsT, dict[str, Path], CorpusSummary] | None:
-        """Return the facts, the path of each content, and the summary; None without a valid cache file."""
+        """Return the facts, the path of each content, and the summary; None if no cache file is valid."""
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
             os.utime(self.path)
@@ -125,7 +125,7 @@ _Read = Callable[[Diagnostics, Reader, Mapping[str, Any]], BaseModel | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnCorpus:
-    """The files that a study names: the tables with their names, the facts about them, and their paths.
+    """The files that a study names: the tables that name them, the facts about them, and their paths.
 
     `facts` describe the corpus, None for a published one; `tokenizer` describes a pretrained tokenizer.
     `files` has the path of each content by its SHA-256, and `summary` has the facts for a plan; both are
@@ -205,7 +205,7 @@ def _own_corpus(
 
 
 def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:
-    """Restore the user's files of a recorded study from `OwnCorpus.to_dict`; no file is read.
+    """Return the files of a recorded study from the result of `OwnCorpus.to_dict`; read none of them.
 
     A record that does not fit the tables is reported as a fault.
     """
@@ -249,13 +249,13 @@ def _own_table(diagnostics: Diagnostics) -> tuple[Mapping[str, Any], type[BaseMo
 
 
 def _names_tokenizer(diagnostics: Diagnostics) -> bool:
-    """Return whether a language model names the file of a tokenizer."""
+    """Return whether the task is a language model that names a tokenizer's file."""
     task = diagnostics.data.get("task")
     return isinstance(task, Mapping) and task.get("name") == "language_model" and "tokenizer" in task
 
 
 def _written(diagnostics: Diagnostics) -> str:
-    """Return the tables that name files, as JSON; without a tokenizer the corpus alone, as in old records."""
+    """Return the tables that name files, as JSON; without a tokenizer only the corpus, as in old records."""
     task = diagnostics.data["task"]
     named = {key: task[key] for key in ("corpus", "tokenizer") if key in task}
     return json.dumps(named if "tokenizer" in task else task["corpus"], sort_keys=True, default=str)

@@ -42,7 +42,7 @@ class FoundFiles:
 
 
 def find_files(path: Path, names: Mapping[str, str] | None = None) -> FoundFiles:
-    """Return the files of a path; raise CorpusError. `names` maps splits to unusual names in it."""
+    """Return the files of a path, or raise CorpusError; `names` has a split's name there if it is unusual."""
     if not path.is_dir():
         form = _FORMS.get(path.suffix.lower())
         if form is None:
@@ -81,8 +81,8 @@ def _by_split(path: Path, form: str, found: Files, names: Mapping[str, str] | No
     splits = {split: files for name, files in found.items() if (split := split_named(name)) is not None}
     if "train" not in splits:
         raise CorpusError(
-            f"{path}: expected a split train, got {known}; name the splits, as in splits = {{ train = "
-            f'"{quoted(next(iter(found), "train"))}" }}'
+            f"{path}: expected a split named 'train', got {known}; name the splits, as in splits = "
+            f'{{ train = "{quoted(next(iter(found), "train"))}" }}'
         )
     left_out = [name for name in found if split_named(name) is None]
     return FoundFiles(form=form, files=splits, left_out=left_out)
@@ -97,9 +97,9 @@ def _split_in_name(path: Path) -> str:
 
 
 def _full_name(path: Path) -> str:
-    """Return the full name of a split: validation_matched of validation_matched-00000-of-00001.parquet.
+    """Return the split named by a file: `validation_matched` by `validation_matched-00000-of-00001.parquet`.
 
-    Files named by a number only are named by their folder.
+    If a file's name is only a number, the split is the name of its folder.
     """
     name = _SHARD.sub("", path.stem)
     return path.parent.name if name.isdecimal() and path.parent.name else name
@@ -142,7 +142,7 @@ class Reader:
         self.summary: CorpusSummary | None = None
 
     def locate(self, name: str) -> Path:
-        """Return the path for a name."""
+        """Return the path of a file or folder that the study names."""
         return self._folder / name
 
     def read(
@@ -195,7 +195,7 @@ def _read_text(path: Path) -> bytes:
 
 
 def _position(data: bytes, place: int) -> str:
-    """Return the 1-based line and column of a byte after valid UTF-8."""
+    """Return the line and column, from 1, of a byte; all bytes before it are valid UTF-8."""
     before = data[:place]
     line = before[before.rfind(b"\n") + 1 :].decode()
     number = before.count(b"\n") + 1

@@ -43,7 +43,7 @@ def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a fi
 
 
 def read_sentence(value: Any) -> str | None:  # noqa: ANN401 -- as above
-    """Return a one-line text; None for a blank one, whose pair is left out."""
+    """Return a one-line text; None for a blank text, because its pair is left out."""
     if not isinstance(value, str) or "\n" in value.strip():
         raise ValueError(f"expected a sentence in one line, got {shown(value)}")
     return _checked(value.strip("\n")) if value.strip() else None
@@ -66,7 +66,7 @@ def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
 
 
 def read_tags(value: Any) -> tuple[str | None, ...]:  # noqa: ANN401 -- as above
-    """Return a class for each token, from a list or a space-separated text; None is not scored."""
+    """Return a class for each token, from a list or a space-separated text; None for unscored tokens."""
     found = value.split() if isinstance(value, str) else value
     if not isinstance(found, list) or not found:
         raise ValueError(f"expected a list of labels, or a text with spaces between them, got {shown(value)}")
@@ -87,7 +87,7 @@ def read_number(value: Any) -> float:  # noqa: ANN401 -- as above
 
 
 def read_split(value: Any, names: Sequence[str] = ()) -> str | None:  # noqa: ANN401 -- as above
-    """Return train, dev or test; with `names`, None for any other value."""
+    """Return the split that a value names: train, dev or test; with `names`, None for any other value."""
     if names:
         return dict(zip(names, SPLITS, strict=True)).get(str(value)) if value else None
     if isinstance(value, str) and (name := _SPLIT_NAMES.get(value.strip().lower())):
@@ -110,7 +110,7 @@ def shown(value: Any) -> str:  # noqa: ANN401 -- as above
 
 
 def _checked(text: str) -> str:
-    """Return a text; raise ValueError for a lone surrogate, which no encoding supports."""
+    """Return the text; raise ValueError if it has half of a surrogate pair, which no encoding supports."""
     if not text.isascii() and (half := _SURROGATE.search(text)):
         place = f"character {half.start() + 1:,}"
         raise ValueError(f"expected text, got half of a surrogate pair, \\u{ord(half[0]):04x}, at {place}")

@@ -75,7 +75,7 @@ class CorpusSummary:
     warnings: tuple[str, ...] = ()
 
     def default_pieces(self, most: int) -> int | None:
-        """Return a size of bpe vocabularies if the text is too small for `most` pieces, else None."""
+        """Return a suitable size of bpe vocabularies if a text is too small for `most` pieces, else None."""
         bounds = self.pieces.values()
         if not bounds or min(each.most for each in bounds) >= most:
             return None
@@ -153,7 +153,7 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
 
 
 def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
-    """Return the facts about pairs as they are trained: no dev or test source is in an earlier split."""
+    """Return the facts about pairs as trained, without pairs whose source is also in a later split."""
     held_out: set[bytes] = set()
     kept, lost = dict[str, list[Row]](), Counter[str]()
     for split in ("test", "dev", "train"):
@@ -243,7 +243,7 @@ def _shared(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
-    """Warn of dev and test classes that training lacks, and of a training split with a single class."""
+    """Warn of dev and test classes that are not in training, and of a single class in training."""
     for split in ("dev", "test"):
         lacking = {
             name: count

@@ -68,7 +68,7 @@ class ThreeTables(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedFiles:
-    """The files of each split by the keys of a table: files of a folder, or two line-aligned files."""
+    """The files of each split that a table names: files of a folder, or two line-aligned files."""
 
     form: str
     digests: Mapping[str, tuple[str, ...]]
@@ -172,11 +172,11 @@ def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None =
 def _all_rows(
     reader: Reader, layout: OwnLayout, kind: RowKind
 ) -> tuple[list[Row] | None, Mapping[str, list[Unlabelled]]]:
-    """Return the rows of all files (None if faults were reported), and by file those without a label."""
+    """Return all rows (None if faults were reported), and a mapping from files to rows without a label."""
     rows, unsound, unlabelled = list[Row](), 0, dict[str, list[Unlabelled]]()
     for split, digests in iter_parts(layout):
         if unsound == MOST_FAULTS:
-            reader.report(f"after {MOST_FAULTS} files with faults no others are read")
+            reader.report(f"after {MOST_FAULTS} files with faults, the rest are not read")
             break
         paths = [reader.files[digest] for digest in digests]
         read = [reader.read(path, text=layout.form not in _BINARY) for path in paths]
@@ -222,7 +222,7 @@ def _leave_out_unlabelled(
 
 
 def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: set[str]) -> OwnLayout:
-    """Return the layout with the shares of splits without rows; report a share for a split with rows."""
+    """Return the layout with a share to hold out for each empty split; report shares of other splits."""
     shares: dict[str, float] = {}
     for split in ("dev", "test"):
         share: float | None = getattr(named, split)

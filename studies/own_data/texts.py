@@ -56,9 +56,9 @@ def check_shares(dev: float, test: float) -> None:
 
 
 def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnText | None:
-    """Return a text from a file for each split, or from one file that is split.
+    """Return the facts about a text from a file for each split, or from one file that is split.
 
-    None if faults are reported.
+    Return None if faults are reported.
     """
     if not {"path", "train"} & table.keys():
         reader.report(
@@ -139,7 +139,7 @@ def _as_list(given: object) -> object:
 
 
 class _Documents(StrictModel):
-    """Documents for training, and the splits: files of their own, or shares of the documents."""
+    """Documents for training; `dev` and `test` are other files, or shares of these documents."""
 
     documents: Annotated[list[_Source], BeforeValidator(_as_list)]
     text: str = "text"
@@ -256,7 +256,7 @@ def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
 
 
 def _texts(reader: Reader, digests: tuple[str, ...], column: str, key: str) -> Iterator[str | None]:
-    """Yield the documents of files; None for one that cannot be read, which is reported."""
+    """Yield the documents of files; for a file that cannot be read, report it and yield None."""
     for digest in digests:
         path = reader.files[digest]
         try:

@@ -30,7 +30,7 @@ class _TokenizerFile(StrictModel):
 
 
 def read_tokenizer(diagnostics: Diagnostics, reader: Reader) -> OwnTokenizer | None:
-    """Return the facts about the file that `[task] tokenizer` names; None without one or with faults."""
+    """Return the facts about the file that `[task] tokenizer` names; None if there is a fault."""
     task = diagnostics.data["task"]
     given, tokens = task["tokenizer"], task.get("tokens", "characters")
     if isinstance(tokens, str) and "{" not in tokens and tokens != "pretrained":
@@ -95,7 +95,7 @@ def read_ranks(data: bytes) -> dict[bytes, int]:
 
 
 def _size_of_json(data: bytes) -> int:
-    """Return the number of tokens of a tokenizer.json, added ones included: the highest number and one."""
+    """Return the number of tokens of a tokenizer.json, added ones included: the highest token number + 1."""
     try:
         found: dict[str, Any] = json.loads(data)
         vocabulary = found["model"]["vocab"]

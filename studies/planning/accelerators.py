@@ -1,4 +1,4 @@
-"""GPUs by name, and the time that a plan would take on them by their stated peaks."""
+"""GPUs by name, and estimates of a plan's time on them from their published peak speeds."""
 
 from __future__ import annotations
 

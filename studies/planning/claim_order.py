@@ -1,4 +1,4 @@
-"""The order `decide` of a grid: the claims that take the least compute are trained for first."""
+"""The order `decide` of a grid: trials of the claims that need the least compute start first."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def turns_by_claim(study: Study) -> dict[str, int]:
-    """Return the turn of each trial by its id: first all trials of the claim that needs the fewest FLOPs.
+    """Return a mapping from trial ids to turns; trials of the claim that needs the fewest FLOPs come first.
 
-    Then come those of the claim that needs the fewest more, and last the trials of no claim. Within a claim,
-    every cell is trained with one seed before the next seed.
+    Next come the trials of the claim that adds the fewest FLOPs; the trials of no claim come last. Within a
+    claim, every cell is trained with one seed before the next seed.
     """
     cells: dict[CellKey, list[Trial]] = {}
     for trial in study.trials:

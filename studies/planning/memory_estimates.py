@@ -68,7 +68,7 @@ class StepMemory:
         return self._of_weights + max(self.activations, self.copies)
 
     def parts_that_fit(self, device_bytes: int) -> int | None:
-        """Return the number of parts in which a batch fits on a device; None if no number suffices.
+        """Return into how many parts a batch must be split to fit on a device; None if it never fits.
 
         It is one, or a power of two up to the maximum of a trial's memory retries.
         """
@@ -165,7 +165,7 @@ def fits(held: int, device_bytes: int) -> bool:
 
 
 Bound = Literal["memory", "CPUs", "processes", "trials", "setting", "one"]
-"""The limit on trials per GPU; "one" means that a trial trains although it requests more CPUs than exist."""
+"""What limits the trials per GPU; "one" means that one trains although it requests more CPUs than exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +189,7 @@ class GpuRoom:
 
     @property
     def bound(self) -> Bound:
-        """The scarcest resource, the first of equal ones."""
+        """The scarcest resource; the first one if several are equally scarce."""
         least = min(self._bounds, key=self._bounds.__getitem__)
         return "one" if least == "CPUs" and not self.by_cpus else least
 
@@ -212,7 +212,7 @@ def room_on_gpu(
     trials: float | None = None,
     asked: int | None = None,
 ) -> GpuRoom:
-    """Return how many trials with such a step fit on a GPU; a tenth of its memory is kept free.
+    """Return how many trials with this step memory fit on a GPU; a tenth of its memory is kept free.
 
     `cpus` is the number of CPUs for each GPU, and `cpus_of_each` is the number that one trial uses. `trials`
     is the number of trials for each GPU; `asked` is the number set by the user.
@@ -226,7 +226,7 @@ def room_on_gpu(
 
 
 def trials_together(held: StepMemory, device_bytes: int) -> int:
-    """Return how many trials with such a step fit on a device in one process; a tenth is kept free.
+    """Return how many trials with this step memory fit on a device in one process; a tenth is kept free.
 
     Each keeps its own weights and optimiser state, besides the stacked ones, and a copy of all from before
     the steps.

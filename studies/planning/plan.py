@@ -1,4 +1,4 @@
-"""A study's plan: its trials, those already stored, and the cost and unreachable lengths of the rest."""
+"""A study's plan: its trials, the stored ones among them, and the costs and reach limits of the rest."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ReachLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsufficientReach:
-    """Recipes, by label, with less reach than the targets of a fixed-length task can depend on.
+    """Recipes, by label, that do not reach all inputs on which the targets of a fixed-length task can depend.
 
     `sees` and `needs` are in tokens to the left and right; `needs` is None on a side with enough reach.
     """
@@ -99,7 +99,7 @@ _Short = tuple[str, tuple[float, float], tuple[float | None, float | None]]
 
 
 def find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[InsufficientReach, ...]:
-    """Return insufficient reaches for tasks that state their required reach, by recipe label."""
+    """Return the recipes, by label, with less reach than required by tasks that state a required reach."""
     found: dict[_Short, dict[str, None]] = {}
     for label, settings in labelled:
         task = settings.task
@@ -118,7 +118,7 @@ def find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tu
 
 
 def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ReachLimit, ...]:
-    """Return the limits on learnable lengths that trials may meet, by recipe label; equal ones are merged."""
+    """Return the limits that reach sets on learnable lengths, by recipe label; merge equal limits."""
     limits: dict[str, ReachLimit] = {}
     for label, settings in labelled:
         if not isinstance(settings.task.spec, AlgorithmicTask):
@@ -175,7 +175,7 @@ class PlannedTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCost:
-    """A model of the study: its number of trials, and its cost with their largest vocabulary.
+    """A model of the study: its number of trials, and its cost with the largest vocabulary among them.
 
     `step_flops` counts a training step on sequences of the task's length, or of REFERENCE_TOKENS tokens if it
     grows. `memory` is the peak memory of a step over its trials, None for a model over the budget. `estimate`
@@ -340,7 +340,7 @@ def remaining_search_times(
 
 
 def most_at_once(study: Study, left: int) -> int:
-    """Return how many of the remaining trials can train at once; one worker trains a point's trials."""
+    """Return how many remaining trials can train at once; one worker trains all trials of a search point."""
     if study.search is not None:
         return -(-left // (len(study.seeds) * len(study.point_levels)))
     return left
@@ -372,7 +372,7 @@ def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimato
 
 
 def group_by_model(trials: Iterable[Trial]) -> list[list[Trial]]:
-    """Group trials by model, in the order of the first of each."""
+    """Group trials by model, in the order of each model's first trial."""
     groups: dict[tuple[object, ...], list[Trial]] = {}
     for trial in trials:
         key = (*(getattr(trial.settings.model, name) for name in SIZE_KEYS), _learned_positions(trial))
@@ -419,7 +419,7 @@ def model_costs(
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:
-    """Return how far a model's cost is from the baseline's, as a fraction if there are several, and that."""
+    """Return a model's distance from the baseline's cost (a fraction if several match), and that cost."""
     worst = match.largest
     return abs(worst.residual if len(match.costs) == 1 else worst.relative_residual), worst.target
 

@@ -1,4 +1,4 @@
-"""Stored trials that a study can reuse: with other plug-in source, with fewer epochs, or of other studies.
+"""Stored trials that a study can reuse: of older plug-in source, with fewer epochs, or of other studies.
 
 A trial of another study fits a search if a point of its space has the trial's settings. The recipe gives the
 values of most dimensions. Other settings give the values of dimensions whose hole is a whole setting. The
@@ -53,7 +53,7 @@ class StaleTrial:
 
 
 def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTrial]:
-    """Return a study's trials that are stored only for other plug-in source, by their current ids.
+    """Return a study's trials that the store has only for different plug-in source, by their current ids.
 
     If several match, the one that ended last counts. They are not outcomes of the study.
     """
@@ -78,10 +78,10 @@ def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTr
 def keep_stale_trials(
     study: Study, store: Store | str | Path, trials: Collection[str] | None = None
 ) -> dict[str, StaleTrial]:
-    """Adopt stored trials of other plug-in source as outcomes of a study; return them by current id.
+    """Adopt stored trials of different plug-in source as outcomes of a study; return them by current id.
 
-    This is for an edit that changes no number. Their rows still record the original source. `trials`
-    restricts which trials are adopted, by current id; trials in training elsewhere are skipped.
+    This is for an edit of a plug-in that changes no result. The rows still record the original source.
+    `trials` restricts which trials are adopted, by current id; trials in training elsewhere are skipped.
     """
     check_arguments(
         study_fault(study),
@@ -123,7 +123,7 @@ def _change(then: str, now: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShorterTrial:
-    """A finished trial whose epochs are all repeated by a longer one."""
+    """A finished trial that trained the first epochs of a longer trial."""
 
     trial: str
     epochs: int
@@ -170,13 +170,13 @@ class ShorterTrials:
         return max(fitting, key=lambda each: each.epochs, default=None)
 
     def find_all(self, trials: Iterable[Trial]) -> dict[str, ShorterTrial]:
-        """Return the trials from which these can resume, by trial."""
+        """Return a mapping from the trials that can resume to the trials from which they resume."""
         found = ((trial.id, self.find(trial)) for trial in trials)
         return {trial: shorter for trial, shorter in found if shorter is not None}
 
 
 def _beginnings(settings: TrialSettings) -> Iterator[tuple[int, TrialSettings]]:
-    """Yield the settings with 0, 1, 2, … of the changes in [train], each with its last epoch."""
+    """Yield the settings with the first 0, 1, 2, … `[[train.changes]]`, and the last epoch of each."""
     train = settings.train
     for count in range(len(train.changes) + 1):
         last = train.changes[count].after if count < len(train.changes) else train.epochs - 1

@@ -30,11 +30,11 @@ from .trials_to_run import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyStatus:
-    """The trials of a study: their total, the status by id of those with an outcome, and those started.
+    """The trials of a study: their number, the status of each outcome by id, and the started trials.
 
     `progress` describes the started ones, the latest first. `begun` are the started ones of a search,
-    `waiting` those that were handed in and not started. `num_held` counts trials behind a gate without an
-    outcome or a beginning, which are not among the remaining ones. Trials in `missing_weights` are done, but
+    `waiting` those that were handed in and not started. `num_held` counts trials that a gate holds back and
+    that were never started; they are not among the remaining ones. Trials in `missing_weights` are done, but
     would be trained again for their weights. `failure_reasons` counts first lines, the most frequent first.
     `spent` names the budget or space that a search has used up, and is empty otherwise; then `num_remaining`
     counts only trials of points that have begun. `stale` are outcomes computed with other plug-in source,
@@ -73,13 +73,13 @@ class StudyStatus:
             f"{self.num_remaining} left" + (f", {len(self.started)} of them begun" if self.started else "")
         ]
         if self.num_held:
-            parts += [f"{self.num_held} behind a gate"]
+            parts += [f"{self.num_held} held back by a gate"]
         if self.spent:
             parts += [f"its {self.spent} is exhausted"]
         if self.waiting:
             parts += [f"{len(self.waiting)} handed in, waiting"]
         if self.missing_weights:
-            parts += [f"weights of {len(self.missing_weights)} not here"]
+            parts += [f"weights of {len(self.missing_weights)} not in the store"]
         if self.stale:
             parts += [describe_stale(self.stale)]
         return " · ".join(parts)
@@ -206,7 +206,7 @@ def outcome_trials(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Tria
 
 
 def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
-    """Return the outcomes of a study's trials, whichever study ran them; for a search, all tried ones.
+    """Return the outcomes of a study's trials, whichever study ran them; for a search, of all tried points.
 
     With `all_seeds` they include further seeds of a search's points, such as those of a former baseline.
 
@@ -221,7 +221,7 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = Fa
 
 
 def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
-    """Return the devices of a study's outcomes with a time budget, with their numbers of trials."""
+    """Return a mapping from devices to their numbers of outcomes with a time budget in a study."""
     if "seconds" not in study.template.tables["train"]:
         return {}
     timed = pl.col("settings").str.json_path_match("$.train.seconds").is_not_null()
@@ -230,7 +230,7 @@ def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
 
 
 def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcomes of a search's points under other studies or names; none for a grid."""
+    """Return the outcomes of a search's points that are stored for other studies; none for a grid."""
     if study.search is None:
         return outcomes.clear()
     return _elsewhere(study, outcomes, _own_outcomes(study, outcomes))

@@ -211,7 +211,7 @@ Speed = Sequence[tuple[float, float]]
 
 
 def max_seconds_in_process(workers: int) -> float:
-    """Return the seconds up to which a grid trains in this process instead of Ray with these workers."""
+    """Return the estimated seconds up to which a grid trains in this process instead of on Ray's workers."""
     workers = max(2, workers)
     return SHORT_S * (workers + 1) / (workers - 1)  # what is saved is total · (1 - 1 / workers)
 
@@ -250,7 +250,7 @@ def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) ->
 def _interpolate(flops: float, speed: Speed) -> float:
     """Return the seconds of a step of `flops` FLOPs.
 
-    Beyond the largest measured step proportional to FLOPs.
+    Beyond the largest measured step, the time is proportional to FLOPs.
     """
     largest_flops, largest_s = speed[-1]
     if flops >= largest_flops:

@@ -1,4 +1,4 @@
-"""The values of a metric over trials: one for each, or the reason why there is none; costs to a target.
+"""The value of a metric for each trial, or why there is none, and the costs to reach a target.
 
 Tables, figures, claims, searches and probes all read final values here. If a trial has several values of one
 name, the last counts.
@@ -374,7 +374,7 @@ def with_bits_per_byte(outcomes: pl.DataFrame, names: Collection[str]) -> pl.Dat
 def _missing(
     metrics: Collection[dict[str, object]], scales: dict[str, float], splits: Collection[str]
 ) -> Iterator[dict[str, object]]:
-    """Yield the bits per byte that a row's final metrics lack."""
+    """Yield the bits per byte that are missing from a row's final metrics."""
     found = {metric["name"]: metric["value"] for metric in metrics}
     for split in splits:
         name, loss = f"{split}{_FAMILY}", found.get(f"{split}_loss")

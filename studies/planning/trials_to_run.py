@@ -27,7 +27,7 @@ from ..study import Study
 from ..text.errors import StudyError, StudyFault
 
 DEVICE_COLUMNS = ("device", "cuda_version")
-"""The columns that tell the number of GPUs of a training."""
+"""The columns that give the number of GPUs of a training."""
 
 _log = logging.getLogger(__name__)
 
@@ -87,11 +87,11 @@ def trials_to_run(
     only: Collection[str] | None = None,
     retry_failed: bool = False,
 ) -> list[Trial]:
-    """Return the trials of a grid without an outcome, given the status by id of the others.
+    """Return the trials of a grid that a run trains, given the status, by id, of trials with an outcome.
 
     Pruned trials, incomplete ones (with lost metrics), and done ones with missing weights run again; failed
-    ones only with `retry_failed`. `only` restricts them to these ids; without it trials that a gate holds
-    back are left out.
+    ones only with `retry_failed`. `only` restricts them to these ids; if it is None, trials that a
+    gate holds back are left out.
     """
     held = study.gates.held() if only is None and study.gates else frozenset[str]()
     repeated = {"pruned", "incomplete", *(["failed"] if retry_failed else [])}
@@ -127,7 +127,7 @@ def start_turns(study: Study) -> dict[str, int]:
 
 
 def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the done trials of a grid that keeps weights, but whose weights the store lacks.
+    """Return the done trials whose weights are missing from the store, if the grid keeps weights.
 
     A run trains them again.
     """
@@ -169,7 +169,7 @@ def _num_gpus(row: Mapping[str, Any]) -> float:
 
 
 def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0) -> bool:
-    """Return whether a search has spent its budget while `running` trainings run."""
+    """Return whether a search has spent its budget, counting `running` trainings that have not ended yet."""
     if budget is None:
         return False
     limits = (
@@ -184,7 +184,7 @@ def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0
 def left_within_budget(
     study: Study, search: SearchSettings, tried: pl.DataFrame, begun: Iterable[Trial]
 ) -> int | None:
-    """Return how many trials of begun points remain in a search with a spent budget; None with budget left.
+    """Return how many trials of begun points remain in a search with a spent budget; None if budget is left.
 
     `tried` has its outcomes, including those from other studies; `begun` has trials without an outcome.
     """
@@ -268,7 +268,7 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
     """Return the ids of the trials in the share `text`: "3/16" is the third of sixteen.
 
     Shares are disjoint and cover all trials. A trial's id alone decides its share. Raise StudyError for
-    another text, and for a search or a path, whose trials are unknown.
+    any other text, and for a search or a path, whose trials are unknown.
     """
     if study.search is not None:
         message = (

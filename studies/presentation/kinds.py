@@ -76,7 +76,7 @@ class ResultKeys(StrictModel):
         raise NotImplementedError
 
     def level_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield names of levels that stand for no selected level of their factor."""
+        """Yield the faults of names that match no selected level of their factor."""
         levels = selected_levels(getattr(self, "select", {}), factors)
         for key, factor in self.level_keys.items():
             if (name := getattr(self, key)) is None:
@@ -184,7 +184,7 @@ def factor_faults(
     factors: Iterable[str],
     special: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[KeyFault]:
-    """Yield unknown factors, and factors that several keys name.
+    """Yield the faults of unknown factors, and of factors that several keys name.
 
     `special` has, by key, names that may replace a factor.
     """
@@ -202,7 +202,7 @@ def factor_faults(
 def metric_faults(
     value: Sequence[str], digits: Mapping[str, int], others: Collection[str] = ()
 ) -> Iterator[KeyFault]:
-    """Yield unknown metrics, metrics listed twice, and digits of metrics in neither `value` nor `others`.
+    """Yield faults of metrics that are unknown or listed twice, and of digits for a metric that is not shown.
 
     An indexed metric is looked up by its family.
     """
@@ -352,7 +352,7 @@ def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
 def select_faults(
     select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
 ) -> Iterator[tuple[KeyPath, str]]:
-    """Yield unknown factors and levels, and empty lists of levels."""
+    """Yield the faults of unknown factors and levels, and of empty lists of levels."""
     for factor, kept in select.items():
         if factor not in factors:
             yield ("select", factor), f"unknown factor '{factor}'{nearest_hint(factor, factors)}"
@@ -432,7 +432,7 @@ def _mixed_in_one_place(
 
 
 def absent_factors(names: Iterable[str], select: Mapping[str, Any], design: Design) -> list[str]:
-    """Return the factors among `names` that some selected cell lacks because of their conditions."""
+    """Return the factors among `names` that are absent from a selected cell because of their conditions."""
     conditional = [name for name in names if name in design.conditions]
     if not conditional or design.count() > MAX_TRIALS:
         return []  # too many cells are a fault of their own

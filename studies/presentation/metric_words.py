@@ -112,7 +112,7 @@ def _index_words(metric: Metric) -> str:
 
 
 def _listed(values: Sequence[str]) -> str:
-    """List values in their order: `0.9, 0.95`, or their number."""
+    """List values in their order, as in `0.9, 0.95`, or give their number and range if there are many."""
     if len(values) > _MAX_LISTED:
         return f"of {len(values)} values from {values[0]} to {values[-1]}"
     return " or ".join(values)
@@ -224,7 +224,7 @@ def _loss_unit(task: TaskSettings) -> str:
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
-    """Yield the kind of tokens and which are scored, if the loss depends on it."""
+    """Yield the kind of tokens, and which tokens are scored, if the loss depends on these."""
     if isinstance(task, LanguageModelSettings | SentencePairSettings | LabelledSettings):
         pieces = getattr(task, "pieces", None)
         tokens = getattr(task, "tokens", "")

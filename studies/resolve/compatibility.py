@@ -57,7 +57,7 @@ Unknown = Callable[[KeyPath], bool]
 def incompatibilities(
     settings: TrialSettings, is_unknown: Unknown | None = None
 ) -> Iterator[ValidationProblem]:
-    """Yield conflicts: what the task cannot use or lacks, and keys without effect.
+    """Yield conflicts: settings that the task cannot use, settings that it needs, and keys without effect.
 
     Rules about an unknown key are skipped; `settings` may then have any valid value for it.
     """
@@ -91,7 +91,7 @@ def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for a size estimate if the model takes no size."""
+    """Yield a fault for an estimated output length if the model does not use the output length."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if not isinstance(task, SentencePairSettings) or task.sizes == "all":
         return
@@ -189,7 +189,7 @@ def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for lists of tokens in a task that tokenises text."""
+    """Yield a fault if the user's rows are lists of tokens, but the task tokenises text."""
     task = settings.task
     if isinstance(task, LabelledSequenceSettings) and task.corpus.lists and task.tokens != "symbols":
         yield ValidationProblem(
@@ -215,7 +215,7 @@ def _faults(config: ModelConfig) -> tuple[str, ...]:
 
 
 def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
-    """Return why a task cannot use these positions: they are too few, or reveal what is hidden."""
+    """Return why a task cannot use these positions: there are too few, or they reveal a hidden length."""
     task, name, kind = settings.task, config.position, config.position_kind
     longest = kind.longest
     if kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
@@ -288,7 +288,7 @@ def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for a schedule that needs a loss that the task lacks."""
+    """Yield a fault for the schedule `plateau` if the task has no dev loss."""
     task = settings.task.spec
     if settings.train.schedule.name == "plateau" and not _has_dev_loss(settings):
         yield ValidationProblem(
@@ -313,8 +313,8 @@ def _early_stopping(settings: TrialSettings) -> Iterator[ValidationProblem]:
         task = settings.task.name
         yield ValidationProblem(
             ("train", "early_stopping", "metric"),
-            f"expected a metric of {task} with a better direction after each epoch, "
-            f"of {', '.join(fitting)}, got '{asked.metric}'",
+            f"expected a metric that {task} has after each epoch, with a better direction "
+            f"({', '.join(fitting)}), got '{asked.metric}'",
         )
 
 
@@ -340,9 +340,7 @@ def _kept_epoch(settings: TrialSettings) -> Iterator[ValidationProblem]:
 def _compiled_terms(settings: TrialSettings) -> Iterator[ValidationProblem]:
     watching = [term.name for term in settings.train.loss_terms if term.watches]
     if settings.train.compile and watching:
-        yield ValidationProblem(
-            ("train", "compile"), f"{watching[0]} watches modules, which are hidden by compile"
-        )
+        yield ValidationProblem(("train", "compile"), f"{watching[0]} watches modules, which compile hides")
 
 
 _TASK_NAME: KeyPath = ("task", "name")

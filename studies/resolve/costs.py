@@ -76,7 +76,7 @@ def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
 
 
 def parameter_count(settings: TrialSettings) -> int:
-    """Return the number of parameters of a trial's model; other costs are not measured."""
+    """Return the number of parameters of a trial's model, without computing its other costs."""
     config = model_config(settings.model, settings.task.interface)
     smallest = _with_min_vocab(config)
     found = _parameters(settings.model.recipe, smallest)
@@ -206,7 +206,7 @@ def model_cost(name: str, settings: TrialSettings) -> float:
 
 
 def max_learnable_length(settings: TrialSettings) -> int | None:
-    """Return the longest length that a trial can learn without luck; None if its reach is no limit."""
+    """Return the longest length that a trial can learn without lucky guesses; None if reach sets no limit."""
     task = settings.task.spec
     return task.max_learnable_length(reach(settings)) if isinstance(task, AlgorithmicTask) else None
 

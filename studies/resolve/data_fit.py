@@ -28,7 +28,7 @@ class TrainLengths:
 
 
 def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengths | None:
-    """Return the lengths of a trial's training sequences; None for streams and learnt tokens."""
+    """Return the lengths of a trial's training sequences; None for streams, and for learnt vocabularies."""
     task = settings.task
     if isinstance(task, LabelledSettings):
         if (found := summary.lengths.get(task.vocabulary[0])) is None:

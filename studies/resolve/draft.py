@@ -328,7 +328,7 @@ def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
 def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
     """Return the holes of a recipe that take parts.
 
-    For an unreadable one, the holes that are not named values.
+    For an unreadable recipe, return the holes that are not the value of a named argument.
     """
     if recipe is None:
         names, values = HOLE_PATTERN.findall(text), frozenset(_NAMED_VALUE.findall(text))
@@ -399,7 +399,7 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
 
 
 def _required_levels(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
-    """Return the levels that a factor's condition requires of others, with absent ones marked."""
+    """Return these levels, changed as a factor's condition requires, with ABSENT for absent factors."""
     asked = list(design.conditions.get(name, {}).items())
     found = dict(levels)
     for other, of in asked:  # grows while it is walked

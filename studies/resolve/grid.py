@@ -96,7 +96,7 @@ class TrialGrid:
 class GridBuilder:
     """Builder of a study's grid; faults of combined levels are reported.
 
-    `tolerance` bounds the difference of a cell's matched costs from its baseline's, as a fraction of those.
+    `tolerance` bounds how far a cell's matched costs may be from its baseline's, as a fraction of the latter.
     """
 
     diagnostics: Diagnostics

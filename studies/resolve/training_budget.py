@@ -70,7 +70,7 @@ class TrainingBudget:
 def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) -> TrainingBudget | None:
     """Remove the budget from the tables of a trial, and insert one step as a placeholder.
 
-    A faulty budget is added to the problems, and None is returned; also for seconds, which stay.
+    Return None for a faulty budget, which is added to the problems, and for seconds, which stay.
     """
     train = tables["train"]
     given = [key for key in (_STEPS, *BUDGET_KEYS) if key in train]
@@ -92,7 +92,7 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
 
 
 def budget_words(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> str:
-    """Describe the steps that a budget of [train] allows, and their deviation; "" without a budget."""
+    """Describe the steps that a budget of [train] allows, and how near they come; "" if there is none."""
     key = next((key for key in BUDGET_KEYS if key in train), None)
     if key == "seconds":
         return "seconds end each training: its steps depend on the device, and FLOPs count one step an epoch"

@@ -55,7 +55,7 @@ def code_here(settings: TrialSettings) -> dict[str, str]:
 
 
 def changed_code(stored: str) -> dict[str, tuple[str, str]]:
-    """Return the plug-in source that differs between a row's settings and now, as (old, new).
+    """Return the source of each plug-in that has changed since a row was stored, as (old, new).
 
     The old one is "" if unrecorded. Plug-ins that are not loaded are left out.
     """
@@ -95,7 +95,7 @@ def _blocks(recipe: str) -> tuple[str, ...]:
 
 
 def code_fault(settings: TrialSettings) -> str | None:
-    """Return why these settings cannot be trained here because of other plug-in source; None if they can."""
+    """Return how the plug-in source here differs from that of the settings; None if they can be trained."""
     here = code_here(settings)
     whats = here.keys() | settings.code.keys()
     other = [what for what in whats if digest(here.get(what, "")) != digest(settings.code.get(what, ""))]
@@ -109,7 +109,7 @@ def code_fault(settings: TrialSettings) -> str | None:
 
 
 def digest(code: str) -> str:
-    """Return the digest without the file's name: a file is the same under another name."""
+    """Return the digest without the file's name, so that a renamed file counts as the same."""
     return code.rpartition(" ")[2]
 
 
@@ -165,7 +165,7 @@ def first_of_each_kind(trials: Iterable[Trial]) -> list[Trial]:
 
 
 def settings_to_json(settings: TrialSettings) -> str:
-    """Return the settings in the stored form of rows and checkpoints, each under its name in ids."""
+    """Return the settings as the JSON of rows and checkpoints, with the key names that ids use."""
     return settings.model_dump_json(by_alias=True)
 
 
@@ -238,7 +238,7 @@ def trial_id(settings: TrialSettings) -> str:
 
 @lru_cache(maxsize=4096)
 def _canonical_parts(kind: Kind) -> tuple[str, str]:
-    """Return the canonical JSON of a trial before and after its seed."""
+    """Return the canonical JSON of a trial in two parts, before and after its seed."""
     settings = kind.settings
     record = settings.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     record.pop("seed", None)

@@ -116,7 +116,7 @@ MAX_TRIALS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedSize:
-    """The size that is solved in each cell: its name, the baseline's, and the costs that become equal."""
+    """The size that is solved in each cell: its name, its value in the baseline, and the equal costs."""
 
     name: str
     size: int
@@ -154,7 +154,7 @@ class Design:
     has_conditions: ClassVar[bool] = True
     """Whether its factors may be conditional."""
     has_free_levels: ClassVar[bool] = True
-    """Whether each level is as good alone as with others, so that levels are checked one by one."""
+    """Whether levels are combined freely, so that they are checked one by one."""
     repeats_levels: ClassVar[bool] = False
     """Whether a factor may list a level twice."""
 
@@ -310,7 +310,7 @@ class Design:
 
 
 class RowDesign(Design):
-    """A design that makes its cells row by row, around which other factors may be crossed."""
+    """A design that makes its cells row by row; other factors may be crossed with these rows."""
 
     has_free_levels = False
 
@@ -503,7 +503,7 @@ class DesignReader:
     def _listed_cells(
         self, baseline: Mapping[str, Level], conditions: Conditions, labels: Collection[str]
     ) -> dict[int, dict[str, Level]]:
-        """Return the cells of [[cells]] that have a level for each factor without one in the baseline.
+        """Return the cells of [[cells]] that have a level for each factor that the baseline does not name.
 
         Unknown factors, invalid levels, levels of absent factors, and duplicate cells are reported.
         """
@@ -547,7 +547,7 @@ class DesignReader:
                     self.diagnostics.report((*path, name), str(error))
 
     def _check_max_seeds(self) -> None:
-        """Report a `max_seeds` without effect: in a search, which has no claims, or not above the seeds."""
+        """Report a `max_seeds` without effect: in a search, or not above the number of seeds."""
         path, count = ("study", "max_seeds"), len(self.factors[SEED])
         if self.header.max_seeds is None:
             return

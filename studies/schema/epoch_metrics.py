@@ -1,4 +1,4 @@
-"""Metrics of a trial: of each epoch, of the last one, or possible under other settings."""
+"""Metrics of a trial: of each epoch, of the last epoch, and those that other settings would add."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def final_metrics(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
-    """Return the metrics of the last epoch only: of the test split, of outputs, of a solved task."""
+    """Return the metrics that exist only after the last epoch: those of test sets, outputs, a solved task."""
     task, kind = settings.task, settings.task.spec.kind
     if isinstance(task, AlgorithmicSettings):
         return ("test_loss", "test_accuracy", "test_exact") if task.test_lengths else ()
@@ -74,9 +74,9 @@ def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def task_metrics(spec: TaskSpec) -> dict[str, str]:
-    """Return all metrics of trials of a task, each with the key that brings it; empty if all trials have it.
+    """Return a mapping from the metrics of a task to the keys that add them, "" if all trials have a metric.
 
-    Those that need a probe or the task's own corpus to be known are left out.
+    Metrics that are known only from a probe or from the user's own corpus are left out.
     """
     trials = _example_trials(spec)
     found = {name: "" for name in final_metrics(trials[0]) if all(_reports(name, each) for each in trials)}
@@ -109,7 +109,7 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
     """Return the fault of a metric that none of these trials can have; "" if one can.
 
     Costs are known of all trials. Probes and tunings measure trained models, whatever their trials report.
-    That a metric is unknown is another fault.
+    An unknown metric is a separate fault.
     """
     family, trials = metric_family(name), list(trials)
     metric = METRICS_AND_COSTS.get(family)

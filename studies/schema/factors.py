@@ -107,8 +107,8 @@ _LABEL = "label"
 def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
     """Replace each table among the levels of a document by its name, and return the tables.
 
-    `{ name = "mqar", pairs = 4 }` becomes the level `mqar`, and with `label = "few"` the level `few`. A table
-    without either, and two tables with one name, are reported.
+    `{ name = "mqar", pairs = 4 }` becomes the level `mqar`, and with `label = "few"` the level `few`. Tables
+    that have neither key, and tables that share a name, are reported.
     """
     data = diagnostics.data
     found: dict[str, dict[Level, Mapping[str, Any]]] = {}
@@ -197,7 +197,7 @@ def level_name(level: Level) -> str:
 
 
 def value_name(value: Level) -> str:
-    """Return a dimension's value for display; ranges inside it have their own values."""
+    """Return a dimension's value for display; ranges inside it, which are other dimensions, become `…`."""
     return f"{value:.4g}" if isinstance(value, float) else _RANGE.sub("…", level_name(value))
 
 

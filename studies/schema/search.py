@@ -121,7 +121,7 @@ def check_search_space(
 
 
 def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePoint) -> list[str]:
-    """Return the dimensions that some points lack, found by drawing points."""
+    """Return the dimensions that are missing in some points, found by drawing points."""
     absent: set[str] = set()
     rng = Random(0)
     for _ in range(_PROBES):
@@ -132,7 +132,7 @@ def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePo
 def check_search_ends(
     diagnostics: Diagnostics, settings: SearchSettings, ends: Iterable[TrialSettings]
 ) -> None:
-    """Report metrics that trials at the corners of a search's space lack, or get too late.
+    """Report metrics that trials at the corners of a search's space never have, or have too late.
 
     Also report a first rung at which all trials have already ended.
     """
@@ -166,7 +166,9 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
     if settings.scheduler.name == RACE and is_known_before(names[0]):
         diagnostics.report(path, f"{RACE} needs a metric that depends on the seed, got '{names[0]}'")
     if settings.fidelity != EPOCHS and is_known_before(names[0]):
-        diagnostics.report(path, f"{settings.scheduler.name} needs a metric of trainings, got '{names[0]}'")
+        diagnostics.report(
+            path, f"{settings.scheduler.name} needs a metric that training changes, got '{names[0]}'"
+        )
     if settings.compares_epochs and len(names) == 1 and names[0] in (*COSTS, *MODEL_COSTS):
         diagnostics.report(path, f"{settings.scheduler.name} needs a metric of each epoch, got '{names[0]}'")
     learnt = [each.name for each in settings.bounds if not is_known_before(each.name)]
@@ -197,7 +199,7 @@ def read_baseline(
     given = dict(header.baseline)
     if not given:
         if header.baseline_seeds is not None:
-            diagnostics.report(("study", "baseline_seeds"), "expected a baseline beside it, got none")
+            diagnostics.report(("study", "baseline_seeds"), "expected a baseline as well, got none")
         return {}
     _check_values(diagnostics, path, given, dimensions)
     if diagnostics.faults:
@@ -214,7 +216,7 @@ def read_baseline(
     if missing:
         diagnostics.report(path, f"expected a value of {', '.join(missing)} as well")
     elif idle:
-        diagnostics.report(path, f"this point does not take {', '.join(idle)}")
+        diagnostics.report(path, f"this point does not use {', '.join(idle)}")
     return point
 
 
@@ -247,9 +249,10 @@ def search_dimensions(
     own: Mapping[str, Dimension],
     across: Collection[str] = (),
 ) -> dict[str, Dimension]:
-    """Return a search's dimensions: factors with several levels, [search.space], and the recipe's `own`.
+    """Return a search's dimensions: factors with several levels, [search.space], and those of the recipe.
 
-    Factors in `across` are excluded. The options of a choice are plain data, parts of a recipe as text.
+    `own` has the dimensions of the recipe. Factors in `across` are excluded. The options of a choice are
+    plain data, parts of a recipe as text.
     """
     choices = {
         name: ChoiceDimension(levels)
@@ -321,7 +324,7 @@ def default_sampler(settings: SearchSettings) -> SamplerSettings:
 
 
 def as_listed(dimension: Dimension, value: Level) -> Level:
-    """Return a dimension's value in the form of points: 5.0 of whole numbers is 5."""
+    """Return a dimension's value in the form that points use: for whole numbers, 5.0 becomes 5."""
     if isinstance(dimension, ChoiceDimension):
         return options_by_name(dimension).find(value)
     return float(value) if isinstance(dimension, RealDimension) else int(value)

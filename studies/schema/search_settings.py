@@ -34,7 +34,7 @@ _HOLDS: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class SearchObjective:
-    """A quantity of a point, averaged over its seeds, with its better direction."""
+    """A quantity of a point, averaged over its seeds, and whether higher or lower is better."""
 
     name: str
     direction: Direction
@@ -116,7 +116,7 @@ NONE, RACE = "none", "race"
 
 
 class SamplerSettings(StrictModel):
-    """Settings of a sampler without its own keys."""
+    """Settings of a sampler that has no keys of its own."""
 
     name: str
     """the name of the sampler"""
@@ -147,7 +147,7 @@ class EvolutionSettings(SamplerSettings):
 
 
 class SchedulerSettings(StrictModel):
-    """Settings of a scheduler without its own keys."""
+    """Settings of a scheduler that has no keys of its own."""
 
     name: str
     """the name of the scheduler"""
@@ -224,7 +224,7 @@ def _read(
 
 
 def moved_keys(search: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield each key of [search] that belongs in a sampler's or scheduler's table, and what to write."""
+    """Yield each key of [search] that belongs in a sampler's or scheduler's table, with its correct form."""
     for kind, classes in (("sampler", SAMPLER_KEYS), ("scheduler", SCHEDULER_KEYS)):
         named = part_table(search.get(kind)).get("name")
         for key in search:
@@ -237,7 +237,7 @@ def moved_keys(search: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _read_dimension(given: object) -> object:
-    """Return the text of a dimension; raise ValueError for anything else, with the text that is meant."""
+    """Return the text of a dimension; for anything else, raise ValueError with the text to write instead."""
     if isinstance(given, str):
         return given
     meant = 'expected a text such as "integer(2, 9)", "real(0.0, 0.3)" or "choice(64, 128)"'
@@ -273,7 +273,7 @@ class SearchBudget(StrictModel):
         return self
 
     def words(self) -> str:
-        """Return `40 trainings or 2 h of training`."""
+        """Describe the limits: `40 trainings or 2 h of training`."""
         parts = [plural(self.trainings, "training")] if self.trainings is not None else []
         parts += [f"{self.flops:.3g} FLOPs"] if self.flops is not None else []
         parts += [f"{self.hours:g} h of training"] if self.hours is not None else []
@@ -311,10 +311,11 @@ class SearchSettings(StrictModel):
     """factors that points do not choose, such as `["task"]`: each point is trained at all of their levels,
     and the objective is the mean over them"""
     warm_start: bool = False
-    """whether points that other studies have trained on all seeds count as tried, even under other names"""
+    """whether points that other studies have trained on all seeds count as tried, even if their factors have
+    other names"""
     limits: dict[str, str] = Field(default={})
-    """limits on points, by metric or cost, such as `"< 60"`; limits on model costs are never exceeded, others
-    are learnt"""
+    """limits on points, by metric or cost, such as `"< 60"`; the search never exceeds limits on model costs,
+    and learns to respect the others"""
     space: dict[str, Annotated[str, BeforeValidator(_read_dimension)]] = Field(default={})
     """dimensions that fill holes, by name: `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`"""
 

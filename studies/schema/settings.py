@@ -202,8 +202,8 @@ class TrainSettings(StrictModel):
     """the time of all training steps, instead of steps_per_epoch: each epoch takes an equal share of it and
     ends with the step that passes it; results are compared only with those of the same device"""
     sampling: float = Field(default=0.0, ge=0, le=1)
-    """for pairs of sequences: the share of target symbols that the model reads as its own guesses (scheduled
-    sampling)"""
+    """for pairs of sequences: the share of target symbols that are replaced by the model's own guesses when
+    it reads them (scheduled sampling)"""
     scheduled_sampling: ScheduledSamplingSettings | None = None
     """how the share of `sampling` grows; with this table guesses are drawn one after the other from the
     model's probabilities, without it they are the most likely symbols"""
@@ -571,7 +571,7 @@ class TrialSettings(StrictModel):
     code: Mapping[str, str] = Field(default_factory=dict[str, str])
 
     def with_seed(self, seed: int) -> TrialSettings:
-        """Return these settings with another seed; they share all other parts, for a study may have many."""
+        """Return a copy of these settings with another seed; to save memory, copies share all other parts."""
         found = object.__new__(TrialSettings)
         object.__setattr__(found, "__dict__", {**self.__dict__, "seed": seed})
         for name in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):

@@ -53,7 +53,7 @@ class FoundPoint:
 
     @property
     def key(self) -> PointKey:
-        """The key of its values."""
+        """The key of the point's values."""
         return point_key(self.values)
 
     @property
@@ -62,7 +62,7 @@ class FoundPoint:
         return self.status == ValueStatus.DONE and self.feasible is True
 
     def mean(self, metric: str) -> float | None:
-        """Return the mean of a metric over the seeds; None if a seed has no value, or none is done."""
+        """Return the mean of a metric over the seeds; None if a seed has no value, or no seed is done."""
         found = self.measured.get(metric, {})
         return _mean(found.values()) if found and len(found) == self.seeds else None
 
@@ -96,16 +96,16 @@ class SearchPoints:
 
     @property
     def num_undetermined(self) -> int:
-        """The number of points with objectives but without a limited quantity."""
+        """The number of points with objectives for which a quantity with a limit is unknown."""
         return sum(point.status == ValueStatus.DONE and point.feasible is None for point in self.points)
 
     def sign(self, metric: Metric) -> int:
-        """Return 1 if higher is better for the search or the metric, else -1, as for costs."""
+        """Return 1 if higher is better for the search or the metric, else -1, which includes costs."""
         own = {goal.name: goal.sign for goal in self.goals}
         return own.get(metric.name, 1 if metric.higher_is_better else -1)
 
     def ranked(self) -> tuple[FoundPoint, ...]:
-        """Return the complete points, the best by the first objective first; of equals the earlier one.
+        """Return the complete points, the best by the first objective first, equal points in order of time.
 
         With several objectives, undominated points come before all others.
         """
@@ -115,7 +115,7 @@ class SearchPoints:
         return tuple(points[number] for number in order)
 
     def front(self) -> tuple[FoundPoint, ...]:
-        """Return the undominated complete points, sorted by the first objective; all of equal ones."""
+        """Return the undominated complete points, equal points included, sorted by the first objective."""
         points = self.complete
         return tuple(points[place] for place in front(self._losses()))
 
@@ -174,7 +174,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
 def _below(
     values: Mapping[str, Level], rows: Sequence[Mapping[str, Any]], measured: Iterable[str]
 ) -> FoundPoint:
-    """Return a point that only reached lower rungs, which has no result."""
+    """Return a point without a result, because it reached only lower rungs."""
     return FoundPoint(
         values=values,
         trials=tuple(row["trial"] for row in rows),
@@ -212,7 +212,7 @@ def _found(
     goals: Sequence[SearchObjective],
     study: Study,
 ) -> FoundPoint:
-    """Return the point of these rows, which may be incomplete."""
+    """Return the point that these rows belong to; rows of some seeds may be missing."""
     across, seeds = len(study.point_levels), {int(row["seed"]) for row in rows}
     statuses = [measured[each.name][row["trial"]][1] for each in goals for row in rows]
     if len(rows) < across * len(study.point_seeds(values)):
@@ -345,7 +345,7 @@ def dominates(first: Losses, second: Losses) -> bool:
 
 
 def front(points: Sequence[Losses]) -> list[int]:
-    """Return the indices of undominated points, sorted by the first objective; all of equal ones.
+    """Return the indices of undominated points, equal points included, sorted by the first objective.
 
     Two objectives are sorted (Kung et al. 1975). With more, each point is compared with the front so far.
     """

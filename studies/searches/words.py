@@ -127,7 +127,7 @@ def goal_words(search: SearchSettings) -> str:
 
 
 def over_limit_sentence(found: SearchPoints) -> Iterator[str]:
-    """Yield how many points are left out because they exceed, or may exceed, a limit."""
+    """Yield a sentence that counts the points left out because they exceed, or may exceed, a limit."""
     words = (
         [f"{plural(found.num_infeasible, 'point')} outside a limit of the search"]
         if found.num_infeasible

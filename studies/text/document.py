@@ -57,7 +57,7 @@ def syntax_fault(text: str, error: str) -> StudyFault:
 
 
 def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
-    """Return the span and the message of a fault that tomllib finds at `start` in the line from `first`."""
+    """Return the span and message of a fault that tomllib finds at `start`; its line begins at `first`."""
     span, message, found = (start, start + 1), what, text[start : start + 1]
     if what == "Cannot overwrite a value":  # noticed at the end of the line
         span, message = (first, start), "this key was set before"
@@ -215,7 +215,7 @@ def apply_override(
 
 
 def _keys(nested: Any) -> list[str]:  # noqa: ANN401 -- what tomllib gives
-    """Return the keys of tables nested one in another, outside in; none for a comment."""
+    """Return the keys of nested tables with one key each, from the outermost on; none for a comment."""
     keys = []
     while isinstance(nested, dict) and nested:
         (key, nested), *_ = nested.items()

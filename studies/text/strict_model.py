@@ -64,7 +64,7 @@ class KnownNames:
 def class_faults(
     settings: type[BaseModel], base: type[BaseModel], given: Collection[str] = ("name",)
 ) -> list[str]:
-    """List what a plug-in's class of settings lacks; keys in `given` are exempt."""
+    """List what is missing in a plug-in's class of settings; keys in `given` are exempt."""
     missing = contract_faults(settings, base)
     if not (isinstance(settings, type) and issubclass(settings, base)):
         return missing
@@ -101,7 +101,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ValidationProblem:
-    """A problem at a path of a table; `key` if the key itself is wrong."""
+    """A problem at a path of a table; `key` is True if the key itself is wrong."""
 
     path: KeyPath
     message: str

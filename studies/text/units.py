@@ -1,4 +1,4 @@
-"""Formats numbers: counts, bytes and operations with a prefix, times in a suitable unit; reads times."""
+"""Functions that format counts, bytes, operations and times with suitable units, and that read times."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def format_bytes(count: float) -> str:
 
 
 def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
-    """Return a text in lines after a label, ` search 40 points by tpe …`; none for an empty text.
+    """Return the lines of a text after a label, as in ` search 40 points …`; none for an empty text.
 
     The text after a line break is a command, which stays on one line so that it can be copied.
     """
@@ -76,7 +76,7 @@ def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
 
 
 def align_columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), gap: int = 2) -> list[str]:
-    """Return rows as lines, each column as wide as its widest text; the columns `right` end in line."""
+    """Return rows as lines with each column as wide as its widest text; `right` has right-aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sides = [">" if place in right else "<" for place in range(len(widths))]
     return [
@@ -111,7 +111,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def truncate(text: str, width: int) -> str:
-    """Return the text, with an ellipsis for its end if it is too wide."""
+    """Return the text; if it is too wide, replace its end by an ellipsis."""
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 

@@ -1,4 +1,4 @@
-"""The algorithmic tasks: sequences of any length to sequences of the same length."""
+"""The algorithmic tasks, which map sequences of any length to sequences of the same length."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_TEST_LENGTHS = 10_000
 
 
 class LengthRange(StrictModel):
-    """A range of `test_lengths` from a first to a last one."""
+    """A range of `test_lengths` from a first to a last length."""
 
     first: Length
     """the shortest length"""
@@ -70,7 +70,7 @@ class AlgorithmicSettings(TaskSettings):
         if not self.test_lengths and "test_sequences" in self.model_fields_set:
             default = type(self).model_fields["test_sequences"].default
             if self.test_sequences != default:
-                raise ValueError(f"expected test_lengths beside test_sequences = {self.test_sequences}")
+                raise ValueError(f"expected test_lengths as well as test_sequences = {self.test_sequences}")
         for length in self.test_lengths:
             try:
                 require_algorithmic(self.name).check_length(length)
@@ -92,7 +92,7 @@ class AlgorithmicSettings(TaskSettings):
 
 
 class SymbolSettings(AlgorithmicSettings):
-    """`[task]` of an algorithmic task over symbols; `vocab` changes their number."""
+    """`[task]` of an algorithmic task over symbols; `vocab` sets the number of symbols."""
 
     vocab: int | None = Field(default=None, ge=2, le=1_000_000)
     """the number of symbols (default: as in the paper)"""
@@ -100,7 +100,7 @@ class SymbolSettings(AlgorithmicSettings):
     @field_validator("vocab")
     @classmethod
     def _omit_default(cls, vocab: int | None, info: ValidationInfo) -> int | None:
-        """Replace the paper's number of symbols by None, so that both are the same trial."""
+        """Replace the paper's number of symbols by None, so that stating it does not change the trial."""
         name = info.data.get("name")
         return None if name is not None and vocab == require_algorithmic(name).vocab else vocab
 
@@ -112,14 +112,14 @@ class SymbolSettings(AlgorithmicSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlgorithmicTask(TaskSpec):
-    """One task of sequences to sequences of the same length.
+    """One task that maps sequences to sequences of the same length.
 
     `length` always means the nominal length, which a curriculum grows and tables report. `required_reach` is
     the distance of the furthest input on each side that can change some output. `unguessable_reach` is the
-    part of it that guessing cannot replace. A model that sees less on that side gets a certain output right
-    in all of 32 random sequences with a chance below 5 %, anew at every longer length. The two differ if far
-    inputs rarely matter, as in long carries. `example` is an input, its target and their meaning, as the
-    paper prints one.
+    part of it that guessing cannot replace. For a model that sees less on that side, the probability of a
+    correct output at one place in all of 32 random sequences is below 5 %, independently for each longer
+    length. The two differ if far inputs rarely matter, as in long carries. `example` is an input, its target
+    and their meaning, as printed in the paper.
     """
 
     kind: TaskKind = TaskKind.TAGGING
@@ -154,7 +154,7 @@ class AlgorithmicTask(TaskSpec):
             raise TaskError(f"{self.name}: expected {kind} of at least {self.min_length}, got {length}")
 
     def max_learnable_length(self, reach: Reach) -> int | None:
-        """Return the longest length that a model with this reach can learn without luck.
+        """Return the longest length that a model with this reach can learn without lucky guesses.
 
         It is 0 if there is none, and None if every length can be learned.
         """
@@ -203,10 +203,11 @@ def _partner(length: int) -> Reach:
 
 
 def _addition_needs(length: int) -> Reach:
-    """Return the reach of addition.
+    """Return the reach that addition requires.
 
-    To the left it is the first operand's bit of the same weight; to the right, through carries, the last bit.
-    At length 5 the operands 0, 1, 2 exclude the longest carry, and the right side is 1.
+    To the left, an output depends on the first operand's bit of the same weight; to the right, through
+    carries, on the last bit. At length 5 the operands 0, 1, 2 exclude the longest carry, and the right side
+    is 1.
     """
     bits = (length - 1) // 2
     return Reach(left=bits + 1, right=bits if bits > 2 else 1)
@@ -219,10 +220,10 @@ def _addition_certain(length: int) -> Reach:
 
 
 def _multiply_needs(length: int) -> Reach:
-    """Return the reach of multiplication.
+    """Return the reach that multiplication requires.
 
-    To the left it is as in addition; to the right, from the product's first bit after a zero, the last bit.
-    At lengths 5 and 7 the first bits of the product depend on fewer bits.
+    To the left it is as in addition. To the right, the product's first bit after a zero depends on the last
+    bit. At lengths 5 and 7 the first bits of the product depend on fewer bits.
     """
     bits = (length - 1) // 2
     return Reach(left=bits + 1, right={2: 1, 3: 4}.get(bits, length - 2))

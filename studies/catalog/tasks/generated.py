@@ -78,7 +78,7 @@ class GeneratedTask(TaskSettings, ABC):
         """Draw this many training examples."""
 
     def test_sets(self) -> Mapping[str, Draw]:
-        """The test sets by name, such as a length; examples are the same for every trial."""
+        """The test sets by name (such as a length), with the same examples for every trial."""
         return {}
 
     @property
@@ -91,7 +91,7 @@ class GeneratedTask(TaskSettings, ABC):
 
     @property
     def has_one_shape(self) -> bool:
-        """True if all training batches with the same number of examples have one shape.
+        """True if all training batches with the same number of examples have the same shape.
 
         Then inputs have equal lengths without padding, and equally many scored targets. Such trials can train
         in packs.
@@ -104,7 +104,7 @@ class GeneratedTask(TaskSettings, ABC):
         return None
 
     def solve(self, inputs: Tensor) -> Tensor | None:
-        """Return the targets of any inputs if the inputs determine them, else None.
+        """Return the targets of these inputs if inputs alone determine the targets, else None.
 
         Tests use it to check `required_reach` and the targets of drawn examples.
         """
@@ -114,9 +114,9 @@ class GeneratedTask(TaskSettings, ABC):
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor | None:
         """Return the loss of each scored target, in the targets' shape.
 
-        None for the default loss of the kind. Tagging gets logits (scored, vocab) and symbols (scored,), by
-        default with cross-entropy. Regression gets numbers of shape (sequences,) or (sequences, targets) with
-        their targets, by default with the squared error.
+        Return None to use the default loss of the task's kind. Tagging gets logits (scored, vocab) and
+        symbols (scored,), by default with cross-entropy. Regression gets numbers of shape (sequences,) or
+        (sequences, targets) with their targets, by default with the squared error.
         """
         del outputs, targets
         return None
@@ -128,7 +128,7 @@ class GeneratedTask(TaskSettings, ABC):
 
     @property
     def interface(self) -> ModelInterface:
-        """The model interface from sizes and kind; raise TaskError if they do not fit together."""
+        """The task's requirements on a model; raise TaskError if its sizes do not fit its kind."""
         kind = self.spec.kind
         try:
             sizes = self.sizes
@@ -165,7 +165,7 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
 
 
 def check_statements(task: GeneratedTask) -> None:
-    """Raise TaskError for test set names that cannot be an index, and for exceptions of the task."""
+    """Raise TaskError for test set names that cannot be an index, and if a property of the task raises."""
     try:
         names, _, _ = tuple(task.test_sets()), task.required_reach, task.has_one_shape
     except Exception as error:  # any exception is reported as the plug-in's
@@ -187,7 +187,7 @@ def _size_faults(kind: TaskKind, sizes: TaskSizes) -> list[str]:
     ]
     symbols = kind is not TaskKind.REGRESSION
     if symbols and (sizes.vocab is None or sizes.columns or sizes.targets):
-        faults.append(f"expected vocab alone, since it has symbols in and out, got {_given_keys(given)}")
+        faults.append(f"expected only vocab, since inputs and outputs are symbols, got {_given_keys(given)}")
     if not symbols and ((sizes.vocab is None) == (sizes.columns is None) or sizes.targets is None):
         faults.append(f"expected targets, and either vocab or columns, got {_given_keys(given)}")
     return faults

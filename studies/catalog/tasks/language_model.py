@@ -50,7 +50,7 @@ class LanguageModelSettings(TaskSettings):
     tokenizer: Annotated[OwnTokenizer | None, BeforeValidator(read_facts(OwnTokenizer, named=False))] = None
     """for pretrained tokens: a file, as in `"tokenizer.json"` or `{ path = "my.tiktoken", pattern = '…' }`"""
     batching: Literal["stream", "packed", "lines", "sentences"] = "stream"
-    """how batches are made: of each row one endless text, a piece of `context` tokens, or a line (a document,
+    """what a row of a batch is: one endless text, a piece of `context` tokens, or a line (a document,
     if the corpus has documents) or a sentence"""
     context: int = Field(default=512, ge=1, serialization_alias="block")
     """for streams and packed rows: the number of tokens that are read at a time"""
@@ -101,7 +101,7 @@ def corpus_of_task(task: LanguageModelSettings) -> Corpus:
 def vocabulary_size(task: LanguageModelSettings) -> int:
     """Return the number of symbols of a `[task]` table's text, with the end-of-line mark.
 
-    Raise CorpusError if the table names no known text, and TaskError without a needed tokenizer.
+    Raise CorpusError if the table names no known text, and TaskError if it lacks the tokenizer it needs.
     """
     corpus = corpus_of_task(task)
     if task.tokens == "characters":

@@ -60,7 +60,7 @@ class TranslationSettings(SentencePairSettings):
 
     @property
     def interface(self) -> ModelInterface:
-        """A vocabulary for each language, or one for both, with embeddings for each.
+        """The requirements on a model; each language has its own embeddings of `pieces` symbols.
 
         If a text has fewer symbols, the rest stay unused, so that sizes depend only on the study file.
         """
@@ -128,7 +128,7 @@ class LabelledSettings(TaskSettings, ABC):
 
     @property
     def interface(self) -> ModelInterface:
-        """The symbols of the sequences, and the number of classes, or one number as the target."""
+        """The requirements on a model: its input symbols, and as its output classes or one number."""
         kind, classes = self.spec.kind, self.corpus.classes
         return ModelInterface(
             kind=kind,

@@ -111,7 +111,7 @@ class TaskSpec:
 
     @property
     def keys(self) -> dict[str, str]:
-        """The keys of `[task]` besides its name, with their meanings."""
+        """The keys of `[task]` except `name`, with their descriptions."""
         described = key_descriptions(self.settings)
         return {key: described.get(key, "") for key in self.settings.model_fields if key != "name"}
 
@@ -140,7 +140,7 @@ def task_names() -> tuple[str, ...]:
 
 
 def read_task_settings(table: object) -> object:
-    """Return the settings of a `[task]` table, in the class that its name selects.
+    """Return the settings of a `[task]` table, as an instance of the class that its `name` selects.
 
     Anything but a table is returned unchanged. A table of an unknown task keeps only its name, since its
     other keys cannot be checked. Raises InvalidTableError with every problem.

@@ -126,8 +126,8 @@ def test_what_is_said_to_be_measured_after_each_epoch_is(kind, tmp_path):
     [
         (
             {"metric": "dev_los", "patience": 2},
-            "[train] early_stopping.metric: expected a metric of reverse with a better direction after each "
-            "epoch, of loss, dev_loss, dev_accuracy, dev_exact, got 'dev_los'",
+            "[train] early_stopping.metric: expected a metric that reverse has after each epoch, with a "
+            "better direction (loss, dev_loss, dev_accuracy, dev_exact), got 'dev_los'",
         ),
         ({"metric": "test_loss", "patience": 2}, "got 'test_loss'"),
         ({"metric": "dev_loss"}, "[train] early_stopping: missing key 'patience'"),

@@ -123,7 +123,7 @@ def text(*terms, **train):
         (
             ['name = "activity_of_layers"'],
             {"compile": True},
-            "activity_of_layers watches modules, which are hidden by compile",
+            "activity_of_layers watches modules, which compile hides",
         ),
     ],
 )
@@ -152,7 +152,7 @@ def test_the_mean_of_a_term_with_a_better_direction_can_end_a_training(tmp_path)
         training.advance()
     assert training.epoch == 2
     early = 'early_stopping = { metric = "surprise", patience = 1 }'
-    with pytest.raises(StudyError, match=r"of loss, activity_of_layers, accuracy, .*, got 'surprise'"):
+    with pytest.raises(StudyError, match=r"\(loss, activity_of_layers, accuracy, .*\), got 'surprise'"):
         load_study(
             text('name = "surprise"', 'name = "activity_of_layers"').replace("[train]", f"[train]\n{early}")
         )

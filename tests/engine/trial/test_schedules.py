@@ -118,7 +118,8 @@ def test_milestones_are_the_last_steps_before_each_fall_to_a_tenth():
 def test_milestones_belong_to_their_schedule():
     for given in ({"name": "milestones"}, {"name": "linear", "milestones": [5]}):
         with pytest.raises(
-            ValueError, match=f"expected milestones with the schedule of that name, got {given['name']}"
+            ValueError,
+            match=f"expected milestones with the schedule milestones and no other, got {given['name']}",
         ):
             ScheduleSettings(**given)
 

@@ -152,7 +152,7 @@ def test_holes_in_levels_sources_overrides_and_fixed_factors_are_kept(tmp_path):
     ("baseline", "told"),
     [
         ("{ lr = 0.01 }", "expected a value of choice as well"),
-        ('{ lr = 0.01, choice = "sa", "conv.k" = 3 }', "this point does not take conv.k"),
+        ('{ lr = 0.01, choice = "sa", "conv.k" = 3 }', "this point does not use conv.k"),
         ('{ lr = 1, choice = "sa" }', "expected 0.0001 to 0.1, got 1"),
         ('{ rate = 1, choice = "sa" }', "unknown dimension 'rate'; known: choice, conv.k, lr"),
         ('{ lr = 0.01, choice = "gru" }', "unknown level 'gru' among the options"),
@@ -166,7 +166,7 @@ def test_a_baseline_that_is_no_point_of_the_space_is_told(baseline, told):
 
 def test_seeds_of_a_baseline_need_one():
     for text in (WITH_BASELINE.replace('baseline = { lr = 0.01, choice = "sa" }\n', ""), WITH_SEEDS):
-        with pytest.raises(StudyError, match=r"expected a baseline beside it|only the baseline of a search"):
+        with pytest.raises(StudyError, match=r"expected a baseline as well|only the baseline of a search"):
             load_study(text)
 
 

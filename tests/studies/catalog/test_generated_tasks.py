@@ -62,7 +62,7 @@ def test_sizes_that_do_not_fit_its_kind_are_told(small):
     with pytest.raises(TaskError) as caught:
         _ = Small(name="small", columns=2).interface
     assert str(caught.value) == (
-        "small: expected vocab alone, since it has symbols in and out, got vocab, columns"
+        "small: expected only vocab, since inputs and outputs are symbols, got vocab, columns"
     )
 
 

@@ -175,7 +175,7 @@ def test_a_task_of_symbols_has_as_many_as_it_is_told_and_those_of_the_paper_are_
 @pytest.mark.parametrize(
     ("task", "told"),
     [
-        ({"test_sequences": 7}, "expected test_lengths beside test_sequences = 7"),
+        ({"test_sequences": 7}, "expected test_lengths as well as test_sequences = 7"),
         ({"test_lengths": [50, 50]}, "expected increasing test_lengths, got 50 before 50"),
         ({"test_lengths": [0]}, "test_lengths.0: expected at least 1, got 0"),
         ({"test_lengths": 50}, "test_lengths: expected a list, got 50"),

@@ -47,7 +47,7 @@ WRONG = {
     "search.scheduler={name='none', fidelity='data'}": "scheduler: unknown key 'fidelity'",
     "search.fidelity=data": 'write scheduler = { name = "asha", fidelity = "data" }',
     "search.scheduler.fidelity=length": "length is the longest of a training: expected lengths",
-    "search.metric=parameters": "asha needs a metric of trainings, got 'parameters'",
+    "search.metric=parameters": "asha needs a metric that training changes, got 'parameters'",
     "search.space.width='choice(8, 72)'": "expected integer(lo, hi) as the fidelity, or its rungs as levels",
     "search.space.width='integer(60, 72)'": "expected at least two rungs, got width = 72 alone",
     "search.space.width='real(8, 72)'": "expected integer(lo, hi) as the fidelity",

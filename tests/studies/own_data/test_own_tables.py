@@ -292,7 +292,7 @@ def test_of_a_folder_of_other_files_only_the_first_faults_are_told(folder):
         folder, {f"train{number}": range(number, number + 3) for number in range(40)}, other=lambda n: n
     )
     messages = told(folder, {"path": "hub"})
-    assert messages[-1].endswith("after 5 files with faults no others are read")
+    assert messages[-1].endswith("after 5 files with faults, the rest are not read")
     assert len(messages) == 5 * 2 + 1  # the columns text and label
 
 

@@ -355,7 +355,7 @@ def test_what_is_done_without_the_weights_that_the_study_keeps_is_left(store):
     assert (make_plan(study, store).num_remaining, make_plan(study, store).num_missing_weights) == (6, 4)
     assert (
         study_status(study, store).summary()
-        == "5 of 8 trials done · 1 failed · 2 left · weights of 4 not here"
+        == "5 of 8 trials done · 1 failed · 2 left · weights of 4 not in the store"
     )
     without = load_study(SMALL)
     assert (make_plan(without, store).num_remaining, make_plan(without, store).num_missing_weights) == (2, 0)

@@ -182,7 +182,7 @@ def test_tables_figures_and_claims_have_nothing_where_a_factor_is_not(tmp_path):
         ),
         (
             {"design": "cumulative", "target": {"mixer": CONV}},
-            "expected it after mixer, on which it depends",
+            "expected this factor after mixer, on which it depends",
         ),
     ],
 )

@@ -44,7 +44,7 @@ class ModularArithmeticSettings(LengthTask):
         return None if length >= 3 else "expected lengths of at least 3: a number, = and the answer"
 
     def input_tokens(self, length: int) -> int:
-        """Return the number of tokens without the answer; with brackets, for the next odd length below."""
+        """Return the number of tokens without the answer; without brackets, even lengths count one less."""
         return length - 1 if self.brackets else (length - 1) // 2 * 2
 
     @property
