@@ -97,7 +97,7 @@ def _split_in_name(path: Path) -> str:
 
 
 def _full_name(path: Path) -> str:
-    """Return the split named by a file: `validation_matched` by `validation_matched-00000-of-00001.parquet`.
+    """Return the split that a file names: validation_matched for validation_matched-00000-of-00001.parquet.
 
     If a file's name is only a number, the split is the name of its folder.
     """
