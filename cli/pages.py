@@ -206,6 +206,24 @@ class NameEntry(Page):
     owner: str
 
 
+class KeyEntry(Page):
+    """A key of study files; `of` has the tasks or kinds of tables that have it, if not all do."""
+
+    table: str
+    key: str
+    type: str
+    default: str
+    description: str
+    of: Sequence[str]
+
+
+class KeysPage(Page):
+    """The keys of study files with one name."""
+
+    kind: Literal["keys"] = "keys"
+    keys: Sequence[KeyEntry]
+
+
 class NameListPage(Page):
     """The names of a kind; `problems` are plug-ins that cannot be used."""
 
@@ -970,6 +988,7 @@ PAGES: Mapping[str, type[Any]] = {
     "show TASK": TaskEntry,
     "show METRIC": MetricEntry,
     "show NAME": NameEntry,
+    "show KEY": KeysPage,
     "block verify": BlockVerifyPage,
     "study run": StudyStatusPage,
     "study watch": StudyStatusPage,

@@ -6,11 +6,11 @@ import inspect
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
 from activemem.cli.machine_settings import MachineSettings
+from activemem.cli.views.study_keys import iter_keys
 from activemem.reporting.curves.cell_figure import CellFigure
 from activemem.reporting.manuscript.paper_file import PaperKeys
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings, OwnScheduleSettings
@@ -88,22 +88,10 @@ def _markdown_table(rows: list[list[str]]) -> str:
 
 def _rows(model: type[StrictModel], prefix: str) -> list[list[str]]:
     """Return a row for each key of a model, with the keys of inline tables after each."""
-    rows: list[list[str]] = []
-    described = key_descriptions(model)
-    for key, field in model.model_fields.items():
-        name = f"{prefix}{key}"
-        description = described.get(key)
-        meaning = [" ".join(description.split())] if description else []
-        rows.append([f"`{name}`", _type(field), _default(field), *meaning])
-        for kind in _tables_in(field.annotation):
-            rows += _rows(kind, f"{name}.")
-    return rows
-
-
-def _tables_in(kind: Any) -> list[type[StrictModel]]:  # noqa: ANN401 -- a type of any form
-    """Return the models of tables within a type, including items of lists."""
-    own = [kind] if isinstance(kind, type) and issubclass(kind, StrictModel) else []
-    return [*own, *(table for inner in get_args(kind) for table in _tables_in(inner))]
+    return [
+        [f"`{name}`", _type(field), _default(field), *([description] if description else [])]
+        for name, field, description in iter_keys(model, prefix)
+    ]
 
 
 def _is_described(model: type[StrictModel]) -> bool:

@@ -147,6 +147,9 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
         yield "rungs", rung_words(study.fidelity.name, rung_costs(study))
     yield "space", space_words(study)
     yield "note", comparison_note(study)
+    for name in (each.name for each in study.search.objectives if study.search) if study.search else ():
+        if name.startswith("test_"):
+            yield "note", f"a search by {name} fits its points to the test split; search by a dev metric"
 
 
 def _trial_notes(plan: Plan) -> Iterator[_Note]:

@@ -45,7 +45,9 @@ def show(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help='A name from `activemem list`; a block may have arguments: "conv(k=20)".'
+            metavar="NAME",
+            help='A name from `activemem list`, a block with arguments, such as "conv(k=20)", or a key of '
+            "study files, such as grow_at or train.keep.",
         ),
     ],
     *,
@@ -58,16 +60,22 @@ def show(
     causal: CausalOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a block, a task, a metric or another name.
+    """Show a block, a task, a metric, a key of study files or another name.
 
     The output has the keys and the source of the name. A block is also shown with its equation, and with its
     cost and reach in a model of width --d-model for sequences of --length tokens. Required parameters that
     are not given get a small value. A task from a plug-in is shown with a generated example.
     """
     from ...grammar import CostContext, ModelConfig
-    from ..views import blocks, catalog
+    from ..pages import KeysPage
+    from ..views import blocks, catalog, study_keys
 
-    kinds = catalog.kinds_with(name, KINDS if kind is None else [_check_kind(kind)])
+    chosen = KINDS if kind is None else [_check_kind(kind)]
+    keys = study_keys.find_keys(name) if kind is None else []
+    kinds = catalog.exact_kinds(name, chosen) if keys else catalog.kinds_with(name, chosen)
+    if as_json and not kinds:
+        print_json(KeysPage(keys=keys))
+        return
     if as_json and len(kinds) > 1:
         choices = " or ".join(f"--kind {each}" for each in kinds)
         raise ActivememError(f"several kinds have the name '{name}': add {choices}")
@@ -84,7 +92,7 @@ def show(
         else "\n".join(catalog.format_name(each, name))
         for each in kinds
     ]
-    print_stdout("\n\n".join(shown))
+    print_stdout("\n\n".join([*shown, *map(study_keys.format_key, keys)]))
 
 
 def _check_kind(kind: str) -> str:

@@ -26,6 +26,7 @@ from ...studies.schema.search_settings import SAMPLER_KEYS, SCHEDULER_KEYS
 from ...studies.text.strict_model import default_words, key_descriptions, type_words
 from ...studies.text.units import WIDTH
 from . import blocks
+from .study_keys import key_names
 
 if TYPE_CHECKING:
     from ..pages import MetricEntry, NameEntry, NameListPage, TaskEntry
@@ -50,6 +51,11 @@ def _names(kind: str) -> Iterable[str]:
     return listed[kind]() if kind in listed else REGISTRIES[kind][1]
 
 
+def exact_kinds(name: str, kinds: Sequence[str]) -> list[str]:
+    """Return the kinds in which exactly this name exists; there may be none."""
+    return [kind for kind in kinds if name in set(_names(kind))]
+
+
 def kinds_with(name: str, kinds: Sequence[str]) -> list[str]:
     """Return the kinds in which a name exists.
 
@@ -57,13 +63,14 @@ def kinds_with(name: str, kinds: Sequence[str]) -> list[str]:
     is a block.
     """
     names = {kind: set(_names(kind)) for kind in kinds}
-    found = [kind for kind in kinds if name in names[kind]]
+    found = exact_kinds(name, kinds)
     if found or ("blocks" in kinds and not re.fullmatch(r"[\w-]+", name)):
         return found or ["blocks"]
     if name in dataset_names():
         raise ActivememError(f"{name} is a corpus, which activemem data list shows")
     kind = "name" if len(kinds) > 1 else _singular(kinds[0])
-    raise ActivememError(f"unknown {kind} '{name}'{nearest_hint(name, set().union(*names.values()))}")
+    keys = key_names() if len(kinds) > 1 else set[str]()
+    raise ActivememError(f"unknown {kind} '{name}'{nearest_hint(name, keys.union(*names.values()))}")
 
 
 def _singular(kind: str) -> str:

@@ -300,7 +300,9 @@ class NamedLevels:
             ]
             if len(found) > 1:
                 texts = " and ".join(level_text(level) for level in found)
-                raise ValueError(f"{format_value(name)} stands for several levels {self.where}: {texts}")
+                raise ValueError(
+                    f"{format_value(name)} stands for several levels {self.where}: {texts}; write one in full"
+                )
             if found:
                 return found[0]
         near = nearest_hint(str(name), level_names(self.levels))

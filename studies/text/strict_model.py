@@ -296,7 +296,8 @@ def _format_union(kinds: tuple[Any, ...]) -> str:
 
 def _format_list(kinds: tuple[Any, ...]) -> str:
     plural = kinds[-1] is Ellipsis or len(kinds) == 1
-    return f"list of {_format_type(kinds[0])}s" if plural else f"list of {len(kinds)}"
+    item = _format_type(kinds[0])
+    return f"list of {item}{'s' if item[-1].isalpha() else ''}" if plural else f"list of {len(kinds)}"
 
 
 _TYPE_FORMATTERS: Mapping[object, Callable[[tuple[Any, ...]], str]] = {

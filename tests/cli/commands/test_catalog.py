@@ -97,3 +97,31 @@ def test_a_command_without_its_group_is_told_with_the_group(run):
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "No such command 'run'. Use: activemem study run" in refused.stderr
     assert "Use: activemem study plan" in run("plan").stderr
+
+
+@pytest.mark.parametrize(
+    "name", ["grow_at", "curriculum.grow_at", "train.curriculum.grow_at", "[train] curriculum.grow_at"]
+)
+def test_a_key_of_study_files_is_explained_by_its_name_with_or_without_its_table(name, run):
+    assert run("show", name).stdout == (
+        "[train] curriculum.grow_at (number, above 0, at most 1; default 1.0)\n"
+        "  the accuracy on a fresh batch at which the length grows\n"
+    )
+
+
+def test_a_key_of_several_tables_is_explained_for_each(run):
+    (first, second) = run("show", "match").stdout.split("\n\n")
+    assert first.startswith("[study] match (list of ") and second.startswith(
+        "[train] groups.match (text; required)"
+    )
+    found = json.loads(run("show", "table.rows", "--json").stdout)["keys"]
+    assert {"cells"} in [set(each["of"]) for each in found]
+    assert {each["table"] for each in found} == {"[[table]]"}
+
+
+def test_a_misspelt_key_is_refused_with_the_nearest(run):
+    result = run("show", "grow_att")
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (
+        2,
+        "unknown name 'grow_att'; nearest: grow_at",
+    )

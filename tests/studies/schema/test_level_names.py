@@ -88,7 +88,7 @@ def test_arguments_inside_of_arguments_can_be_left_out_too() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("cgru", "'cgru' stands for several levels of mixer: cgru(k=3) and cgru(k=5)"),
+        ("cgru", "'cgru' stands for several levels of mixer: cgru(k=3) and cgru(k=5); write one in full"),
         ("cgru(k=33)", "unknown level 'cgru(k=33)' of mixer; nearest: cgru(k=3)"),
     ],
 )

@@ -1,0 +1,105 @@
+"""Keys of study files: what each means, its type and its default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+
+from pydantic.fields import FieldInfo
+
+from ...studies.catalog.tasks import require_task, task_names
+from ...studies.claims.comparisons import ClaimSpec
+from ...studies.expansions.gate import GateSettings
+from ...studies.expansions.ladder import LadderSettings
+from ...studies.presentation.kinds import kinds_of
+from ...studies.resolve.training_budget import BudgetSettings
+from ...studies.schema import search_settings, settings
+from ...studies.text.strict_model import StrictModel, default_words, key_descriptions, type_words
+from ...studies.text.units import WIDTH
+
+if TYPE_CHECKING:
+    from ..pages import KeyEntry
+
+_TABLES: Mapping[str, tuple[type[StrictModel], ...]] = {
+    "study": (settings.StudySettings,),
+    "model": (settings.ModelSettings,),
+    "train": (settings.TrainSettings, BudgetSettings),
+    "search": (search_settings.SearchSettings,),
+    "decode": (settings.DecodeSettings,),
+    "ladder": (LadderSettings,),
+    "claim": (ClaimSpec,),
+    "gate": (GateSettings,),
+}
+_LISTS = ("claim", "gate", "table", "curve")
+_MOST_OWNERS = 4
+
+
+class KeyFact(NamedTuple):
+    """A key: its dotted name within its table, its field, and its description."""
+
+    name: str
+    field: FieldInfo
+    description: str
+
+
+def iter_keys(model: type[StrictModel], prefix: str = "") -> Iterator[KeyFact]:
+    """Yield every key of a model, each followed by the keys of the inline tables that it takes."""
+    described = key_descriptions(model)
+    for key, field in model.model_fields.items():
+        name = f"{prefix}{key}"
+        yield KeyFact(name, field, " ".join(described.get(key, "").split()))
+        for kind in tables_in(field.annotation):
+            yield from iter_keys(kind, f"{name}.")
+
+
+def tables_in(kind: Any) -> list[type[StrictModel]]:  # noqa: ANN401 -- a type of any form
+    """Return the models of tables within a type, including items of lists."""
+    own = [kind] if isinstance(kind, type) and issubclass(kind, StrictModel) else []
+    return [*own, *(table for inner in get_args(kind) for table in tables_in(inner))]
+
+
+def find_keys(name: str) -> list[KeyEntry]:
+    """Return the keys with this name, such as `grow_at`, `train.keep` or `[train] keep`; none if unknown."""
+    from ..pages import KeyEntry
+
+    wanted = ".".join(name.replace("[", " ").replace("]", " ").split())
+    owners: dict[tuple[str, ...], list[str]] = {}
+    for table, owner, model in _iter_tables():
+        heading = f"[[{table}]]" if table in _LISTS else f"[{table}]"
+        for fact in iter_keys(model):
+            if f".{table}.{fact.name}".endswith(f".{wanted}"):
+                texts = (heading, fact.name, type_words(fact.field), default_words(fact.field))
+                owners.setdefault((*texts, fact.description), []).append(owner)
+    return [
+        KeyEntry(
+            table=table, key=key, type=kind, default=default, description=text, of=list(filter(None, of))
+        )
+        for (table, key, kind, default, text), of in owners.items()
+    ]
+
+
+def key_names() -> set[str]:
+    """Return the names of all keys, without their tables."""
+    return {fact.name.rpartition(".")[2] for _, _, model in _iter_tables() for fact in iter_keys(model)}
+
+
+def _iter_tables() -> Iterator[tuple[str, str, type[StrictModel]]]:
+    """Yield the name and the model of each table, and the task or kind that has it."""
+    yield from ((name, "", model) for name, models in _TABLES.items() for model in models)
+    yield from (("task", name, require_task(name).settings) for name in task_names())
+    for table in ("table", "curve"):
+        yield from ((table, name, model) for name, model in kinds_of(table).items())
+
+
+def format_key(entry: KeyEntry) -> str:
+    """Return the lines about a key: its table, type and default, and what it means."""
+    default = entry.default if entry.default == "required" else f"default {entry.default}"
+    head = f"{entry.table} {entry.key} ({entry.type}; {default})"
+    if of := entry.of:
+        more = f" and {len(of) - _MOST_OWNERS} more" if len(of) > _MOST_OWNERS else ""
+        head += f" of {', '.join(of[:_MOST_OWNERS])}{more}"
+    return "\n".join(
+        wrap(head, WIDTH, subsequent_indent="    ")
+        + wrap(entry.description, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    )
