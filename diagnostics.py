@@ -1,4 +1,4 @@
-"""Faults of a text with their spans, drawn below its lines, and the nearest known name."""
+"""Faults of a text: their spans, carets below the text, and the known name nearest to an unknown name."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ MAX_QUOTE_LENGTH = 40
 class Fault:
     """A fault of a text, from `start` up to `end`.
 
-    `found` is where the parser noticed it, if not at its start; faults are reported in the order of
-    noticing.
+    `detected_at` is where the parser noticed the fault, if not at its start. Faults are reported in the order
+    in which the parser notices them.
     """
 
     start: int
@@ -44,14 +44,14 @@ class Fault:
 
     @property
     def sort_key(self) -> tuple[int, int]:
-        """Return where the parser noticed the fault, then where the fault itself is."""
+        """Return the position where the parser noticed the fault, then the position where it starts."""
         return (self.start if self.detected_at is None else self.detected_at, self.start)
 
 
 class FaultCollector:
-    """Collects the faults of one text while it is read and checked.
+    """A collection of the faults of one text, filled while the text is read and checked.
 
-    It is true when there are any. Reader and checks share one, so that a text's faults come in one error.
+    It is true if it has a fault. The parser and the checks share a collection, so one error has all faults.
     """
 
     def __init__(self, text: str) -> None:
@@ -66,16 +66,16 @@ class FaultCollector:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the limit of faults is reached, so that the search for more can stop."""
+        """Return whether the limit of faults is reached, so that no more need to be found."""
         return len(self._faults) >= MAX_FAULTS
 
     def add(self, start: int, end: int, message: str, detected_at: int | None = None) -> None:
-        """Add a fault, unless the limit is reached."""
+        """Add a fault unless the limit is reached."""
         if not self.is_full:
             self._faults.append(Fault(start, end, message, detected_at))
 
     def quote(self, start: int, end: int) -> str:
-        """Return a piece of the text as messages quote it: printable and short."""
+        """Return a piece of the text in the form that messages quote: printable and short."""
         return _truncate(printable(self.text[start:end].strip()))
 
 
@@ -113,7 +113,7 @@ def _spelling(name: str) -> str:
 
 
 def _shared_letters(word: str, name: str) -> int:
-    """Return the length of the longest shared beginning of two names, or of parts of them."""
+    """Return the length of the shorter name if the other begins with it, else of the longest shared part."""
     if word.startswith(name) or name.startswith(word):
         return min(len(word), len(name))
     return max(map(len, {*word.split("_")} & {*name.split("_")}), default=0)
@@ -126,9 +126,9 @@ def hint(word: str, known: Iterable[str]) -> str:
 
 
 def nearest_hint(word: str, known: Iterable[str]) -> str:
-    """Return the end of a message about an unknown name: the nearest known one.
+    """Return the nearest known name, for the end of a message about an unknown name.
 
-    If none is near, list all that are known, or of very many those whose spelling has most in common.
+    If no name is near, list all known names or, of very many, those with the most similar spelling.
     """
     names = sorted(known)
     if near := hint(word, names):
@@ -140,7 +140,7 @@ def nearest_hint(word: str, known: Iterable[str]) -> str:
 
 
 def draw_carets(text: str, start: int, end: int) -> tuple[str, str]:
-    """Return the line of a span, shortened if long, with at least one caret below it."""
+    """Return the line of a span, shortened if it is long, and a second line with carets below the span."""
     shown, offset = text, 0
     if len(text) > MAX_UNCUT_WIDTH:
         first, end = max(start - CONTEXT_WIDTH, 0), min(end, start + CONTEXT_WIDTH)
@@ -160,7 +160,7 @@ def describe_character(character: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text with white space as spaces and a stand-in for every character not one column wide."""
+    """Return the text in characters of one column: white space as spaces, and stand-ins for other ones."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -169,7 +169,7 @@ def printable(text: str) -> str:
 
 
 def replace_unprintable(text: str) -> str:
-    """Return the text with a stand-in for every character that is not to be shown.
+    """Return the text with a stand-in for every character that must not be shown.
 
     These are control characters, except line ends and tabs, and characters that change the direction of
     writing. Text from others must not bring them to a page, or to a terminal, which would obey them.

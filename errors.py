@@ -72,7 +72,7 @@ from .diagnostics import printable, replace_unprintable
 
 
 class ActivememError(ValueError):
-    """Raised for invalid input; the message names the expected and the given value.
+    """The base class of this package's errors; messages name the expected value and the given value.
 
     The message quotes text of others and is safe to show: a stand-in replaces each control character except
     line ends and tabs.
@@ -83,7 +83,7 @@ class ActivememError(ValueError):
 
 
 def check_arguments(*faults: str | None, error: type[ActivememError] = ActivememError) -> None:
-    """Raise an error with all faults of a function's arguments, if there are any."""
+    """Raise one error with all faults of a function's arguments if there are any."""
     if found := [fault for fault in faults if fault is not None]:
         raise error("\n".join(found))
 
@@ -91,7 +91,7 @@ def check_arguments(*faults: str | None, error: type[ActivememError] = Activemem
 def argument_fault(
     name: str, value: object, kinds: type | tuple[type, ...], expected: str | None = None
 ) -> str | None:
-    """Return the fault of an argument that has none of these types; None for a valid one."""
+    """Return a message if an argument has none of these types, else None."""
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
     if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
         return None
@@ -107,7 +107,7 @@ def number_fault(
     whole: bool = True,
     optional: bool = False,
 ) -> str | None:
-    """Return the fault of an argument that is not a finite number within its bound; None for a valid one."""
+    """Return a message if an argument is not a finite number within its bound, else None."""
     if optional and value is None:
         return None
     bound = f"of at least {least}" if above is None else f"above {above}"
@@ -123,7 +123,7 @@ def number_fault(
 
 
 def texts_fault(name: str, values: object, example: str) -> str | None:
-    """Return the fault of an argument that is not a list of texts; None for a valid one."""
+    """Return a message if an argument is not a list of texts, else None."""
     is_one = isinstance(values, str | bytes | Mapping)
     if isinstance(values, Collection) and not is_one and all(isinstance(each, str) for each in values):
         return None
@@ -131,7 +131,7 @@ def texts_fault(name: str, values: object, example: str) -> str | None:
 
 
 def describe_value(value: object) -> str:
-    """Return the shortened `repr` of plain data, and the type of anything else."""
+    """Return the `repr` of plain data, shortened if it is long, and the type of any other value."""
     if value is None or isinstance(value, str | Real | list | tuple | dict | set):
         return printable(reprlib.repr(value))
     return with_article(type(value).__name__)

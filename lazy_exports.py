@@ -15,7 +15,7 @@ _EXPORT = re.compile(r"^from (?P<module>\.[.\w]*) import (?P<name>\w+) as (?P=na
 
 
 def lazy_exports(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package."""
+    """Return `__getattr__`, `__dir__` and `__all__` of a package."""
     module = sys.modules[package]
     stub = Path(str(module.__file__)).with_name("__init__.pyi").read_text(encoding="utf-8")
     origins = {found["name"]: found["module"] for found in _EXPORT.finditer(stub)}

@@ -1,4 +1,4 @@
-"""Plug-ins: Python files and installed packages that register names which a study can use.
+"""Plug-ins: Python files and installed packages that register further names for studies.
 
 A plug-in is a module that registers things when it is imported: a file that the user names, or an entry point
 of the group `activemem.plugins`. Packages are loaded when a name is looked up that is not known otherwise.
@@ -45,7 +45,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
 
 @dataclass(slots=True, eq=False)
 class _Load:
-    """A plug-in that is being loaded: its owner, its code, and what it has registered so far."""
+    """A loaded plug-in, or one that is being loaded: its owner, its code, and what it has registered."""
 
     owner: str
     code: str
@@ -66,12 +66,12 @@ _broken: dict[str, BrokenPlugin] = {}
 
 
 class PluginError(ActivememError):
-    """A plug-in that cannot be loaded, or code of one that raises an exception."""
+    """A plug-in that cannot be loaded, or whose code raises an exception."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokenPlugin:
-    """The reason why a plug-in cannot be used; `owner` is its file or package, `entry` its entry point."""
+    """A plug-in that cannot be used: its file or package, the reason, and its entry point."""
 
     owner: str
     message: str
@@ -83,24 +83,24 @@ class BrokenPlugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginFile:
-    """A plug-in in a file: its path, and its source, from which another machine can load it."""
+    """A plug-in in a file: its path and its source, so that another machine can load it."""
 
     path: Path
     source: str
 
     @property
     def module(self) -> str:
-        """Return the name under which it is imported."""
+        """Return the name under which the plug-in is imported."""
         return "activemem_plugin_" + re.sub(r"\W", "_", self.path.stem)
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of its source, which distinguishes its results from results of other code."""
+        """Return the SHA-256 of the plug-in's source, which changes whenever its code changes."""
         return hashlib.sha256(self.source.encode()).hexdigest()
 
     @property
     def code(self) -> str:
-        """Return its name with a digest of its source: `mqar.py 1a2b3c4d5e6f7081`."""
+        """Return the file's name with a digest of its source, as in `mqar.py 1a2b3c4d5e6f7081`."""
         return f"{self.path.name} {self.digest[:DIGEST_LENGTH]}"
 
 
@@ -112,9 +112,9 @@ class _Entry(Generic[ItemT]):
 
 
 class Registry(Mapping[str, ItemT], Generic[ItemT]):
-    """The things of one kind that a study can name, from this package and from plug-ins.
+    """The items of one kind that a study can name, from this package and from plug-ins.
 
-    `kind` is the word for one of them. Looking up an unknown name, or listing all names, loads the plug-ins
+    `kind` is the word for an item. Looking up an unknown name, or listing all names, loads the plug-ins
     of installed packages.
     """
 
@@ -123,7 +123,7 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
         self._entries = {name: _Entry(item) for name, item in (own or {}).items()}
 
     def register(self, name: str, item: ItemT, *, own: bool = False) -> None:
-        """Add an item, which belongs to the plug-in that is being loaded.
+        """Add an item; it belongs to the plug-in that is being loaded.
 
         With `own` it belongs to this package, even if a plug-in causes the import. Raises ValueError for an
         invalid name, and for one that is taken.
@@ -140,12 +140,12 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
             load.registered.append((self, name))
 
     def unregister(self, name: str) -> None:
-        """Remove an item, if there is one of that name."""
+        """Remove the item of this name if there is one."""
         self._entries.pop(name, None)
 
     @contextmanager
     def replaced(self, name: str, item: ItemT) -> Iterator[None]:
-        """Replace the item of a name within a context, or register one there."""
+        """Replace or add the item of a name within a context; restore the old state at its end."""
         before = self._entries.get(name)
         self._entries[name] = _Entry(item)
         try:
@@ -156,29 +156,29 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
                 self._entries[name] = before
 
     def check(self, name: str) -> str:
-        """Return the name of an item; raise ValueError with the nearest name if there is no such item."""
+        """Return this name if an item has it; otherwise raise ValueError with the nearest name."""
         if name not in self:
             raise ValueError(f"unknown {self.kind} '{name}'{nearest_hint(name, self)}")
         return name
 
     def owner(self, name: str) -> str:
-        """Return the owner of an item: `activemem`, a file, or a package with its version; raise KeyError."""
+        """Return an item's owner: `activemem`, a file, or a package with its version. Raises KeyError."""
         return self._find(name).owner
 
     def source(self, name: str) -> PluginFile | None:
-        """Return the file that registered an item; None for this package and others; raise KeyError."""
+        """Return the plug-in file that registered an item; None if a package did. Raises KeyError."""
         owner = self.owner(name)
         return next((file for file in _files.values() if file.path.name == owner), None)
 
     def code(self, name: str) -> str | None:
-        """Return the plug-in that registered an item, with a digest of its source; None for this package.
+        """Return the plug-in that registered an item, with a digest of its source; None if it is built-in.
 
-        For a package, that is the source of the module that its entry point names. Raises KeyError.
+        The source of a package is that of the module which its entry point names. Raises KeyError.
         """
         return self._find(name).code
 
     def own_names(self) -> tuple[str, ...]:
-        """Return the sorted names of the items of this package."""
+        """Return the sorted names of the items that this package registered itself."""
         return tuple(sorted(name for name, entry in self._entries.items() if entry.owner == OWN))
 
     def _find(self, name: str) -> _Entry[ItemT]:
@@ -201,7 +201,7 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
 
 
 def contract_faults(cls: object, base: type) -> list[str]:
-    """Return the faults of a plug-in's class: a wrong base, or undefined abstract methods."""
+    """Return the faults of a plug-in's class: a wrong base class, or undefined abstract methods."""
     if not (isinstance(cls, type) and issubclass(cls, base)):
         return [f"expected a class derived from {base.__name__}, got {cls!r}"]
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
@@ -209,7 +209,7 @@ def contract_faults(cls: object, base: type) -> list[str]:
 
 
 def load_plugin(path: Path | str) -> ModuleType:
-    """Load a plug-in from a file, once; raise PluginError if the file is missing or raises."""
+    """Load a plug-in from a file once; raise PluginError if the file is missing or raises an exception."""
     check_arguments(argument_fault("path", path, (str, Path), "the path of a plug-in"), error=PluginError)
     path = Path(path)
     try:
@@ -220,7 +220,7 @@ def load_plugin(path: Path | str) -> ModuleType:
 
 
 def load_plugin_files(files: tuple[PluginFile, ...]) -> None:
-    """Load plug-ins that another process has loaded, from their sources."""
+    """Load, from their sources, the plug-ins that another process has loaded."""
     for file in files:
         _load_file(file)
 
@@ -234,7 +234,7 @@ def unload_plugin(path: Path | str) -> None:
 
 
 def loaded_files() -> tuple[PluginFile, ...]:
-    """Return the plug-ins that were loaded from files, in that order."""
+    """Return the plug-ins that were loaded from files, in the order of loading."""
     return tuple(_files.values())
 
 
@@ -242,8 +242,8 @@ def loaded_files() -> tuple[PluginFile, ...]:
 def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
     """Convert exceptions of plug-in code within a context to a PluginError with the file and line.
 
-    `item` is the class or function that the plug-in registered. Errors of this package pass unchanged, and so
-    do errors for a lack of memory, after which a trial is retried.
+    `item` is the class or function that the plug-in registered. Errors of this package pass unchanged. So do
+    out-of-memory errors, after which a trial is retried.
     """
     try:
         yield
@@ -260,7 +260,7 @@ def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
 
 
 def note_broken(owner: str, message: str, entry: str = "") -> None:
-    """Record why a plug-in cannot be used, to report it if a name is missing."""
+    """Record why a plug-in cannot be used; the reason is reported if a name is missing."""
     _broken[f"{owner} {entry}"] = BrokenPlugin(owner=owner, message=printable(message), entry=entry)
 
 
@@ -270,7 +270,7 @@ def broken_plugins() -> tuple[BrokenPlugin, ...]:
 
 
 def load_installed() -> None:
-    """Load the plug-ins of installed packages, once; record those that cannot be loaded."""
+    """Load the plug-ins of installed packages once; record those that cannot be loaded."""
     if _installed:
         return
     _installed.append(PLUGIN_GROUP)  # set before loading, which looks names up itself
@@ -286,16 +286,16 @@ def load_installed() -> None:
 
 
 def _package_code(owner: str, entry: EntryPoint) -> str:
-    """Return a package and its version with a digest of both and of the module of the entry point.
+    """Return a package with its version and with a digest of both and of its entry point's module.
 
-    For everything that this module imports, only the version is compared.
+    Other modules of the package are not part of the digest, so only the version shows their changes.
     """
     digest = hashlib.sha256(owner.encode() + b"\0" + _module_source(entry.module) + b"\0")
     return f"{owner} {digest.hexdigest()[:DIGEST_LENGTH]}"
 
 
 def _module_source(module: str) -> bytes:
-    """Return the source of a module, empty if not found, without importing the module or its package."""
+    """Return the source of a module, or nothing if it is not found, without importing it or its package."""
     top, *parts = module.split(".")
     try:
         found, name = find_spec(top), top
@@ -331,7 +331,7 @@ def _load_file(file: PluginFile) -> ModuleType:
 
 @contextmanager
 def _registering(owner: str, code: str) -> Iterator[_Load]:
-    """Register items for an owner within a context; if it raises, remove all of them."""
+    """Register items for an owner within a context; remove them all if the context raises."""
     load = _Load(owner, code)
     before = _loading.set(load)
     try:
@@ -345,7 +345,7 @@ def _registering(owner: str, code: str) -> Iterator[_Load]:
 
 
 def _line_of(error: BaseException, owner: str) -> str:
-    """Return the line of the plug-in's own file at which it failed, as `:12`, if it failed there."""
+    """Return `:12` if the plug-in failed in line 12 of its own file, and nothing if it failed elsewhere."""
     if isinstance(error, SyntaxError):
         return f":{error.lineno}"
     lines, frame = "", error.__traceback__

@@ -1,4 +1,4 @@
-"""A tokenizer by rules, and a reader of its tokens, for the languages of recipes and claims."""
+"""A rule-based tokenizer and a reader of its tokens, for the languages of recipes and claims."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Token(NamedTuple):
-    """A piece of the text; the last token has the kind "end" and no text."""
+    """A token of a text; the last token has the kind "end" and no text."""
 
     kind: str
     text: str
@@ -18,9 +18,10 @@ class Token(NamedTuple):
 
 
 class Tokenizer:
-    """A tokenizer by rules: kinds of token with their patterns, of which the first that matches wins.
+    """A tokenizer with a pattern for each kind of token; the first pattern that matches is taken.
 
-    Every text must fit: the last rule takes any character. What fits the rule "space" is left out.
+    The last pattern must match any character, so that every text has tokens. Tokens of the kind "space" are
+    left out.
     """
 
     def __init__(self, rules: Mapping[str, str], flags: re.RegexFlag = re.NOFLAG) -> None:
@@ -28,7 +29,7 @@ class Tokenizer:
         self._pattern = re.compile(pattern, re.DOTALL | flags)
 
     def __call__(self, text: str) -> Iterator[Token]:
-        """Yield the tokens of a text in order, and the end."""
+        """Yield the tokens of a text in order, and then the token "end"."""
         for match in self._pattern.finditer(text):
             kind = match.lastgroup
             assert kind is not None, f"no rule fits at {match.start()}"
@@ -46,7 +47,7 @@ class TokenReader:
         self.token = tokens[0]
 
     def _advance(self) -> Token:
-        """Return the next token and move past it; the end is never passed."""
+        """Return the next token and move to the one after it; stay at the token "end"."""
         token = self.token
         if token.kind != "end":
             self._at += 1
@@ -54,5 +55,5 @@ class TokenReader:
         return token
 
     def _end(self) -> int:
-        """Return the end of the last read token."""
+        """Return the position at which the last read token ends."""
         return self._tokens[self._at - 1].end if self._at else 0

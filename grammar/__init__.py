@@ -13,7 +13,7 @@ Around a recipe:
 - `analysis` counts the costs and the reach of a model.
 - `dimensions` lists the choices of a recipe, and `space` the recipes that they can become.
 - `expressions` writes recipes as Python expressions over `block_names`.
-- `signature` says how a block is called.
+- `signature` writes the parameters of a block as text.
 - `difference` compares two recipes, measures their distance, and removes one part of a recipe at a time.
 
 The language, in the precedence of Python's operators:
@@ -21,7 +21,7 @@ The language, in the precedence of Python's operators:
     recipe    = series END
     series    = sum { ">>" sum }                  each part one residual sub-layer
     sum       = product { "+" product }           all parts see the same input
-    product   = operand { "*" operand }           one count, then one part: copies with weights of their own
+    product   = operand { "*" operand }           one count, then one part: copies with separate weights
     operand   = number | hole | call | group
     number    = [ "-" ] NUMBER
     hole      = "{" NAME "}"

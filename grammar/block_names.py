@@ -1,4 +1,4 @@
-"""Every built-in block under its own name, for use in expressions.
+"""All built-in blocks, each under its own name, for use in expressions.
 
 Editors read types and defaults from `block_names.pyi`, which `python tests/grammar/test_block_names.py`
 writes from the vocabulary. Blocks of other packages: `block("name")`.
@@ -11,7 +11,7 @@ from .vocabulary.spec import builtin_names, nearest_block
 
 
 def __getattr__(name: str) -> BlockFactory | BlockRecipe:
-    """Return the named block; raise AttributeError with the nearest name for an unknown one."""
+    """Return the block of this name; if there is none, raise AttributeError with the nearest name."""
     if name not in builtin_names():
         near = nearest_block(name)
         said = f"; nearest: {near}" if near else ""

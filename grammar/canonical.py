@@ -28,26 +28,26 @@ _SERIES, _SUM, _PRODUCT, _OPERAND = range(4)  # binding strength of a context
 
 
 def render(node: Value) -> str:
-    """Return the canonical text: without defaults, arguments in declared order, minimal parentheses."""
+    """Return the canonical text: no defaults, arguments in declared order, and no needless parentheses."""
     return _Renderer().render(node)
 
 
 def render_operand(node: Value, operator: str) -> str:
     """Return the canonical text as an operand of `>>`, `+` or `*`.
 
-    It is in parentheses if it binds less tightly.
+    It is in parentheses if it binds less tightly than the operator.
     """
     place = {">>": _SERIES, "+": _SUM, "*": _OPERAND}[operator]
     return _Renderer().render(node, place)
 
 
 def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
-    """Return the canonical text with each hole replaced by the text of its name."""
+    """Return the canonical text, in which `fillings` maps the name of a hole to the text that replaces it."""
     return _Renderer(fillings=fillings).render(node)
 
 
 def identity(node: Value) -> str:
-    """Return the canonical text with the parts of every sum sorted; equivalent recipes have equal texts."""
+    """Return the canonical text with the parts of every sum sorted, which equivalent recipes share."""
     return _Renderer(sort=True).render(node)
 
 
@@ -58,13 +58,13 @@ def recipe_id(identity_text: str) -> str:
 
 @dataclass(frozen=True)
 class _Renderer:
-    """A renderer of nodes, with sorted or unsorted sums, and with holes filled or open."""
+    """A renderer of nodes as text, which can sort the parts of sums and fill holes."""
 
     sort: bool = False
     fillings: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def render(self, node: Value, precedence: int = _SERIES) -> str:  # noqa: PLR0911 -- one return for each kind
-        """Return the node's text, in parentheses if its context binds more tightly."""
+        """Return the node's text, in parentheses if the operator around it binds more tightly."""
         match node:
             case BlockNode():
                 return self._block(node)
@@ -96,9 +96,9 @@ class _Renderer:
                 return repr(node)
 
     def _block(self, block: BlockNode) -> str:
-        """Return `name(values)`: positional parameters first, the others by name.
+        """Return `name(values)`, with positional parameters first and all others as `name=value`.
 
-        A bare name without values.
+        Without values, return the bare name.
         """
         if not block.arguments:
             return block.name
@@ -113,7 +113,7 @@ class _Renderer:
         return f"{block.name}({', '.join(texts)})"
 
     def _sum(self, node: SumNode) -> str:
-        """Return `a + b`; parts are sorted if equal sums must have equal texts."""
+        """Return `a + b`, with sorted parts if the renderer sorts sums."""
         texts = [self.render(part, _PRODUCT) for part in node.parts]
         return " + ".join(sorted(texts) if self.sort else texts)
 

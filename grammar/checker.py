@@ -1,4 +1,4 @@
-"""The check of a recipe's text against the vocabulary: names, arguments, ranges, roles and size.
+"""Checks of a recipe's text against the vocabulary: its names, arguments, ranges, roles and size.
 
 Every part is checked even if another part is wrong, so that one run reports all faults.
 """
@@ -44,9 +44,10 @@ from .vocabulary.spec import REQUIRED, RESERVED_WORDS, Parameter, Spec, lookup, 
 def bind(
     call: CallSyntax, parameters: Sequence[Parameter], faults: FaultCollector, *, takes_others: bool = False
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
-    """Return each argument with its parameter, in declared order; report arguments without a parameter.
+    """Return pairs of parameter and argument in declared order; report arguments without a parameter.
 
-    With `takes_others`, further names are parameters of any kind, in alphabetical order.
+    With `takes_others`, every further name is a parameter of any kind; these come last, in alphabetical
+    order.
     """
     bound: dict[str, tuple[Parameter, ArgumentSyntax]] = {}
     known = {parameter.name: parameter for parameter in parameters}
@@ -71,7 +72,7 @@ def bind(
 def bind_known_names(
     call: CallSyntax, parameters: Sequence[Parameter]
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
-    """Return the arguments whose names fit a guessed block; other arguments are ignored."""
+    """Return pairs of parameter and argument for the arguments whose names are parameters; ignore others."""
     by_name = {parameter.name: parameter for parameter in parameters}
     arguments = call.arguments or ()
     return [(by_name[argument.name], argument) for argument in arguments if argument.name in by_name]
@@ -99,7 +100,7 @@ def check_complete(
 def _find_by_position(
     call: CallSyntax, place: int, parameters: Sequence[Parameter], faults: FaultCollector
 ) -> Parameter | None:
-    """Return the parameter of an unnamed value; of too many values only the first is reported."""
+    """Return the parameter at this position; report the first value beyond the last parameter."""
     arguments = call.arguments or ()
     argument, count = arguments[place], len(parameters)
     if place > count or isinstance(argument.value, ErrorSyntax):
@@ -121,7 +122,7 @@ _EXPECTED = {"integer": "a whole number", "real": "a number", "boolean": "true o
 
 
 def parse_untyped_scalar(value: Syntax) -> Scalar | None:
-    """Return a number, or a bare name that is not a block, for an unknown parameter."""
+    """Return the value of an unknown parameter, a number or a bare name that is not a block; else None."""
     match value:
         case NumberSyntax():
             return value.value
@@ -136,7 +137,7 @@ def parse_untyped_scalar(value: Syntax) -> Scalar | None:
 def parse_scalar(
     value: Syntax, parameter: Parameter, span: tuple[int, int], faults: FaultCollector
 ) -> Scalar | None:
-    """Return the parameter's number, word or boolean; else report a fault at the span and return None."""
+    """Return a number, word or boolean that fits the parameter; otherwise report a fault and return None."""
     found, kind, name = _convert(value, parameter), parameter.kind, parameter.name
     if found is None:
         near, got = "", faults.quote(value.start, value.end)
@@ -156,7 +157,7 @@ def parse_scalar(
 
 
 def _convert(value: Syntax, parameter: Parameter) -> Scalar | None:
-    """Convert the value to the parameter's type; None if it has another type."""
+    """Return the value as the parameter's type; None if it is of another type."""
     match value, parameter.kind:
         case NumberSyntax(value=int(number)), "integer":
             return number
@@ -209,7 +210,7 @@ def parse_range(
 
 
 def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool:
-    """Return whether `*` has operands other than a count and a part, and report it."""
+    """Return whether the operands of `*` are not one count and one part; if so, report them."""
     first, *_, last = repeat.operands
 
     def text(place: int) -> str:
@@ -238,7 +239,7 @@ def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool
 
 
 def _operand(syntax: Syntax, faults: FaultCollector) -> str:
-    """Return the text of an operand, in parentheses if a proposed repeat needs them."""
+    """Return the text of an operand for a proposed repeat, in parentheses if it is an operation."""
     text = faults.quote(syntax.start, syntax.end)
     return f"({text})" if isinstance(syntax, OperationSyntax) else text
 
@@ -273,7 +274,7 @@ _COUNT = Parameter(name="a count", kind="integer", low=1, high=MAX_BLOCKS, meani
 
 
 def check_recipe(syntax: Syntax, faults: FaultCollector) -> Node | None:
-    """Return the recipe's tree; None if anything is wrong, reported in `faults`."""
+    """Return the recipe's tree; None if anything is wrong, which is then reported in `faults`."""
     node = _Checker(faults).node(syntax)
     if node is not None and not faults and (count := count_blocks(node)) > MAX_BLOCKS:
         message = f"expected at most {MAX_BLOCKS} blocks after expanding all repeats, got {count:.9g}"
@@ -282,7 +283,7 @@ def check_recipe(syntax: Syntax, faults: FaultCollector) -> Node | None:
 
 
 def check_dimension(syntax: Syntax, faults: FaultCollector) -> Dimension | None:
-    """Return a search dimension for an unknown place; None if anything is wrong."""
+    """Return a search dimension whose parameter is not known yet; None if anything is wrong."""
     found = _Checker(faults).value(syntax, _ANY, (syntax.start, syntax.end))
     if isinstance(found, Dimension):
         return None if faults else found
@@ -293,7 +294,7 @@ def check_dimension(syntax: Syntax, faults: FaultCollector) -> Dimension | None:
 
 
 def find_conflict(spec: Spec, block: BlockNode) -> str | None:
-    """Return a conflict between a block's parameters that no choice of its dimensions avoids.
+    """Return a conflict between a block's parameters that some values of its dimensions cause.
 
     None if there is none.
     """
@@ -307,7 +308,7 @@ def find_conflict(spec: Spec, block: BlockNode) -> str | None:
 
 
 def _representative_values(value: Value) -> list[Value]:
-    """Return possible values: a range's ends and the value after the first; nothing for a hole."""
+    """Return some possible values: all options, or the ends and the second value of a range."""
     match value:
         case ChoiceDimension():
             return [one for option in value.options for one in _representative_values(option)]
@@ -323,10 +324,10 @@ def _representative_values(value: Value) -> list[Value]:
 
 
 class _Checker:
-    """Checker of one recipe's text.
+    """A checker of the text of one recipe.
 
-    Methods report the faults that they find and return None for a wrong part; a None from an inner part adds
-    no further fault.
+    Methods report the faults that they find, and return None for a wrong part. None from an inner part is not
+    reported again.
     """
 
     def __init__(self, faults: FaultCollector) -> None:
@@ -384,7 +385,7 @@ class _Checker:
         return parse_scalar(syntax, parameter, span, self._faults)
 
     def _operation(self, syntax: OperationSyntax) -> Node | None:
-        """Return a sum or a series; report incompatible parts."""
+        """Return a sum or a series; report parts that do not fit together."""
         parts = tuple(self.node(operand) for operand in syntax.operands)
         wholes = [self._report_whole_model(*pair) for pair in zip(syntax.operands, parts, strict=True)]
         if any(wholes):
@@ -401,7 +402,7 @@ class _Checker:
         return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
-        """Return whether a part is a whole model, which cannot be part of another, and report it."""
+        """Return whether a part is a whole model, which cannot be part of another one; if so, report it."""
         if part is None or output_kinds.output_kind(part) != output_kinds.OTHER_LENGTH:
             return False
         what = self._faults.quote(operand.start, operand.end)
@@ -423,7 +424,7 @@ class _Checker:
     def _check_same_output(
         self, operands: tuple[Syntax, ...], parts: tuple[Value | None, ...], rule: str, advice: str = ""
     ) -> None:
-        """Report parts with different kinds of output; `rule` is the requirement in the message."""
+        """Report parts whose outputs are of different kinds; the message begins with `rule`."""
         odd = output_kinds.find_mismatch(parts)
         if odd is None:
             return
@@ -450,7 +451,7 @@ class _Checker:
         return RepeatNode(count, body)
 
     def _report_repeated_pool(self, part: Syntax, body: Node) -> bool:
-        """Return whether a repeated part outputs a vector, which a second copy cannot read; report it."""
+        """Return whether a repeated part outputs a vector, which no copy can read; if so, report it."""
         if output_kinds.output_kind(body) != output_kinds.VECTOR:
             return False
         what = self._faults.quote(part.start, part.end)

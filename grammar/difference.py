@@ -1,4 +1,4 @@
-"""Differences between two recipes, as in ablation tables, and recipes without one part.
+"""Differences between two recipes as in ablation tables, and ablations, which are recipes without one part.
 
 Examples of differences are `− conv(k=9)`, `sa → conv(k=9)` and `4 × → 6 ×`.
 """
@@ -31,9 +31,9 @@ from .vocabulary.spec import lookup
 
 
 def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
-    """Return all distinct recipes that lack exactly one part of this recipe, in the order of the text.
+    """Return all distinct recipes that result from removing one part of this recipe, in the text's order.
 
-    These parts can go:
+    These parts can be removed:
 
     - a summand of a sum or a sub-layer of a series, while another remains;
     - a block's argument that differs from its default;
@@ -53,7 +53,7 @@ def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
 
 
 def _without_one(node: Value) -> Iterator[Node]:
-    """Yield the node without each of its parts in turn; some results are not recipes."""
+    """Yield the node without one of its parts, for each part; some results are not valid recipes."""
     match node:
         case SumNode():
             yield from _without_part(node.parts, make_sum)
@@ -77,7 +77,7 @@ def _without_one(node: Value) -> Iterator[Node]:
 
 
 def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node]) -> Iterator[Node]:
-    """Yield the parts without one of them, and with one that lacks an inner part."""
+    """Yield the parts joined without one part, and joined with one part without one of its inner parts."""
     for place, part in enumerate(parts):
         others = [*parts[:place], *parts[place + 1 :]]
         yield join(others) if len(others) > 1 else others[0]
@@ -85,7 +85,7 @@ def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node])
 
 
 def describe_difference(before: Node, after: Node) -> str:
-    """Return the smallest list of removals, additions and replacements; "" for equal recipes."""
+    """Return the removals, additions and replacements between two recipes; "" for equal recipes."""
     return ", ".join(_differences(before, after))
 
 
@@ -116,7 +116,7 @@ def _differences(before: Node, after: Node) -> Iterator[str]:
 
 
 def _removed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Return the arguments that only the first block has; empty if any other argument differs."""
+    """Return the arguments that only the first block has; none if the second block has others."""
     if any(argument not in before.arguments for argument in after.arguments):
         return []
     removed = [argument for argument in before.arguments if argument not in after.arguments]
@@ -127,7 +127,7 @@ def _removed(before: BlockNode, after: BlockNode) -> list[str]:
 def _differing_parts(
     before: Sequence[Node], after: Sequence[Node], whole: Node, other: Node
 ) -> Iterator[str]:
-    """Yield the differences of two lists of parts: parts of only one list, or the single differing pair."""
+    """Yield the parts that only one of two lists has, or the differences inside the only differing pair."""
     gone, new = _without(before, after), _without(after, before)
     if not gone and not new:  # the same parts in another order
         yield f"{render(whole)} → {render(other)}"
@@ -167,7 +167,7 @@ BLOCK, OPERATOR, PARAMETER, MOST_OF_PARAMETERS = 1.0, 0.5, 0.5, 0.9
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """A node's label: a block or an operator, with its numbers and words in declared order."""
+    """The label of a tree node: a block or an operator, with its numbers and words in declared order."""
 
     name: str
     weight: float
@@ -176,7 +176,7 @@ class _Label:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistanceTree:
-    """A recipe in the form for distances: nodes in postorder, with their leftmost leaves."""
+    """A recipe in the form that distances need: its nodes in postorder, with their leftmost leaves."""
 
     root: Node
     labels: tuple[_Label, ...] = field(init=False)
@@ -202,12 +202,12 @@ class DistanceTree:
         object.__setattr__(self, "blocks", Counter(each.name for each in labels if each.weight == BLOCK))
 
     def lower_bound(self, text: str) -> float:
-        """Return a lower bound of the distance to a canonical text, by counting unshared blocks."""
+        """Return a lower bound of the distance to a canonical text, which counts blocks that only one has."""
         blocks = Counter(name for name in _NAME.findall(text) if lookup(name) is not None)
         return BLOCK * max((self.blocks - blocks).total(), (blocks - self.blocks).total())
 
     def distance(self, other: DistanceTree) -> float:
-        """Return the distance to another recipe."""
+        """Return the tree edit distance to another recipe."""
         between: dict[tuple[int, int], float] = {}
         for mine in self.keyroots:
             for theirs in other.keyroots:
@@ -245,7 +245,7 @@ def tree_distance(first: Node, second: Node) -> float:
 
 
 def _parts(node: Value) -> Iterable[Value]:
-    """Return the parts of a recipe below a node; parts of a sum are sorted by identity."""
+    """Return the recipes directly inside a node; the parts of a sum are sorted by identity."""
     match node:
         case SumNode():
             return sorted(node.parts, key=identity)
@@ -274,7 +274,7 @@ def _label(node: Value) -> _Label:
 
 
 def _settings(block: BlockNode) -> tuple[object, ...]:
-    """Return the numbers and words of a block, defaults included; inner recipes are separate tree nodes."""
+    """Return the numbers and words of a block, defaults included, without inner recipes."""
     spec = lookup(block.name)
     assert spec is not None, f"no block {block.name}"
     values = spec.settings(block).values()
@@ -290,7 +290,7 @@ def _replacing(label: _Label, other: _Label) -> float:
 
 
 def _unlikeness(value: object, other: object) -> float:
-    """Return the dissimilarity of two settings, from 0 to 1: for numbers of one sign by their ratio."""
+    """Return the dissimilarity of two settings, 0 to 1; two numbers of one sign are compared by ratio."""
     if type(value) is type(other) and value == other:
         return 0.0
     if not (_is_number(value) and _is_number(other)):

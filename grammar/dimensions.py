@@ -1,4 +1,4 @@
-"""The search dimensions of a recipe: listed with names, and resolved one by one.
+"""The search dimensions of a recipe: their names, and their replacement by values.
 
 A dimension inside an option of a choice exists only if that option is taken. A repeat's body has its
 dimensions once: all copies take the same values.
@@ -34,12 +34,12 @@ Resolver = Callable[[str, Dimension], Scalar | Dimension | HoleNode]
 
 
 def option_label(option: Value) -> Scalar:
-    """Return an option of a choice as plain data: numbers and words unchanged, recipe parts as text."""
+    """Return an option of a choice as plain data: a number or word unchanged, and a recipe part as text."""
     return option if isinstance(option, int | float | str) else render(option)
 
 
 def resolve(root: Node, resolver: Resolver) -> Node:
-    """Return the recipe with every dimension resolved by the resolver, except in options not taken.
+    """Return the recipe in which the resolver replaces each dimension, except in options not taken.
 
     Raise ValueError for a result outside its dimension.
     """
@@ -47,7 +47,7 @@ def resolve(root: Node, resolver: Resolver) -> Node:
 
 
 def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
-    """Return the resolved value of each dimension, by name; an option includes everything inside it."""
+    """Return a mapping from each dimension's name to its value; an option includes everything inside it."""
     walk = _DimensionResolver(resolver)
     walk.node(root)
     return walk.settled
@@ -71,14 +71,14 @@ def dimensions(root: Node) -> tuple[tuple[str, Dimension], ...]:
 
 @dataclass(slots=True)
 class _DimensionResolver:
-    """A walk over a recipe; names depend on the whole recipe, so options not taken are walked, too."""
+    """A walk over a recipe, including options not taken, since names depend on the whole recipe."""
 
     resolver: Resolver
     name_counts: dict[str, int] = field(default_factory=dict)
     settled: dict[str, Value] = field(default_factory=dict)
 
     def node(self, node: Node) -> Node:
-        """Return a part of the recipe with its dimensions resolved."""
+        """Return a part of the recipe in which all dimensions are resolved."""
         match node:
             case BlockNode():
                 arguments = [
@@ -98,7 +98,7 @@ class _DimensionResolver:
                 return self.value(node, "choice")  # pyright: ignore[reportReturnType] -- a part settles to a part
 
     def value(self, value: Value, name: str) -> Value:
-        """Return the resolved value at a place; `name` is the name of a dimension there."""
+        """Return the resolved value of a parameter or part; `name` is its name if it is a dimension."""
         match value:
             case IntegerDimension() | RealDimension():
                 unique = self._unique(name)
@@ -113,7 +113,7 @@ class _DimensionResolver:
                 return value
 
     def _choice(self, choice: ChoiceDimension, name: str) -> Value:
-        """Return the option taken, with its dimensions resolved.
+        """Return the option that the resolver takes, with its dimensions resolved.
 
         If the choice stays open, return it with the dimensions of all options resolved.
         """
@@ -132,7 +132,7 @@ class _DimensionResolver:
         return self.settled[unique]
 
     def _walk_options(self, choice: ChoiceDimension, name: str, taken: int | None) -> list[Value]:
-        """Return all options; dimensions are only resolved in the one taken."""
+        """Return all options; dimensions are only resolved in the option that is taken."""
         ask, walked = self.resolver, list[Value]()
         for place, option in enumerate(choice.options):
             self.resolver = ask if place == taken else lambda _name, dimension: dimension
@@ -144,7 +144,7 @@ class _DimensionResolver:
         return walked
 
     def _unique(self, name: str) -> str:
-        """Return the name, with a number from its second use on."""
+        """Return the name, to which a number is added from its second use on."""
         self.name_counts[name] = self.name_counts.get(name, 0) + 1
         return name if self.name_counts[name] == 1 else f"{name}.{self.name_counts[name]}"
 
@@ -152,7 +152,7 @@ class _DimensionResolver:
 def _validate_answer(
     dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension | HoleNode
 ) -> Value:
-    """Return the resolved number or the dimension itself; raise ValueError for anything else."""
+    """Return an answer that is in the dimension or leaves it open; raise ValueError for any other."""
     if answer is dimension or isinstance(answer, HoleNode):
         return answer
     number = answer if isinstance(answer, int | float) and not isinstance(answer, bool) else math.nan

@@ -1,4 +1,4 @@
-"""The error of a recipe, which shows the text with all of its faults."""
+"""The error for a wrong recipe, which shows the text with all of its faults."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ..errors import ActivememError
 
 
 class RecipeError(ActivememError):
-    """A recipe that cannot be used: its text and all of its faults, in the order of reading.
+    """An error with the text of a wrong recipe and all of its faults, in the order of reading.
 
-    Its message shows both, and stays readable whatever characters the text has:
+    The message shows both, and stays readable whatever characters the text has:
 
         recipe: 1 fault
 

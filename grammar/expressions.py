@@ -49,12 +49,12 @@ ArgumentValue = int | float | bool | str | Recipe | SearchDimension
 
 @dataclass(frozen=True, slots=True)
 class BlockFactory(Expression):
-    """A block with required arguments, which becomes a recipe when it is called."""
+    """A block with required arguments, which returns a recipe when it is called."""
 
     name: str
 
     def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
-        """Return the block with these arguments, as in a recipe's text."""
+        """Return the recipe of this block with these arguments, which are given as in a recipe's text."""
         return _call_block(self.name, values, named)
 
     @property
@@ -72,7 +72,7 @@ class BlockFactory(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BlockRecipe(Recipe):
-    """A block that is a recipe with its defaults, or can be called with arguments."""
+    """A block without required arguments: it is a recipe, and can also be called with arguments."""
 
     @property
     def name(self) -> str:
@@ -81,7 +81,7 @@ class BlockRecipe(Recipe):
         return self.root.name
 
     def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
-        """Return the block with these arguments, as in a recipe's text."""
+        """Return the recipe of this block with these arguments, which are given as in a recipe's text."""
         return _call_block(self.name, values, named)
 
     @property
@@ -94,7 +94,7 @@ class BlockRecipe(Recipe):
 
 
 def block(name: str) -> BlockFactory | BlockRecipe:
-    """Return the named block, built-in or from a plug-in. Raise RecipeError for an unknown one."""
+    """Return the block of this name, built-in or from a plug-in; raise RecipeError if there is none."""
     spec = _require_spec(name)
     if any(parameter.default is REQUIRED for parameter in spec.parameters):
         return BlockFactory(name)
@@ -111,14 +111,14 @@ def hole(name: str) -> RecipeHole:
 
 
 def tied(repeat: Expression) -> Recipe:
-    """Return `tied(4 * a)`: four applications with shared weights."""
+    """Return `tied(repeat)`, as in `tied(4 * a)`: four applications of `a` with shared weights."""
     return parse(f"tied({_argument_text(repeat)})")
 
 
 def each(count: int, part: Expression) -> Recipe:
-    """Return `each(4, a)`: `a >> a >> a >> a`, where each copy has its own choices.
+    """Return `each(count, part)`: `each(4, a)` is `a >> a >> a >> a`, where each copy has its own choices.
 
-    In `4 * a` all share them.
+    In `4 * a` all copies share their choices.
     """
     return parse(f"each({_argument_text(count)}, {_argument_text(part)})")
 
@@ -141,7 +141,7 @@ def choice(*options: Recipe) -> Recipe: ...  # pyright: ignore[reportOverlapping
 @overload
 def choice(*options: int | float | str | Placeholder) -> SearchDimension: ...
 def choice(*options: ArgumentValue) -> Recipe | SearchDimension:
-    """Return a choice of one option: a recipe for recipes, a value's placeholder for numbers and words."""
+    """Return a choice between options: a recipe if they are recipes, a dimension if numbers or words."""
     text = f"choice({', '.join(map(_argument_text, options))})"
     parts = [option for option in options if isinstance(option, Recipe | BlockFactory)]
     is_recipe = any(not isinstance(part, RecipeHole) for part in parts) or (
@@ -163,7 +163,7 @@ def _call_block(name: str, values: tuple[ArgumentValue, ...], named: Mapping[str
 
 
 def _argument_text(value: ArgumentValue | Expression, kind: str = "any") -> str:
-    """Return an argument as recipe text; raise TypeError for a value that has no text.
+    """Return an argument as recipe text; raise TypeError for a value that recipes cannot contain.
 
     A string that is not a word stays in quotes, so that it gets the same message as in a text.
     """

@@ -1,4 +1,4 @@
-"""The settings of a model outside its body, and those shared by all its sub-layers."""
+"""The settings of a model outside its body, and the settings that all of its sub-layers share."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ CLUSTER_WIDTH_DIVISOR = 4
 
 
 class ModelConfigError(ActivememError):
-    """Settings from which no model can be built."""
+    """Invalid settings, from which no model can be built."""
 
     @classmethod
     def of_faults(cls, faults: list[str]) -> ModelConfigError:
-        """Return the error with these faults, one per line."""
+        """Return an error whose message has a line for each of these faults."""
         return cls("\n".join(["the model cannot be built", *(f"  {fault}" for fault in faults)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """The symbols from `start` to before `end`, with the width of their embeddings.
+    """A cluster of a vocabulary: the symbols from `start` to before `end`, and their embeddings' width.
 
     `projected` clusters have a map to the model's width, and in the softmax back.
     """
@@ -85,7 +85,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
-    """Configuration of a model except its body.
+    """The configuration of a model, except for its body.
 
     Inputs and outputs:
 
@@ -152,29 +152,29 @@ class ModelConfig:
             raise ModelConfigError.of_faults(faults)
 
     def faults(self) -> list[str]:
-        """Return what is out of bounds or contradictory; an empty list for valid settings."""
+        """Return messages about settings that are out of bounds or contradictory; none if all are valid."""
         rules = (*self._bounds(), *self._words(), *self._inputs_and_outputs(), *self._maximal_updates())
         return [fault for holds, fault in rules if not holds]
 
     def check(self) -> None:
-        """Raise ModelConfigError if anything is wrong, with all of it."""
+        """Raise ModelConfigError with all faults if there are any."""
         faults = self.faults()
         if faults:
             raise ModelConfigError.of_faults(faults)
 
     @property
     def symbols(self) -> int:
-        """Return the size of the vocabulary; 0 without symbols."""
+        """Return the size of the vocabulary; 0 if the model does not use symbols."""
         return self.vocab or 0
 
     @property
     def position_kind(self) -> PositionKind:
-        """Return the positional encoding, sized for `max_positions` positions."""
+        """Return the kind of positional encoding, sized for `max_positions` positions."""
         return POSITIONS[self.position].sized_to(self.max_positions)
 
     @property
     def embedding_scale(self) -> float:
-        """Return the factor by which embeddings are multiplied when used."""
+        """Return the factor by which an embedding is multiplied when the model reads it."""
         return math.sqrt(self.d_model) if self.embedding in ("scaled", "unit_scaled") else 1.0
 
     @property
@@ -189,12 +189,12 @@ class ModelConfig:
 
     @property
     def source(self) -> ModelConfig:
-        """Return the settings of a model whose inputs are the sources."""
+        """Return the settings with the source's vocabulary in place of the target's."""
         return self if self.source_vocab is None else replace(self, vocab=self.source_vocab)
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
-        """Return the clusters of symbols by frequency: all symbols, or split at the cut-offs."""
+        """Return the clusters into which the cut-offs split the symbols; a single one if there are none."""
         ends = pairwise((0, *self.cutoffs, self.symbols))
         return tuple(
             Cluster(
@@ -208,7 +208,7 @@ class ModelConfig:
 
     @property
     def outputs(self) -> int:
-        """Return the output size of a position; for a clustered vocabulary, the head's."""
+        """Return the number of outputs of a position; with clusters, that of the first softmax."""
         if self.targets is not None:
             return self.targets
         return self.clusters[0].size + len(self.cutoffs) if self.classes is None else self.classes
@@ -322,7 +322,7 @@ _WORDS: dict[str, Any] = {
 
 
 def configure(config: ModelConfig | None, settings: Mapping[str, Any]) -> ModelConfig:
-    """Return the config with these settings changed, or a config with only these settings.
+    """Return the config with these settings changed, or without a config a new one from these settings.
 
     Raise ModelConfigError for unknown names and for values of another type.
     """

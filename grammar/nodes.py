@@ -44,7 +44,7 @@ class ChoiceDimension:
 
 @dataclass(frozen=True, slots=True)
 class BlockNode:
-    """A block with its arguments, in declared order, without default values."""
+    """A block with its arguments in declared order, without those that equal their default."""
 
     name: str
     arguments: tuple[tuple[str, Value], ...] = ()
@@ -52,14 +52,14 @@ class BlockNode:
 
 @dataclass(frozen=True, slots=True)
 class SumNode:
-    """`a + b`: all parts read the same input, and outputs are added; at least two parts, none a sum."""
+    """`a + b`: at least two parts, none a sum, that read the same input and whose outputs are added."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesNode:
-    """`a >> b`: each part is one residual sub-layer; at least two parts, none a series."""
+    """`a >> b`: at least two parts, none a series, each of which is one residual sub-layer."""
 
     parts: tuple[Node, ...]
 
@@ -140,7 +140,7 @@ def walk(node: Value) -> Iterator[Value]:
 
 
 def count_blocks(node: Value) -> int:
-    """Return the number of blocks with every repeat written out; dimensions count by their largest option."""
+    """Return the number of blocks with all repeats written out, for the largest option of each dimension."""
     match node:
         case RepeatNode():
             return _max_count(node.count) * count_blocks(node.body)

@@ -1,4 +1,4 @@
-"""Kinds of normalisation by their names in `norm_kind`, including those of plug-ins."""
+"""The kinds of normalisation that `norm_kind` can name, including those of plug-ins."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 
 class NormKind:
-    """A map of each vector of a sequence to one of the same width; `source` is the publication or author."""
+    """A normalisation of each vector of a sequence; `source` is the publication or author."""
 
     source = ""
 
 
 class LayerNormKind(NormKind):
-    """Layer norm: subtract the mean, divide by the deviation, with a gain and an offset per channel."""
+    """Layer norm: subtract the mean, divide by the standard deviation, then apply gains and offsets."""
 
     source = "Ba, Kiros and Hinton 2016"
 
 
 class RmsNormKind(NormKind):
-    """RMS norm: divide by the root mean square, with a gain per channel."""
+    """RMS norm: divide by the root mean square, then apply a gain for each channel."""
 
     source = "Zhang and Sennrich 2019"
 
@@ -35,7 +35,7 @@ class PluginNorm(NormKind, ABC):
 
     @abstractmethod
     def build(self, width: int, eps: float) -> nn.Module:
-        """Return the module, (…, width) to the same shape; `eps` is the model's `norm_eps`."""
+        """Return a module that maps (…, width) to the same shape; `eps` is the model's `norm_eps`."""
 
 
 NORMS: Registry[NormKind] = Registry("norm", {"layer_norm": LayerNormKind(), "rms_norm": RmsNormKind()})

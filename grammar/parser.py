@@ -1,4 +1,4 @@
-"""The syntax tree of a recipe, and the parser: one method for each rule, which is its docstring.
+"""The syntax tree of a recipe, and its parser, with one method for each rule; the docstring is the rule.
 
 The parser continues after a fault with the most likely meaning: it inserts a missing operator or comma, and
 ignores an extra bracket. The text around a fault becomes an ErrorSyntax, so that one mistake gets one
@@ -35,7 +35,7 @@ _VALUE_END_KINDS = ("number", "name", ")", "}")
 
 
 def tokenize(text: str, faults: FaultCollector) -> list[Token]:
-    """Return all tokens of the text; their kinds are "number", "name", "wrong", "end", or the sign itself."""
+    """Return all tokens of the text; a kind is "number", "name", "wrong", "end", or the sign itself."""
     tokens: list[Token] = []
     for cut in _cut(text):
         match cut.kind:
@@ -53,7 +53,7 @@ def tokenize(text: str, faults: FaultCollector) -> list[Token]:
 
 
 def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) -> Token:
-    """Return an operator or bracket; `>` is read as `>>`, and a minus between two values is reported."""
+    """Return an operator or bracket; report `>`, which is read as `>>`, and arithmetic such as `3 - 1`."""
     end = start + len(text)
     if text == ">":
         faults.add(start, end, "expected '>>', got '>'")
@@ -66,7 +66,7 @@ def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) ->
 
 
 def _number(text: str, start: int, faults: FaultCollector) -> Token:
-    """Return a number in Python's notation, without underscores in real numbers and in decimal only."""
+    """Return a decimal number in Python's notation; real numbers have no underscores."""
     end = start + len(text)
     if len(text) > MAX_DIGITS + 6:  # room for a point and an exponent
         faults.add(start, end, f"expected a number of at most {MAX_DIGITS} digits, got {_count_digits(text)}")
@@ -88,7 +88,7 @@ def _count_digits(text: str) -> int:
 
 
 def _quoted(text: str, start: int, faults: FaultCollector) -> Token:
-    """Return a quoted word as a plain word, so that the rest can still be read."""
+    """Return a quoted word as a plain word, so that the rest of the text can still be read."""
     end = start + len(text)
     word = text[1:-1]
     if word.isascii() and word.isidentifier():
@@ -100,7 +100,7 @@ def _quoted(text: str, start: int, faults: FaultCollector) -> Token:
 
 @dataclass(frozen=True, slots=True)
 class NumberSyntax:
-    """A whole or real number, its sign included."""
+    """A whole or real number with its sign."""
 
     value: int | float
     start: int
@@ -127,7 +127,7 @@ class ArgumentSyntax:
 
     @property
     def name_end(self) -> int:
-        """Return the position after the name, or the argument's start without a name."""
+        """Return the position after the name, or the start of the argument if it has no name."""
         return self.start + len(self.name or "")
 
 
@@ -158,7 +158,7 @@ class OperationSyntax:
 
 @dataclass(frozen=True, slots=True)
 class ErrorSyntax:
-    """A place with a reported fault; only its readable parts are checked further."""
+    """A piece of the text with a reported fault; only its readable parts are checked further."""
 
     start: int
     end: int
@@ -339,7 +339,7 @@ class _RecipeParser(TokenReader):
         return parts[0] if len(parts) == 1 else ErrorSyntax(start, self._end(), tuple(parts))
 
     def _report_unexpected(self, expected: str) -> None:
-        """Report unexpected text after an expression, and skip it unless it starts another one."""
+        """Report unexpected text after an expression, and skip it unless it starts another expression."""
         if self.token.kind in _OPERAND_START_KINDS:
             self._report_here(f"expected {expected} before {self._describe_token()}")
             return
@@ -349,7 +349,7 @@ class _RecipeParser(TokenReader):
             self._advance()
 
     def _open(self) -> Token | None:
-        """Consume "("; one that is nested too deeply is skipped with its contents, and gives None."""
+        """Consume "(" and return it; if it is nested too deeply, skip its contents too and return None."""
         opened = self._advance()
         if self._depth < MAX_DEPTH:
             self._depth += 1
@@ -361,7 +361,7 @@ class _RecipeParser(TokenReader):
         return None
 
     def _close(self, opened: Token) -> None:
-        """Consume ")"; at the end of the text report it as missing, at its opening bracket."""
+        """Consume ")"; at the end of the text, report at the opening bracket that it is missing."""
         self._depth -= 1
         if self.token.kind == ")":
             self._advance()
@@ -376,7 +376,7 @@ class _RecipeParser(TokenReader):
             self._report(self.token.start, self.token.end, message)
 
     def _report(self, start: int, end: int, message: str, detected_at: int | None = None) -> None:
-        """Report a fault; after too many, the rest of the text is skipped."""
+        """Report a fault; after too many faults, skip the rest of the text."""
         self._faults.add(start, end, message, detected_at)
         if self._faults.is_full:
             self._at = len(self._tokens) - 1

@@ -1,4 +1,4 @@
-"""Positional encodings by their names in `position`, including those of plug-ins."""
+"""The kinds of positional encoding that `position` can name, including those of plug-ins."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PositionKind:
     """The number of positions with vectors; None for any number."""
 
     def sized_to(self, count: int) -> PositionKind:
-        """Return the same kind for `count` positions, if their number must be known."""
+        """Return this kind, sized for `count` positions if it needs to know their number."""
         del count
         return self
 
@@ -52,13 +52,13 @@ class TimingPosition(PositionKind):
 
 
 class SizedPosition(PositionKind):
-    """Vectors for `count` positions, and none for later ones."""
+    """Vectors for the first `count` positions; there are none for later positions."""
 
     def __init__(self, count: int = MAX_POSITIONS) -> None:
         self.count = self.longest = count
 
     def sized_to(self, count: int) -> Self:
-        """Return the same kind for `count` positions."""
+        """Return this kind, sized for `count` positions."""
         return type(self)(count)
 
 
@@ -69,7 +69,7 @@ class LearnedPosition(SizedPosition):
 
 
 class RandomisedPosition(SizedPosition):
-    """Sinusoids of random positions in increasing order, as many as the sequence is long.
+    """Sinusoids of random position numbers, which increase along the sequence.
 
     Each batch draws new positions. So sequences longer than in training contain no unseen positions. A
     trained model uses the same positions for all sequences of a length.
@@ -81,7 +81,7 @@ class RandomisedPosition(SizedPosition):
 
 
 class RandomisedPairs(SizedPosition):
-    """Random positions like RandomisedPosition, for mixers that compare positions; nothing is added.
+    """Random position numbers for mixers that compare positions; no vectors are added to the input.
 
     Each mixer draws its own numbers for a batch, as in the authors' program. Rotations use the drawn
     positions in increasing order. A bias at distance d uses the d-th of the drawn distances in increasing
@@ -98,7 +98,7 @@ class PluginPosition(PositionKind, ABC):
 
     @abstractmethod
     def build(self, width: int) -> nn.Module:
-        """Return the module, which maps positions (length,), integers from 0, to vectors (length, width)."""
+        """Return a module that maps position numbers (length,), from 0 on, to vectors (length, width)."""
 
 
 POSITIONS: Registry[PositionKind] = Registry(

@@ -1,4 +1,4 @@
-"""A recipe: parsed text with its canonical spelling, its id, and its holes and dimensions."""
+"""Recipes: parsed texts with their canonical spelling, their id, their holes and their dimensions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Expression(ABC):
 
     @abstractmethod
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the text as an operand of an operator, in parentheses if it binds less tightly."""
+        """Return the text as an operand of `operator`, in parentheses if it binds less tightly."""
 
     def __add__(self, other: Expression) -> Recipe:
         return _combine(self, "+", other)
@@ -83,7 +83,7 @@ class Recipe(Expression):
         return parse, (self.text,)
 
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the canonical text as an operand of that operator.
+        """Return the canonical text as an operand of this operator.
 
         It is in parentheses if it binds less tightly.
         """
@@ -91,7 +91,7 @@ class Recipe(Expression):
 
     @property
     def id(self) -> str:
-        """Return eight hexadecimal digits of the hash of the identity."""
+        """Return eight hexadecimal digits of a hash, which are equal for recipes with the same meaning."""
         return recipe_id(self.identity)
 
     @property
@@ -110,7 +110,7 @@ class Recipe(Expression):
         return self._dimensions or ()
 
     def fill(self, fillings: Mapping[str, Value | Expression]) -> Recipe:
-        """Return the recipe with holes filled by name; other holes stay open.
+        """Return the recipe in which these values fill the holes of these names; other holes stay open.
 
         A string is parsed as recipe text at the hole, so `relu` and `sa + conv(k=20)` both work. Raise
         RecipeError for a name without a hole, and for a value that does not fit.
@@ -123,9 +123,9 @@ class Recipe(Expression):
         return parse(render_filled(self.root, {name: _operand(value) for name, value in fillings.items()}))
 
     def choose(self, values: Mapping[str, Scalar]) -> Recipe:
-        """Return the recipe with search dimensions resolved by name; others stay open.
+        """Return the recipe in which these values replace the dimensions of these names; others stay open.
 
-        A choice between parts is resolved by the canonical text of an option. Raise RecipeError for a name
+        The value for a choice between parts is the canonical text of an option. Raise RecipeError for a name
         without a dimension, and for a value outside its dimension.
         """
         check_arguments(argument_fault("values", values, Mapping, "a value for each dimension"))
@@ -146,7 +146,7 @@ class Recipe(Expression):
 
 
 def parse(source: str | Expression) -> Recipe:
-    """Parse a recipe; raise RecipeError (and nothing else) with all faults of the text.
+    """Parse a recipe; raise RecipeError with all faults of the text, and no other error.
 
     An expression is parsed as its text; a Recipe is returned unchanged.
     """
@@ -170,7 +170,7 @@ def parse(source: str | Expression) -> Recipe:
 
 
 def parse_dimension(text: str) -> Dimension:
-    """Parse a single search dimension, as in `integer(3, 40)`; raise RecipeError, and nothing else.
+    """Parse a single search dimension, as in `integer(3, 40)`; raise RecipeError, and no other error.
 
     Its options are only checked against a parameter when they fill a hole.
     """
@@ -182,7 +182,7 @@ def parse_dimension(text: str) -> Dimension:
 
 
 def _parse_text(text: str, faults: FaultCollector) -> Syntax:
-    """Return the syntax tree of the text, unless the text is too long."""
+    """Return the syntax tree of the text; report a text that is too long."""
     if len(text) > MAX_LENGTH:
         faults.add(0, 1, f"expected at most {MAX_LENGTH} characters, got {len(text)}")
     elif not text.strip():
@@ -193,7 +193,7 @@ def _parse_text(text: str, faults: FaultCollector) -> Syntax:
 
 
 def format_scalar(value: object) -> str | None:
-    """Return a Python number or boolean as recipe text; None for anything else."""
+    """Return a Python number or boolean as recipe text; None for any other value."""
     if isinstance(value, bool):
         return render(value)
     if isinstance(value, float):
@@ -205,7 +205,7 @@ def format_scalar(value: object) -> str | None:
 
 
 def _combine(left: object, sign: str, right: object) -> Recipe:
-    """Join two operands as one text; NotImplemented for operands that are neither expressions nor numbers."""
+    """Return the recipe of two operands; NotImplemented if one is neither an expression nor a number."""
     sides = [
         one.operand_text(sign) if isinstance(one, Expression) else format_scalar(one) for one in (left, right)
     ]
@@ -213,13 +213,13 @@ def _combine(left: object, sign: str, right: object) -> Recipe:
 
 
 def _operand(value: Value | Expression) -> str:
-    """Return a filling as text that can be used anywhere, in parentheses if it is an operation."""
+    """Return the text of a value that fills a hole, in parentheses if it is an operation."""
     return _operand_of(value.operand_text() if isinstance(value, Expression) else render(value))
 
 
 @lru_cache(maxsize=4096)
 def _operand_of(text: str) -> str:
-    """Return a text that can be used anywhere.
+    """Return a recipe's text, in parentheses if it is an operation.
 
     Results are cached, because grids and searches fill holes with few different texts.
     """

@@ -1,4 +1,4 @@
-"""`seq2seq`, the encoder-decoder: one recipe reads the source, another writes the target."""
+"""`seq2seq`, the encoder-decoder, in which one recipe reads the source and another writes the target."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DEFAULT_HEADS, DEFAULT_HEAD_WIDTH = 8, 64
 class CrossAttentionShape:
     """The cross-attention after a sub-layer of a decoder, and the number of its copies.
 
-    It has as many heads as the first block with heads in the sub-layer.
+    The cross-attention has as many heads as the first block with heads in the sub-layer.
     """
 
     heads: int
@@ -67,7 +67,7 @@ def recurrent_units(settings: Settings, width: int) -> int:
 
 
 def cross_attention_heads(node: Value) -> tuple[int, int]:
-    """Return the number and width of heads of the cross-attention after a sub-layer."""
+    """Return the number and the width of the heads of the cross-attention after a sub-layer."""
     for block in walk(node):
         spec = lookup(block.name) if isinstance(block, BlockNode) else None
         if spec is None or not isinstance(block, BlockNode):
@@ -79,7 +79,7 @@ def cross_attention_heads(node: Value) -> tuple[int, int]:
 
 
 def find_cross_attentions(node: Value) -> tuple[CrossAttentionShape, ...]:
-    """Return the cross-attentions in a decoder's stack: one after each sub-layer that mixes positions."""
+    """Return the cross-attentions of a decoder's stack; each sub-layer that mixes positions has one."""
     match node:
         case SeriesNode():
             return tuple(found for part in node.parts for found in find_cross_attentions(part))
@@ -97,7 +97,7 @@ def find_cross_attentions(node: Value) -> tuple[CrossAttentionShape, ...]:
 
 
 def _check(settings: Settings) -> str | None:
-    """Return the fault of the arguments in combination; None if there is none, or it is still open."""
+    """Return a message if the arguments contradict each other; None if they do not, or if holes are open."""
     return next(_faults(settings), None)
 
 
@@ -129,7 +129,7 @@ def _faults(settings: Settings) -> Iterator[str]:
 
 
 def _check_connection(settings: Settings) -> str | None:
-    """Return why nothing passes from encoder to decoder, at least for some of the options."""
+    """Return why nothing passes from encoder to decoder for some choice; None if something always does."""
     encoder, decoder = settings["encoder"], settings["decoder"]
     if isinstance(encoder, HoleNode | ChoiceDimension) or isinstance(decoder, HoleNode | ChoiceDimension):
         return None
@@ -143,7 +143,7 @@ def _check_connection(settings: Settings) -> str | None:
 
 
 def _check_states(encoder: Value, decoder: Value) -> str | None:
-    """Return why a recurrent decoder cannot start with a recurrent encoder's last state."""
+    """Return why a recurrent decoder cannot start with a recurrent encoder's last state, else None."""
     (first, count), (last, other) = _recurrent_layers(encoder), _recurrent_layers(decoder)
     law = "the decoder starts from the encoder's final state"
     if first == last and (count == other or isinstance(count, HoleNode) or isinstance(other, HoleNode)):
@@ -153,7 +153,7 @@ def _check_states(encoder: Value, decoder: Value) -> str | None:
 
 
 def _always_mixes(node: Value) -> bool:
-    """Return whether positions mix in the part for every choice; a hole counts as mixing."""
+    """Return whether the part mixes positions for every choice; a hole counts as mixing."""
     match node:
         case SeriesNode() | SumNode():
             return any(map(_always_mixes, node.parts))

@@ -1,4 +1,4 @@
-"""The signature of a block as text, and the values of each parameter."""
+"""The signature of a block as text, and descriptions of the values of its parameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .vocabulary.spec import REQUIRED, Parameter, Spec
 
 
 def signature(spec: Spec) -> str:
-    """Return the block with all of its parameters, as `conv(k, act=relu)`; a bare name without any."""
+    """Return the block with all of its parameters, as `conv(k, act=relu)`; the bare name if it has none."""
     defaults = [(parameter.name, default_text(parameter)) for parameter in spec.parameters]
     texts = [name if default is None else f"{name}={default}" for name, default in defaults]
     texts += ["…"] if spec.package else []
@@ -16,7 +16,7 @@ def signature(spec: Spec) -> str:
 
 
 def describe_values(parameter: Parameter) -> str:
-    """Describe the values of a parameter: `whole number, 1 to 1024`, `relu, gelu or tanh`."""
+    """Describe the values of a parameter, as in `whole number, 1 to 1024` or `relu, gelu or tanh`."""
     match parameter.kind:
         case "integer":
             return "whole number" + _range(parameter)
@@ -39,13 +39,13 @@ def default_text(parameter: Parameter) -> str | None:
 
 
 def example(spec: Spec) -> BlockNode:
-    """Return the block with a small value for each required parameter: `conv(k=4)`."""
+    """Return the block with a small value for each required parameter, as in `conv(k=4)`."""
     needed = [parameter for parameter in spec.parameters if parameter.default is REQUIRED]
     return BlockNode(spec.name, tuple((parameter.name, _example_value(parameter)) for parameter in needed))
 
 
 def _example_value(parameter: Parameter) -> Value:
-    """Return 4 for a whole number, 1.0 for a real one, else the first value."""
+    """Return 4 for a whole number, 1.0 for a real number, and the first value for any other parameter."""
     low, high = parameter.low, parameter.high
     match parameter.kind:
         case "integer" | "real":
@@ -61,7 +61,7 @@ def _example_value(parameter: Parameter) -> Value:
 
 
 def _range(parameter: Parameter) -> str:
-    """Return `, 1 to 1024`, or a bound on one side."""
+    """Return the bounds of a parameter as text, such as `, 1 to 1024`."""
     match parameter.low, parameter.high:
         case None, None:
             return ""

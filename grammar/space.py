@@ -1,4 +1,4 @@
-"""The recipes that a recipe with search dimensions can become, and the derivations that lead to each.
+"""Search spaces: the recipes that a recipe with search dimensions can become, and their derivations.
 
 A derivation chooses a value for each dimension, in text order: the first dimension varies slowest, options
 are in listed order, numbers in ascending order. A range of real numbers counts as one value. Two derivations
@@ -50,7 +50,7 @@ _Leaf = tuple[Value, int, Derivation]
 
 
 def as_range(value: Value) -> range:
-    """Return the numbers of a dimension as a range, or a single number."""
+    """Return the numbers of a dimension as a range; a single number gives a range of one."""
     if isinstance(value, IntegerDimension):
         return range(value.low, value.high + 1, value.step)
     assert isinstance(value, int)
@@ -58,7 +58,7 @@ def as_range(value: Value) -> range:
 
 
 def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
-    """Return a node with other children, normalised as by parsing."""
+    """Return the node with other children, in the normal form that parsing gives."""
     match node:
         case BlockNode():
             defaults = {parameter.name: parameter.default for parameter in spec_of(node.name).parameters}
@@ -75,7 +75,7 @@ def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
 
 
 def count_derivations(value: Value) -> int:
-    """Return the number of derivations of a part, some of which may give the same member."""
+    """Return the number of derivations of a part; several derivations may give the same member."""
     match value:
         case IntegerDimension():
             return (value.high - value.low) // value.step + 1  # len() of a range refuses very long ones
@@ -86,7 +86,7 @@ def count_derivations(value: Value) -> int:
 
 
 def derive(value: Value, index: int) -> Value:
-    """Return the result of a derivation by index; ranges of real numbers stay open."""
+    """Return the member that the derivation with this index gives; ranges of real numbers stay open."""
     match value:
         case IntegerDimension():
             return as_range(value)[index]
@@ -107,7 +107,7 @@ def derive(value: Value, index: int) -> Value:
 
 
 def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation | None:  # noqa: PLR0911 -- one return for each kind
-    """Return the first derivation of a member, or None; `start` is the first dimension's index."""
+    """Return the first derivation of a member, or None; dimensions are numbered from `start` on."""
     match space, member:
         case ChoiceDimension(), _:
             for leaf, place, choices in _leaves(space, start):
@@ -133,7 +133,7 @@ def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation |
 
 
 def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
-    """Return the derivation in which each part gives the member at the same position."""
+    """Return a derivation in which each part gives the member at the same position, or None."""
     derivation: Derivation = {}
     for (space, start), member in zip(spaces, members, strict=True):
         if (found := find_derivation(space, member, start)) is None:
@@ -148,7 +148,7 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Return the derivation of members by parts: in order for a series, in any order for a sum.
+    """Return a derivation in which parts give the members, or None; in a sum their order does not matter.
 
     An option that is a sum in a sum, or a series in a series, gives several parts. `failed` caches failures.
     """
@@ -183,7 +183,7 @@ def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
 
 
 def _leaves(part: Value, start: int) -> list[_Leaf]:
-    """Return the options of a choice, with nested choices expanded; another part is its only option."""
+    """Return the options of a choice, with nested choices expanded; for any other part, the part itself."""
     if not isinstance(part, ChoiceDimension):
         return [(part, start, {})]
     return [
@@ -218,7 +218,7 @@ class Budget:
         )
 
     def admits(self, recipe: Recipe) -> bool:
-        """Return whether the model is within both limits.
+        """Return whether the recipe's model is within both limits.
 
         Raise RecipeError for a recipe with open dimensions.
         """
@@ -245,7 +245,7 @@ class Cardinality:
 
     @property
     def members(self) -> int | None:
-        """Return the number of architectures; None if it is infinite."""
+        """Return the number of architectures; None if there are infinitely many."""
         return None if self.infinite else self.forms
 
     def __str__(self) -> str:
@@ -270,7 +270,7 @@ class BudgetShare:
 
     @property
     def exact(self) -> bool:
-        """Return whether every member was checked."""
+        """Return whether every member was checked, so that the share is not an estimate."""
         return not self.samples
 
     def __str__(self) -> str:
@@ -284,7 +284,7 @@ class BudgetShare:
 
 
 def _format_count(count: int, noun: str) -> str:
-    """Return `1 form`, `39 forms`, `1.27e+30 forms`."""
+    """Return a count with its noun, as in `1 form`, `39 forms` or `1.27e+30 forms`."""
     number = f"{count:,}" if count < _SCIENTIFIC_FROM else f"{Decimal(count):.3g}"
     return f"{number} {noun}{'' if count == 1 else 's'}"
 
@@ -304,11 +304,11 @@ SHOWN_LENGTH = 60
 
 
 class SpaceError(ActivememError):
-    """A space cannot provide what was requested."""
+    """A request that a space cannot fulfil."""
 
 
 class Space:
-    """The recipes of a recipe with search dimensions, without those over a budget.
+    """The recipes that a recipe with search dimensions can become, without those over a budget.
 
     Holes stay open. Raise RecipeError for a wrong text.
     """
@@ -325,7 +325,7 @@ class Space:
 
     @cached_property
     def count(self) -> Cardinality:
-        """Return the number of members before any budget, or an upper bound above MAX_LISTED."""
+        """Return the number of members, budget or not; above MAX_LISTED the number is an upper bound."""
         reals = (each for _, each in dimensions(self.recipe.root) if isinstance(each, RealDimension))
         return Cardinality(
             forms=self._size if self._forms is None else len(self._forms),
@@ -334,7 +334,7 @@ class Space:
         )
 
     def remaining(self, rng: Random) -> BudgetShare:
-        """Return the share within the budget: exact if members are listed, else an estimate."""
+        """Return the share of members within the budget, estimated if the space is too large to list."""
         count = self.count
         if self._is_small:
             within = sum(1 for _ in self)
@@ -350,7 +350,7 @@ class Space:
         )
 
     def __iter__(self) -> Iterator[Recipe]:
-        """Yield every member once, in text order: the last dimension varies fastest.
+        """Yield every member once, in an order in which the last dimension of the text varies fastest.
 
         Raise SpaceError for a space with ranges of real numbers.
         """
@@ -364,7 +364,7 @@ class Space:
         return find_derivation(self.recipe.root, recipe.root) is not None and self._admits(recipe)
 
     def sample(self, rng: Random) -> Recipe:
-        """Draw a member uniformly.
+        """Return a member, drawn uniformly.
 
         With ranges of real numbers each form has the same probability, and its numbers are drawn uniformly,
         or log-uniformly for `log` ranges. If the count is only an upper bound, derivations are drawn
@@ -377,7 +377,7 @@ class Space:
         raise SpaceError(f"none of {MAX_TRIES:,} architectures drawn is within the budget")
 
     def sample_distinct(self, count: int, rng: Random) -> list[Recipe]:
-        """Draw `count` distinct members like `sample`; fewer if there are no more.
+        """Return `count` distinct members, drawn like `sample`; fewer if the space has fewer.
 
         Raise SpaceError if none is found within the budget.
         """
@@ -407,7 +407,7 @@ class Space:
         return list(self._iter_forms()) if self._size <= MAX_LISTED else None
 
     def _iter_forms(self) -> Iterator[Recipe]:
-        """Yield the results of derivations, each once."""
+        """Yield each distinct result of a derivation once."""
         seen = set[Recipe]()
         for index in range(self._size):
             found = Recipe(derive(self.recipe.root, index))  # pyright: ignore[reportArgumentType] -- a part of a recipe becomes one
@@ -427,7 +427,7 @@ class Space:
 
 
 def _draw_reals(part: Value, rng: Random) -> Value:
-    """Return a part with a random number for each range of real numbers."""
+    """Return the part in which a random number replaces each range of real numbers."""
     if isinstance(part, RealDimension):
         low, high = part.low, part.high
         if not part.log:

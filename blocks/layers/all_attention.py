@@ -24,9 +24,9 @@ from .window_attention import (
 
 
 class Persistent(Initialisable):
-    """Vectors of each head: keys √head_width · k′, k′ ~ N(0, 1/head_width), values √N · v′, v′ ~ N(0, 1/N).
+    """N trainable keys √head_width · k′ and N values √N · v′ of each head.
 
-    Sukhbaatar et al. 2019, section 5.1.
+    They are initialised as k′ ~ N(0, 1/head_width) and v′ ~ N(0, 1/N) (Sukhbaatar et al. 2019, section 5.1).
     """
 
     weight_roles = roles(keys=WeightRole.EMBEDDING, vectors=WeightRole.EMBEDDING)
@@ -49,7 +49,7 @@ class Persistent(Initialisable):
 
 
 def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tensor:
-    """Attend with scaled queries (heads, batch, queries, width) to the vectors, with a separate softmax."""
+    """Attend to the persistent vectors alone; scaled queries are (heads, batch, queries, width)."""
     keys, values = vectors.keys_values()
     scores = q.flatten(1, 2) @ keys.transpose(1, 2)  # (heads, batch · queries, N)
     weights = dropout(torch.softmax(scores.view(*q.shape[:-1], scores.shape[-1]), -1))
@@ -75,7 +75,7 @@ class PersistentAttention(WindowedBlock):
 
     @classmethod
     def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:
-        """Return the number of heads for the window, and the shape (heads, number, width) of the vectors."""
+        """Return the number of heads with a window, and the shape (heads, N, width) of persistent vectors."""
         return heads, (heads, count, head_width)
 
     @abstractmethod
@@ -99,7 +99,7 @@ class AllAttention(PersistentAttention):
 
 @register_block("attn_split")
 class AttentionSplit(PersistentAttention):
-    """A softmax over the window plus one over the persistent vectors."""
+    """The sum of a softmax attention over the window and another one over the persistent vectors."""
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         y = self.window(q, k, v, mask)
@@ -110,14 +110,17 @@ class AttentionSplit(PersistentAttention):
 
 @register_block("head_split")
 class HeadSplit(PersistentAttention):
-    """Attention in which half of the heads see the window, the others the persistent vectors."""
+    """Attention in which half of the heads see the window, and the other half the persistent vectors."""
 
     @classmethod
     def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:
         return heads // 2, (heads // 2, count, head_width)
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend with half of the heads each; without persistent vectors the second half outputs zeros."""
+        """Attend with half of the heads to the window, and with the others to the persistent vectors.
+
+        Without persistent vectors the others output zeros.
+        """
         of_window, of_vectors = q.split(self.window_heads)
         y = self.window(of_window, k, v, mask)
         beside = (
@@ -135,7 +138,7 @@ class SingleHead(PersistentAttention):
         return heads, (1, count, heads * head_width)
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend to the vectors with a single head, whose queries are scaled by its own width."""
+        """Attend to the persistent vectors with a single head, whose queries are scaled by its width."""
         y = merge_heads(self.window(q, k, v, mask))
         if self.persistent is None:
             return y
@@ -145,7 +148,7 @@ class SingleHead(PersistentAttention):
 
 @register_block("ff_attn")
 class FeedForwardAttention(Block):
-    """The persistent vectors of `single_head` as a separate sub-layer, with queries and an output map."""
+    """The persistent vectors of `single_head` as a sub-layer with its own query and output maps."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()

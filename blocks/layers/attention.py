@@ -57,7 +57,7 @@ class SelfAttention(Block):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Block:
-        """Build the block of `sa(heads, head_width, …)`; with a span it is a WindowedSelfAttention."""
+        """Build the block of `sa(heads, head_width, …)`: a WindowedSelfAttention if it has a span."""
         if as_int(settings, "span") > 0:
             return WindowedSelfAttention.build(settings, context)
         return cls(settings, context)
@@ -71,7 +71,7 @@ class SelfAttention(Block):
         return self._merge(attend(q, k, v, mask, self.dropout, causal=self.causal, scoring=scoring))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece; the state has all keys and values, (batch, kv_heads, 2, positions, head_width)."""
+        """Read a piece; the state is all keys and values, (batch, kv_heads, 2, positions, head_width)."""
         length = x.shape[1]
         q, *both = self._map(x, 0 if state is None else state.shape[3])
         known = torch.stack(both, 2)
@@ -83,7 +83,10 @@ class SelfAttention(Block):
         return self._merge(attend_unfused(q, k, v, visible, self.dropout, scoring=scoring)), known
 
     def _bias(self, q: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor | None:
-        """Return the bias of scores, ((batch,) heads, queries, keys); `seen` is (batch, keys, …)."""
+        """Return the bias of scores, (heads, queries, keys) or (batch, heads, queries, keys).
+
+        `seen` is (batch, keys, …).
+        """
         if self.bias is None:
             return None
         return self.bias(self.positions.distances(q.shape[2], seen, mask), seen.shape[1], q.dtype)
@@ -113,12 +116,12 @@ class SelfAttention(Block):
 
 
 def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> float:
-    """Return the temperature of attention; under μP logits are divided by head_width / 8."""
+    """Return the temperature of attention; with μP it is such that logits are divided by head_width / 8."""
     return given if config.mup is None else given * math.sqrt(head_width) / 8
 
 
 class WindowedSelfAttention(WindowedBlock):
-    """SelfAttention within a window; with position vectors all maps are initialised like UniformLinear."""
+    """Self-attention within a window; with position vectors, all maps are of the kind UniformLinear."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -169,7 +172,7 @@ class Scoring(NamedTuple):
 
     @property
     def can_be_fused(self) -> bool:
-        """Return whether fused kernels support these scores; they compute no gradient for a bias."""
+        """Return whether fused kernels support this scoring; they compute no gradient for a bias."""
         return not self.cap and (self.bias is None or not self.bias.requires_grad)
 
 
@@ -187,7 +190,7 @@ def attend(
     causal: bool = False,
     scoring: Scoring = PLAIN_SCORING,
 ) -> Tensor:
-    """Attend by softmax; q, k, v and the result are (batch, heads, length, head_width).
+    """Return softmax attention; q, k, v and the result are (batch, heads, length, head_width).
 
     `mask` (batch, keys) is true at valid keys. Plain products replace the fused kernel in these cases:
 
@@ -213,7 +216,7 @@ def attend(
 
 
 def fused_kernels(device: torch.device) -> AbstractContextManager[object]:
-    """Return a context in which fused attention uses torch's own kernels on a device.
+    """Return a context in which fused attention uses torch's own kernels on this device.
 
     For 16 bits torch prefers cuDNN on an H100. This context excludes cuDNN for three reasons:
 
@@ -227,7 +230,7 @@ def fused_kernels(device: torch.device) -> AbstractContextManager[object]:
 
 
 def _loses_gradients(k: Tensor) -> bool:
-    """Return whether a GPU's kernel would save nothing for backward because a vmap hides the gradient."""
+    """Return whether a GPU's kernel would lose gradients because a vmap hides that they are needed."""
     return k.is_cuda and not torch.compiler.is_compiling() and debug_unwrap(k) is not k
 
 
@@ -246,7 +249,7 @@ def attend_unfused(
     *,
     scoring: Scoring = PLAIN_SCORING,
 ) -> Tensor:
-    """Attend by two batched products.
+    """Return softmax attention, computed with two batched products.
 
     `visible` is broadcastable to (batch, heads, queries, keys), None for all.
     """
@@ -270,6 +273,6 @@ def attend_unfused(
 
 
 def causal_mask(q: Tensor, k: Tensor) -> Tensor:
-    """Return which keys each query sees, (queries, keys), where the last query is at the last key."""
+    """Return which keys each query sees, (queries, keys); the last query is at the last key's position."""
     queries, keys = q.shape[2], k.shape[2]
     return torch.ones(queries, keys, dtype=torch.bool, device=q.device).tril(keys - queries)

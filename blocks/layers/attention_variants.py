@@ -1,4 +1,4 @@
-"""Attention with modified scores, weights, keys or values, over all positions, by plain products."""
+"""Attention over all positions with modified scores, weights, keys or values, by plain products."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .pair_positions import PairPositions
 
 
 def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: float) -> Tensor:
-    """Attend causally over a whole sequence; all are (batch, heads, length, head_width).
+    """Return causal attention over a whole sequence; q, k, v and it are (batch, heads, length, head_width).
 
-    The log gates, (batch, heads, length), fade everything before them.
+    The gate of a position, given by its logarithm, (batch, heads, length), fades all earlier positions.
     """
     return _fading_weights(q, k, log_gates, scale) @ v
 
 
 def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Tensor:
-    """Return the weights of the last queries on all keys, (batch, heads, queries, keys)."""
+    """Return the attention weights of the last queries, (batch, heads, queries, keys)."""
     total = log_gates.cumsum(-1)  # (batch, heads, keys)
     scores = q @ k.transpose(-1, -2) * scale
     scores = scores + total[..., -q.shape[2] :, None] - total[..., None, :]
@@ -33,7 +33,7 @@ def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Te
 
 @register_block("fox")
 class ForgettingAttention(Block):
-    """Causal attention whose scores include the log gates since the key (Lin et al. 2025)."""
+    """Causal attention whose scores add the log gates between key and query (Lin et al. 2025)."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class ForgettingAttention(Block):
         self.dropout = Dropout(config.attention_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute all positions; the block is causal, so that padding needs no mask."""
+        """Compute all positions; since the block is causal, padding needs no mask."""
         return self.step_with_grad(x, None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -67,7 +67,7 @@ class ForgettingAttention(Block):
 
 
 def visible_keys(q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool) -> Tensor | None:
-    """Return which keys each query sees, for (…, queries, keys), or None for all."""
+    """Return a mask of the keys that each query sees, (…, queries, keys), or None if it sees all."""
     visible = None if mask is None else mask[:, None, None, :]
     if causal and q.shape[2] > 1:
         hidden = causal_mask(q, k)
@@ -76,7 +76,7 @@ def visible_keys(q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool) -> 
 
 
 class DifferenceShare(Initialisable):
-    """λ, the factor of the second softmax: its vectors are initialised as N(0, 0.1²)."""
+    """λ, the factor of the second softmax, computed from vectors that are initialised as N(0, 0.1²)."""
 
     weight_roles = roles(weight=WeightRole.GAIN)
 
@@ -157,9 +157,9 @@ class DifferentialAttention(Block):
 
 @register_block("latent_attn")
 class LatentAttention(Block):
-    """Attention whose keys and values are maps of one narrow vector, the only state (DeepSeek-AI 2024).
+    """Attention whose keys and values are maps of a narrow vector of each position (DeepSeek-AI 2024).
 
-    A rotated key, shared by all heads, carries the position.
+    A rotated key, shared by all heads, carries the position. Generation keeps only this key and the vector.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -186,7 +186,7 @@ class LatentAttention(Block):
         return self._attend(self._queries(x, angles), self._latents(x, angles), mask, causal=self.causal)
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece; the state has latents and rotated keys, (batch, positions, latent + rope_width)."""
+        """Read a piece; the state is all kept vectors, (batch, positions, latent + rope_width)."""
         angles = self._angles(x, 0 if state is None else state.shape[1], None)
         known = self._latents(x, angles)
         known = known if state is None else torch.cat([state, known], 1)
@@ -197,7 +197,7 @@ class LatentAttention(Block):
         return self.positions.angles(x, self.turned, start=start, mask=mask) if self.turned else None
 
     def _latents(self, x: Tensor, angles: Tensor | None) -> Tensor:
-        """Return the kept vector of each position, (batch, length, latent + rope_width)."""
+        """Return the vector that is kept of each position, (batch, length, latent + rope_width)."""
         c, key = self.down(x).split([self.latent, self.turned], -1)
         if angles is not None:
             key = turn(key, angles)

@@ -23,7 +23,7 @@ def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class Convolution(Initialisable):
-    """W ∗ x + b with zero padding, for one or several stacked maps of the same input.
+    """W ∗ x + b with zero padding, for one map or for several stacked maps of the same input.
 
     Causal: k - 1 positions on the left; otherwise (k - 1) // 2 on the left and the rest on the right. Only
     taps that can reach data are computed, except in an exported program, which must hold for every length.
@@ -109,7 +109,7 @@ class ConvolutionalGRU(Block):
 
 
 class LearnedPadding(Initialisable):
-    """Learned padding rows before and after every sequence: a matrix for each side with padding."""
+    """Learned rows that pad every sequence: one matrix for each side that needs padding."""
 
     weight_roles = roles(left=WeightRole.EMBEDDING, right=WeightRole.EMBEDDING)
 
@@ -119,7 +119,7 @@ class LearnedPadding(Initialisable):
         self.right = nn.Parameter(torch.empty(right, width)) if right else None
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw each side Glorot uniform, as a map from its rows to the width."""
+        """Draw the matrix of each side Glorot uniform, with its rows as inputs and the width as outputs."""
         for rows in (self.left, self.right):
             if rows is not None:
                 glorot(rows, rows.shape[0], rows.shape[1], generator)
@@ -152,7 +152,7 @@ class PersistentConv(Block):
         return self.act(y)
 
     def _from_left(self, length: int) -> Tensor | None:
-        """Return the left padding's contribution, (1, length, width); only the first positions see it."""
+        """Return what the left padding adds to the outputs, (1, length, width): zero but for the first."""
         rows = self.padding.left
         if rows is None:
             return None
@@ -165,7 +165,7 @@ class PersistentConv(Block):
         return functional.pad(added, (0, 0, 0, length - touched))
 
     def _from_right(self, length: int, mask: Tensor | None) -> Tensor | None:
-        """Return the right padding's part, (1 or batch, length, width), at the last valid positions."""
+        """Return what the right padding adds to the outputs, (1 or batch, length, width)."""
         rows = self.padding.right
         if rows is None:
             return None

@@ -1,4 +1,4 @@
-"""Common parts of heads and recurrences: norms, rotations, short convolutions and gates.
+"""Parts that attention heads and recurrences share: norms, rotations, short convolutions and gates.
 
 Convolution and gate have custom gradients, which keep their inputs and recompute the rest; on a CPU this is
 faster than keeping it.
@@ -25,7 +25,7 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _silu_gradient(grad_silu: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient of SiLU in a twice differentiable form; torch's is not."""
+    """Return the gradient of SiLU in a form that can be differentiated again, unlike torch's gradient."""
     if not torch.is_grad_enabled():
         return torch.ops.aten.silu_backward(grad_silu, x)
     share = torch.sigmoid(x)
@@ -44,7 +44,7 @@ NORM_EPSILON = 1e-5
 
 
 class ShortConvolution(Initialisable):
-    """A causal convolution of each channel with its own taps; the last tap is at the current position.
+    """A causal convolution of each channel with its own taps; the last tap reads the current position.
 
     SiLU follows if `active`.
     """
@@ -62,7 +62,7 @@ class ShortConvolution(Initialisable):
         nn.init.uniform_(self.weight, -bound, bound, generator=generator)
 
     def forward(self, x: Tensor, past: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the outputs at x (batch, length, channels) after `past`, and the new past."""
+        """Return the outputs at x (batch, length, channels), which follows `past`, and the new past."""
         before, length, x = len(self.weight) - 1, x.shape[1], x.to(self.weight.dtype)
         seen = x if past is None else torch.cat([past.to(x.dtype), x], 1)
         y = _Convolution.apply(length, self.active, seen, self.weight)
@@ -72,7 +72,7 @@ class ShortConvolution(Initialisable):
 
 
 class _Convolution(torch.autograd.Function):
-    """The last `length` outputs of a causal convolution of each channel, followed by SiLU if `active`."""
+    """The last `length` outputs of a causal convolution of each channel; SiLU follows if `active`."""
 
     generate_vmap_rule = True
 
@@ -103,7 +103,7 @@ class _Convolution(torch.autograd.Function):
 
 
 def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slice]]:
-    """Return each tap's lag, its input positions, and the outputs among the last `length` that use it."""
+    """Return for each tap its lag, the inputs that it reads, and the outputs to which it adds."""
     first = positions - length
     return [
         (
@@ -116,7 +116,7 @@ def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slic
 
 
 def _convolve(x: Tensor, weight: Tensor, length: int) -> Tensor:
-    """Return the last outputs of the convolution; x starts the sequence."""
+    """Return the last `length` outputs of the convolution of x, which is padded with zeros on the left."""
     if torch.compiler.is_exporting():  # zeros in front, so that each tap sees positions at every length
         x = functional.pad(x, (0, 0, len(weight) - 1, 0))
     y = x[:, x.shape[1] - length :] * weight[-1]
@@ -139,7 +139,7 @@ class HeadNorm(nn.Module):
 
 
 def turn(x: Tensor, angles: Tensor) -> Tensor:
-    """Rotate each pair of neighbours in (…, width) by an angle of (…, width / 2)."""
+    """Rotate each pair of neighbouring channels of x (…, width) by its angle, (…, width / 2)."""
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     even, odd = x[..., ::2], x[..., 1::2]
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
@@ -159,13 +159,13 @@ def gate_heads(y: Tensor, norm: HeadNorm | None, gate: Tensor | None, kind: str)
 
 
 class _GatedHeads(torch.autograd.Function):
-    """RMS-normalised heads (if there are gains) times a gate."""
+    """Heads times a gate; the heads are RMS-normalised before if there are gains."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(kind: str, y: Tensor, gate: Tensor, weight: Tensor | None) -> Tensor:
-        """Gate y (…, width) by a gate (…, width), with gains (width)."""
+        """Return y (…, width), normalised if `weight` has gains (width), times a gate (…, width)."""
         opened = GATES[kind](gate)
         return opened * y if weight is None else opened * weight * y * _inverse_scale(y)
 

@@ -1,4 +1,4 @@
-"""Blocks that convolve each channel separately, with filters as long as a sequence, and gates.
+"""Blocks with gates that convolve each channel separately, with filters as long as a sequence.
 
 A convolution is computed by products with strips of the Toeplitz matrix, not by Fourier transforms. So later
 positions have no effect at all. Up to a few hundred positions, this is just as fast.
@@ -55,7 +55,7 @@ def convolve(x: Tensor, filters: Tensor) -> Tensor:
 
 
 class Frequencies(Initialisable):
-    """The learned frequency of each channel inside the sines of a filter's network."""
+    """A learned frequency for each channel, inside the sines of a filter's network."""
 
     weight_roles = roles(weight=WeightRole.GAIN)
 
@@ -68,11 +68,11 @@ class Frequencies(Initialisable):
 
 
 class ImplicitFilters(Initialisable):
-    """A network of sines from a lag to its tap of each channel, within a window that falls exponentially.
+    """A network of sines that computes each channel's tap from its lag, times an exponential window.
 
-    The numbers of a lag are its share of all taps, and sines and cosines of rates up to (LAG_FEATURES - 1) /
-    2 a sequence. Maps begin as torch's do. In addition each channel has a weight for lag 0, N(0, 1) (Poli et
-    al. 2023, section 3.3 and their program). It is computed in full precision.
+    Its inputs are the lag as a share of all taps, and sines and cosines with up to (LAG_FEATURES - 1) / 2
+    periods in a sequence. Maps are initialised as in torch. In addition each channel has a weight for lag 0,
+    N(0, 1) (Poli et al. 2023, section 3.3 and their program). The network computes in full precision.
     """
 
     weight_roles = roles(skip=WeightRole.GAIN)
@@ -90,7 +90,7 @@ class ImplicitFilters(Initialisable):
         self.skip = nn.Parameter(torch.empty(filters, channels))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the weight of lag 0; the linear maps are initialised by themselves."""
+        """Draw the weights for lag 0; the linear maps draw their own weights."""
         nn.init.normal_(self.skip, generator=generator)
 
     def forward(self, lags: int) -> Tensor:
@@ -149,7 +149,7 @@ class Hyena(Block):
         self.output = Linear(channels, context.width, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute all positions; the block is causal, so that padding after a sequence has no effect."""
+        """Compute all positions; since the block is causal, padding after a sequence has no effect."""
         mapped = self.input(zero_masked(x, mask))
         if self.short_conv is not None:
             mapped = self.short_conv(mapped, None)[0]

@@ -41,7 +41,7 @@ class FlaLayer(Block, Initialisable):
         self.layer = self._make()
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the weights as the layer's constructor does, from a seed of the generator."""
+        """Draw the weights as the layer's constructor does, with a seed that the generator draws."""
         seed = int(torch.randint(2**62, (), generator=generator))
         self.layer.load_state_dict(self._make(seed).state_dict())
 
@@ -63,7 +63,7 @@ class FlaLayer(Block, Initialisable):
 
     @torch.no_grad()
     def count_cached(self, length: int, width: int) -> int:
-        """Return how many numbers the layer's own cache holds after a sequence of `length` positions."""
+        """Return how many numbers the layer's cache has after a sequence of `length` positions."""
         cache: Any = import_module("fla.models.utils").Cache()
         with torch.device("meta"), kernels_left_out():
             layer = self._make().eval().bfloat16()
@@ -99,7 +99,7 @@ def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0)
 
 
 def first_output(y: object, x: Tensor) -> Tensor:
-    """Return the outputs of a layer, which may be the first of several results."""
+    """Return the outputs of a layer; if it has several results, they are the first."""
     y = y[0] if isinstance(y, tuple) else y
     if not isinstance(y, Tensor) or y.shape != x.shape:
         got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__

@@ -28,10 +28,10 @@ class DistanceBias(nn.Module, ABC):
 
     @abstractmethod
     def by_distance(self, distances: Tensor) -> Tensor:
-        """Return biases (heads, …) for whole numbers (…,), negative for keys to the right."""
+        """Return the biases (heads, …) of whole distances (…,), which are negative for keys to the right."""
 
     def forward(self, distances: Tensor, keys: int, dtype: torch.dtype) -> Tensor:
-        """Return (heads, queries, keys) from all distances, greatest first, (keys + queries − 1,).
+        """Return biases (heads, queries, keys) for distances (keys + queries − 1,), the greatest first.
 
         Distances for each sequence, (batch, keys + queries − 1), give (batch, heads, queries, keys).
         """
@@ -105,7 +105,7 @@ def build_distance_bias(kind: str, heads: int, width: int, *, causal: bool) -> D
 
 
 class PairPositions(nn.Module):
-    """Position numbers for rotations, and distances for biases.
+    """The numbers of positions, for rotations, and the distances between them, for biases.
 
     Random positions differ between batches in training and are fixed afterwards. Each sequence has as many
     positions as its length, which its mask (batch, length) gives (Ruoss et al. 2023).
@@ -117,7 +117,7 @@ class PairPositions(nn.Module):
         self.count = kind.count if isinstance(kind, RandomisedPairs) else None
 
     def angles(self, x: Tensor, width: int, *, start: int = 0, mask: Tensor | None = None) -> Tensor:
-        """Return the rotation angles of x (batch, length, …), (length, width / 2), with rates from 1 to 10⁻⁴.
+        """Return the angles (length, width / 2) by which to rotate x (batch, length, …); rates are 1 to 10⁻⁴.
 
         For random positions with a mask, the angles are (batch, length, width / 2).
         """
@@ -131,7 +131,7 @@ class PairPositions(nn.Module):
         return places.double().unsqueeze(-1) * rates
 
     def distances(self, queries: int, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Return all distances, from a query's leftmost key to its rightmost one.
+        """Return the distances from all queries to all keys, from the leftmost key to the rightmost key.
 
         They are (batch, distances) for random positions with a mask, otherwise (distances,).
         """
@@ -144,7 +144,7 @@ class PairPositions(nn.Module):
         return functional.pad(others, (1, 0))[..., distances.abs()] * distances.sign()
 
     def _draw(self, count: int, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Draw sorted random numbers below `count`, as many as sequences are long."""
+        """Draw random numbers below `count` in increasing order, one for each position of x."""
         lengths = None if mask is None else mask.sum(1)
         return draw_positions(count, x.shape[1], lengths, device=x.device, training=self.training)
 

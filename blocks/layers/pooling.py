@@ -1,7 +1,7 @@
-"""Pools, which reduce a sequence to one vector, with a cache-friendly form for mapped inputs.
+"""Pools, which reduce a sequence to one vector, with a cache-friendly computation for mapped inputs.
 
-That form computes `activation >> pool` on linearly mapped inputs. A map of a few input columns to the width,
-an activation and a pool are bound by memory, not by arithmetic. For a long batch the activations alone take
+It computes `activation >> pool` on linearly mapped inputs. A map of a few input columns to the width, an
+activation and a pool are bound by memory, not by arithmetic. For a long batch the activations alone take
 gigabytes. This module computes pieces in one buffer, and computes them again in its own backward pass. So it
 never holds a tensor of size length × width.
 
@@ -84,7 +84,7 @@ class MeanPool(Block):
 
 @register_block("last")
 class Last(Block):
-    """y = x_T, T the last valid position of each row."""
+    """y = x_T, where T is the last valid position of each row."""
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
@@ -107,7 +107,7 @@ _NEGATIVE_SLOPES = {ACTIVATIONS["relu"]: 0.0, ACTIVATIONS["leaky_relu"]: 0.01}
 def try_fused_pooling(
     entry: Linear, body: ResidualStack, inputs: Tensor, mask: Tensor | None
 ) -> Tensor | None:
-    """Return body(entry(inputs), mask), (batch, 1, width), for a body that begins with `activation >> pool`.
+    """Return body(entry(inputs), mask), (batch, 1, width), if the body begins with `activation >> pool`.
 
     Return None in these cases, in which the caller applies the modules one after another:
 
@@ -148,18 +148,18 @@ def try_fused_pooling(
 
 
 class _Chunk(NamedTuple):
-    """Some rows of a batch, or some times of one row, with z = W x."""
+    """Part of a batch: z = W x at some of its rows, or at some of the times of one row."""
 
     rows: slice
     times: slice
     z: Tensor  # (rows, times, width)
 
     def of(self, numbers: Tensor) -> Tensor:
-        """Return the chunk's part, (rows, times), of numbers (batch, length)."""
+        """Return the part of numbers (batch, length) that belongs to this chunk, (rows, times)."""
         return numbers[self.rows, self.times]
 
     def add_positive_sums(self, sums: Tensor, across: Tensor, weights: Tensor) -> None:
-        """Add Σ α x over z > 0 to sums (batch, columns, width).
+        """Add Σ α x, over all times at which z > 0, to sums (batch, columns, width).
 
         Z is overwritten. x is (batch, columns, length), and α (rows, times).
         """
@@ -167,7 +167,7 @@ class _Chunk(NamedTuple):
 
 
 def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
-    """Yield a batch (batch, length, columns) in chunks; each overwrites the one before."""
+    """Yield x (batch, length, columns) in chunks; each chunk overwrites the previous one."""
     batch, length, _ = x.shape
     width = len(weight)
     most = max(1, (_MAX_BUFFER_CPU if x.device.type == "cpu" else _MAX_BUFFER_ACCELERATOR) // width)
@@ -181,7 +181,7 @@ def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
 
 
 def _slopes(across: Tensor, weights: Tensor, above: Tensor, negative_slope: float) -> Tensor:
-    """Return S, (batch, columns, width), for x (batch, columns, length) and α (batch, length).
+    """Return S, (batch, columns, width), of x (batch, columns, length) weighted by α (batch, length).
 
     `above` is Σ α x over z > 0.
     """

@@ -1,4 +1,4 @@
-"""`lstm` and `gru`: fused kernels if available, and the same steps in Python."""
+"""`lstm` and `gru`, computed by fused kernels if available, otherwise by the same steps in Python."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HELD = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrentState(State):
-    """The state that recurrent layers pass on: h, and the cell s if any; each (batch, layers, width)."""
+    """The state of recurrent layers: h and, in an LSTM, the cell s; each is (batch, layers, width)."""
 
     tensors: tuple[Tensor, ...]
 
@@ -34,8 +34,8 @@ class RecurrentState(State):
 class Trace:
     """A record of one layer at every position, each tensor (batch, length, width).
 
-    `cell` is the state passed on, for a gru the hidden state itself; `gates` always has `forget`, the kept
-    share of the cell.
+    `cell` is the state that the layer passes on; in a GRU it is the hidden state itself. `gates` always has
+    `forget`, the share of the cell that is kept.
     """
 
     hidden: Tensor
@@ -44,7 +44,7 @@ class Trace:
 
 
 class RecurrentLayer(Initialisable):
-    """One layer: stacked maps of the input and of the state, and the step that combines them."""
+    """One recurrent layer: stacked maps of the input and of the state, and the step that combines them."""
 
     weight_roles = roles(weight_x=WeightRole.MATRIX, weight_h=WeightRole.MATRIX, bias=WeightRole.BIAS)
 
@@ -70,7 +70,7 @@ class RecurrentLayer(Initialisable):
     def run_fused(
         self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run the kernel; return outputs (batch, length, width) and the final states of each row.
+        """Run the fused kernel; return the outputs (batch, length, width) and the final states of each row.
 
         With a mask (batch, length) a row ends at its last valid position; later outputs are undefined. States
         are contiguous, as cuDNN requires; gradients need training mode.
@@ -87,7 +87,7 @@ class RecurrentLayer(Initialisable):
 
     @abstractmethod
     def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
-        """Return the trace from the states and gates of all positions, each (batch, length, width)."""
+        """Return a trace of the states and gates of all positions, each (batch, length, width)."""
 
     def unrolled(
         self, x: Tensor, start: tuple[Tensor, ...]
@@ -113,7 +113,7 @@ class LSTMLayer(RecurrentLayer):
     state_count = 2
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw as for any layer, but with an open forget gate."""
+        """Draw as for any layer, but with an open forget gate: its bias is 1."""
         super().initialise(generator)
         with torch.no_grad():
             self.bias.chunk(self.maps)[1].fill_(1.0)
@@ -155,7 +155,7 @@ class LSTMLayer(RecurrentLayer):
 
 
 class GRULayer(RecurrentLayer):
-    """A GRU cell; the reset gate acts on the mapped state, which has its own bias, as in cuDNN."""
+    """A GRU cell, in which the reset gate acts on the mapped state and its bias, as in cuDNN."""
 
     weight_roles = roles(**RecurrentLayer.weight_roles, state_bias=WeightRole.BIAS)
     maps = 3  # reset gate, update gate, candidate: the kernels' order
@@ -172,7 +172,7 @@ class GRULayer(RecurrentLayer):
     def run_fused(
         self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run torch.gru, with a second bias of zero except for the candidate; its outputs are its states."""
+        """Run torch.gru, whose second bias is zero except for the candidate; its outputs are its states."""
         weights = _for_kernel(self.weight_x, self.weight_h, self.bias, self._full_bias())
         begin, with_grad = start[0].unsqueeze(0), torch.is_grad_enabled()
         y, h = torch.gru(x, begin, weights, True, 1, 0.0, with_grad, False, True)
@@ -190,7 +190,7 @@ class GRULayer(RecurrentLayer):
         return (torch.lerp(n.to(h.dtype), h, z.to(h.dtype)),), (r, z)  # autocast lowers their precision
 
     def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
-        """Return the output as the cell; the update gate is its kept share."""
+        """Return a trace with the output as the cell, and with the update gate as `forget`."""
         return Trace(hidden=states[0], cell=states[0], gates={"reset": gates[0], "forget": gates[1]})
 
     def _full_bias(self) -> Tensor:
@@ -246,7 +246,7 @@ class Recurrent(Block):
         return x, RecurrentState(tensors=tuple(torch.stack(part, 1) for part in zip(*lasts, strict=True)))
 
     def traces(self, x: Tensor) -> tuple[Trace, ...]:
-        """Return the trace of each layer over x, which begins the sequence, without dropout."""
+        """Return the trace of each layer for a whole sequence x, without dropout."""
         found: list[Trace] = []
         start = self.zero_state(x)
         for place, layer in enumerate(self.layers):
@@ -273,14 +273,14 @@ class Recurrent(Block):
 
 
 def _for_kernel(*weights: Tensor) -> tuple[Tensor, ...]:
-    """Return a layer's weights; on a GPU as views of one block, since cuDNN copies others with a warning."""
+    """Return a layer's weights, on a GPU as views of one block of memory: cuDNN copies others and warns."""
     if not weights[0].is_cuda:
         return weights
     return side_by_side(*weights)
 
 
 def side_by_side(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Copy tensors into one contiguous block of memory and return the views."""
+    """Copy tensors into one contiguous block of memory; return views with their shapes."""
     block = torch.cat([each.flatten() for each in tensors])
     parts = block.split([each.numel() for each in tensors])
     return tuple(part.view_as(each) for part, each in zip(parts, tensors, strict=True))
@@ -292,9 +292,9 @@ def _ends(mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _needs_single_precision(x: Tensor) -> bool:
-    """Return whether autocast is on and the device's kernel lacks its 16-bit type.
+    """Return whether autocast is on and the device's kernel does not support its 16-bit type.
 
-    A GPU's kernel accepts float16 for either type. OneDNN's LSTM has none without AVX-512.
+    A GPU's kernel accepts float16 for either type. OneDNN's LSTM supports no such type without AVX-512.
     """
     has_half = not x.is_cuda and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
     return torch.is_autocast_enabled(x.device.type) and not has_half
@@ -309,7 +309,7 @@ def _is_one_step_of_cudnn(x: Tensor) -> bool:
 
 
 def _has_kernels(*tensors: Tensor) -> bool:
-    """Return whether fused kernels support these tensors: on their devices, and not within a vmap."""
+    """Return whether fused kernels support these tensors on their device; they never do within a vmap."""
     if torch.compiler.is_compiling() or tensors[0].device.type not in ("cpu", "cuda"):
         return False
     return not any(is_batchedtensor(tensor) for tensor in tensors)

@@ -1,4 +1,4 @@
-"""Attention within a window: scores by content and by distance, softmax, values; heads before the batch."""
+"""Attention within a window, with scores by content and by distance; heads are the first dimension."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class UniformLinear(Linear):
 
 
 class PositionVectors(Initialisable):
-    """A vector for each distance, N(0, 1): the furthest to the left first."""
+    """A vector for each distance, drawn from N(0, 1); the first is for the furthest key on the left."""
 
     weight_roles = roles(weight=WeightRole.EMBEDDING)
 
@@ -86,7 +86,7 @@ class AdaptiveSpans(Initialisable):
         self.max_distance = self._max_distance(0.0)
 
     def forward(self, max_distance: int, min_distance: int) -> Tensor:
-        """Return the log of the fading factor, the greatest distance first, (heads, 1, 1, distances)."""
+        """Return the log of the fading factors, (heads, 1, 1, distances), from the greatest distance down."""
         steps = torch.arange(max_distance, min_distance - 1, -1, device=self.z.device).abs() - self.nearest
         left = (self.z[:, None] * self.span + self.ramp - steps) / self.ramp
         tiny = torch.finfo(left.dtype).tiny
@@ -94,11 +94,11 @@ class AdaptiveSpans(Initialisable):
         return torch.where(left > tiny, left.log(), masked_score(left))[:, None, None]
 
     def note(self, highest: float) -> None:
-        """Record the furthest head's span from its z."""
+        """Record the greatest distance, given the largest z of all heads."""
         self.max_distance = self._max_distance(highest)
 
     def _max_distance(self, z: float) -> int:
-        """Return the greatest distance that is not completely faded out, rounded up."""
+        """Return the greatest distance that has not faded out for this z, rounded up."""
         seen = math.ceil(self.ramp + z * self.span) + self.nearest - 1
         return -(-seen // GRANULARITY) * GRANULARITY
 
@@ -140,7 +140,7 @@ class WindowAttention(nn.Module):
         return nearest if self.spans is None or nearest > 0 else max(nearest, -self.spans.max_distance)
 
     def penalty(self) -> Tensor | None:
-        """Return the mean span in tokens, if heads learn it."""
+        """Return the mean span in tokens if heads learn their spans, else None."""
         return None if self.spans is None else self.spans.span * self.spans.z.mean()
 
     def forward(
@@ -151,7 +151,7 @@ class WindowAttention(nn.Module):
         mask: Tensor | None = None,
         extra: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """Return the output for each query, (heads, batch, queries, head_width). q is scaled.
+        """Return the output for each query, (heads, batch, queries, head_width); q is already scaled.
 
         The last keys and values (heads, batch, keys, head_width) are at the queries' positions, earlier ones
         are past.
@@ -180,7 +180,7 @@ class WindowAttention(nn.Module):
         return compute_window(form, given, kept)
 
     def _draw(self, pieces: Sequence[QueryChunk], given: WindowInputs) -> list[Tensor]:
-        """Draw dropout masks for the weights of each piece; none without dropout."""
+        """Draw a dropout mask for the weights of each piece; return no masks if nothing is dropped."""
         heads, batch = given.q.shape[:2]
         sizes = ((piece.query_count, piece.key_count + given.num_extra) for piece in pieces)
         drawn = (self.dropout.draw_mask(torch.Size((heads, batch, *size)), like=given.q) for size in sizes)
@@ -188,7 +188,7 @@ class WindowAttention(nn.Module):
 
 
 def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """Return the output for each query, (heads, batch, queries, head_width), by the device's best method."""
+    """Return the output for each query, (heads, batch, queries, head_width), by the fastest method."""
     if given.q.device.type in ("cpu", "meta") and not are_operations_rewritten():
         most_scores = max(piece.key_count for piece in form.pieces) + given.num_extra  # scores of any query
         if given.k.shape[2] > MAX_UNFUSED_LENGTH and can_be_fused(form, given, kept):
@@ -201,7 +201,7 @@ def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Te
 def build_window_attention(
     window: Window, heads: int, context: Context, *, cap: float = 0.0
 ) -> WindowAttention:
-    """Build the window; equal windows in a model share their position vectors."""
+    """Build attention in this window; equal windows in a model share their position vectors."""
     positions = None
     if window.relative:
         positions = context.share(
@@ -225,13 +225,13 @@ class WindowedBlock(Block):
 
     @abstractmethod
     def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
-        """Return the outputs at x (batch, length, width) after a past; the mask belongs to x."""
+        """Return the outputs at x (batch, length, width), which follows `past`; the mask belongs to x."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         return self.attend(x, None, mask)
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
-        """Attend with queries of x to the keys and values that they can see."""
+        """Return the outputs at x, computed without the part of the past that no query sees."""
         seen = past[:, max(0, past.shape[1] - self.window.max_distance) :]
         return self.attend(x, seen if seen.shape[1] else None, None)
 
@@ -243,7 +243,7 @@ class WindowedBlock(Block):
 
 
 def update_spans(blocks: Sequence[WindowedBlock]) -> None:
-    """Clamp z to [0, 1] and record the spans of blocks; a GPU is synchronised once for all."""
+    """Clamp z to [0, 1] and record the spans of blocks; synchronise a GPU only once for all blocks."""
     learnt = [spans for block in blocks if (spans := block.window.spans) is not None]
     if learnt:
         with torch.no_grad():
@@ -259,7 +259,7 @@ def _after_load(block: WindowedBlock, _keys: object) -> None:
 
 
 def map_heads(x: Tensor, past: Tensor | None, weight: Tensor, heads: int) -> tuple[Tensor, Tensor]:
-    """Return keys and values (heads, batch, positions, head_width) from one weight of both maps.
+    """Return keys and values (heads, batch, positions, head_width), whose maps are one weight.
 
     The past comes first; it is mapped separately, so that no unneeded gradient is computed.
     """
@@ -286,7 +286,7 @@ def merge_heads(y: Tensor) -> Tensor:
 
 
 def needs_step_hook(module: nn.Module) -> bool:
-    """Return whether a module needs a call after each optimiser step (adaptive spans, overridden hooks)."""
+    """Return whether a module has adaptive spans or a hook that must run after each optimiser step."""
     if isinstance(module, Block) and not isinstance(module, WindowedBlock):
         return type(module).after_optimiser_step is not Block.after_optimiser_step
     return isinstance(module, AdaptiveSpans)

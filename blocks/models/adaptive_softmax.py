@@ -1,4 +1,4 @@
-"""Large vocabularies in clusters by frequency: narrower embeddings, and a softmax in two steps.
+"""Embeddings and softmax for large vocabularies, whose symbols form clusters by frequency.
 
 Symbols are numbered by falling frequency. Each cluster's vectors are narrower than the previous cluster's,
 and a projection widens them to the model's width. The first cluster's vectors have that width already, and
@@ -19,7 +19,7 @@ from ..core.initialisation import Embedding, Initialisable, Linear, WeightRole, 
 
 
 class TiedLinear(Initialisable):
-    """A linear map with another module's weight; its bias, if any, is its own."""
+    """A linear map with another module's weight and, if `bias` is set, a bias of its own."""
 
     weight_roles = roles(bias=WeightRole.BIAS)
 
@@ -42,7 +42,7 @@ class TiedLinear(Initialisable):
 
 
 class TransposedLinear(nn.Module):
-    """The transpose of another module's linear map."""
+    """A linear map whose weight is the transposed weight of another module."""
 
     def __init__(self, weight: Tensor) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class AdaptiveEmbedding(nn.Module):
 
 
 class AdaptiveSoftmax(nn.Module):
-    """A softmax over the first cluster's symbols and the other clusters, and one within each of those.
+    """A softmax over the first cluster's symbols and the other clusters, then one within each other cluster.
 
     Grave et al. 2017, section 4. With an embedding its tables and projections are shared.
     """
@@ -141,7 +141,7 @@ class AdaptiveSoftmax(nn.Module):
         return lost.view(shape)
 
     def _head(self, x: Tensor) -> Tensor:
-        """Return scores of the first cluster's symbols, then of the other clusters.
+        """Return the scores of the first cluster's symbols, followed by those of the other clusters.
 
         Both use the first cluster's projection, if there is one. A single product with the concatenated
         weights avoids copying the scores, which are larger than the weights.

@@ -1,4 +1,4 @@
-"""The common parts of all models: recipe, settings outside it, and the blocks of the body."""
+"""The base class of all models: a recipe, the settings outside the recipe, and the blocks of the body."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Body = TypeVar("Body", bound=nn.Module)
 
 
 class BaseModel(nn.Module, Generic[Body]):
-    """A recipe with its settings; subclasses define the `body` and the layers around it."""
+    """A model of a recipe and settings; subclasses define the `body` and the layers around the body."""
 
     body: Body
 
@@ -31,7 +31,7 @@ class BaseModel(nn.Module, Generic[Body]):
         return self.recipe.text
 
     def after_optimiser_step(self) -> None:
-        """Notify every block of new weights, after each optimiser step."""
+        """Notify the blocks of new weights; called after each optimiser step."""
         windows = [block for block in self._notified_blocks if isinstance(block, WindowedBlock)]
         update_spans(windows)
         for block in self._notified_blocks:
@@ -39,7 +39,7 @@ class BaseModel(nn.Module, Generic[Body]):
                 block.after_optimiser_step()
 
     def penalty(self) -> Tensor | None:
-        """Return the sum of the blocks' additional losses; None if there are none."""
+        """Return the sum of the terms that blocks add to the loss; None if no block adds one."""
         terms = [term for block in self._blocks() if (term := block.penalty()) is not None]
         return sum(terms[1:], start=terms[0]) if terms else None
 
@@ -54,7 +54,7 @@ class BaseModel(nn.Module, Generic[Body]):
 
 
 def find_places(chosen: Tensor) -> Tensor:
-    """Return the flat positions at which a mask (batch, length) is true, (chosen,).
+    """Return the flat indices (chosen,) at which a mask (batch, length) is true.
 
     A mask on a GPU forces a synchronisation, so it should be on the host.
     """
@@ -62,12 +62,12 @@ def find_places(chosen: Tensor) -> Tensor:
 
 
 def take_places(rows: Tensor, places: Tensor) -> Tensor:
-    """Return the rows of (batch, length, …) at flat positions, (chosen, …)."""
+    """Return the rows (chosen, …) of a tensor (batch, length, …) at flat indices."""
     return rows.flatten(0, 1).index_select(0, places)
 
 
 def fill_places(values: Tensor, places: Tensor, like: Tensor) -> Tensor:
-    """Scatter values (chosen,) to flat positions of zeros with the shape (batch, length)."""
+    """Return zeros (batch, length) with values (chosen,) at flat indices."""
     return values.new_zeros(like.numel()).scatter(0, places, values).view(like.shape)
 
 

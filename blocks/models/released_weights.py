@@ -1,4 +1,4 @@
-"""Loading of weights saved by the program of Sukhbaatar et al.
+"""Loading of weights that were saved by the program of Sukhbaatar et al.
 
 2019 (facebookresearch/adaptive-span). Its all-attention layer is `all_attn`, its Transformer layer
 `sa(pos=relative) >> ff`, and all layers share a vector for each distance.
@@ -32,7 +32,7 @@ _PREFIX = "module."  # prefix of all names, from the module of parallel training
 
 
 class WeightsError(ActivememError):
-    """Weights that do not fit a model, or a model that the released program lacks.
+    """Weights that do not fit a model, or a model that the released program cannot build.
 
     The message lists all reasons.
     """
@@ -42,7 +42,7 @@ class WeightsError(ActivememError):
 class _Tensor:
     """A tensor of the released program: its name, its shape, and its counterpart in our model.
 
-    Without `ours` it is not loaded: it follows from its shape, or is a copy of `same_as`.
+    A tensor without `ours` is not loaded: it follows from its shape, or is a copy of `same_as`.
     """
 
     name: str
@@ -53,7 +53,7 @@ class _Tensor:
 
 
 def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
-    """Load weights from a checkpoint of the released program, or from its `model` part, into a model.
+    """Load weights into a model, from a checkpoint of the released program or from its part `model`.
 
     Its symbols are then numbered as in the program (`adaptive_span_symbols`). The file does not contain the
     length of the fading ramp, a block's `ramp`. Raises WeightsError with all differences between model and
@@ -74,9 +74,9 @@ def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
 
 
 def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
-    """Map each of our symbol numbers to the released program's; `tokens` is the training text in ours.
+    """Return the released program's number of each symbol; `tokens` is the training text in our numbers.
 
-    The program numbers them by first appearance or, with clusters, by frequency, ties in reverse order.
+    The program numbers symbols by first appearance or, with clusters, by frequency (ties in reverse order).
     Raises WeightsError if a number below the greatest does not occur in the text.
     """
     known, first, counts = np.unique(tokens.numpy(), return_index=True, return_counts=True)
@@ -87,7 +87,7 @@ def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
 
 
 def _read(path: Path | str) -> Mapping[str, Tensor]:
-    """Return the tensors of a checkpoint by name, without the prefix of parallel training."""
+    """Return the tensors of a checkpoint by name; a name loses the prefix of parallel training."""
     try:
         saved = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
@@ -100,7 +100,7 @@ def _read(path: Path | str) -> Mapping[str, Tensor]:
 
 
 def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[str]:
-    """Yield missing, surplus, differently shaped and unequal tensors."""
+    """Yield messages about tensors that are missing, surplus, of another shape, or unequal to their copy."""
     for one in wanted:
         if one.name not in saved:
             yield f"expected {one.name} {one.shape}, got none"
@@ -144,7 +144,7 @@ def _config_faults(model: Model) -> Iterator[str]:
 
 
 def _body_faults(model: Model) -> Iterator[str]:
-    """Yield sub-layers that the program lacks, or has at other positions."""
+    """Yield messages about sub-layers that the program does not have, or has at other positions."""
     body, previous, width = model.body, None, model.config.d_model
     first = next((part.window for part in _parts(model) if isinstance(part, _ATTENTION)), None)
     if body.order != tuple(range(len(body.layers))):
@@ -181,7 +181,7 @@ def _body_faults(model: Model) -> Iterator[str]:
 
 
 def _tensors(model: Model) -> Iterator[_Tensor]:
-    """Yield every tensor that the released program saves for such a model, in the order of our parts."""
+    """Yield every tensor that the released program saves for this model, in the order of our parts."""
     if model.config.cutoffs:
         yield from _clustered_ends(model)
     else:
@@ -216,7 +216,10 @@ def _parts(model: Model) -> list[nn.Module]:
 
 
 def _clustered_ends(model: Model) -> Iterator[_Tensor]:
-    """Yield tables and projections of clusters, saved twice if tied; clusters count backwards."""
+    """Yield the tables and projections of clusters, which are saved twice if the softmax is tied.
+
+    The scores of clusters are saved in reverse order.
+    """
     config = model.config
     width, others = config.d_model, len(config.cutoffs)
     for place, cluster in enumerate(config.clusters):
@@ -240,7 +243,7 @@ def _clustered_ends(model: Model) -> Iterator[_Tensor]:
 
 
 def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
-    """Yield the projections (concatenated in our model), the spans and the persistent vectors."""
+    """Yield the projections of an attention (one tensor in our model), its spans and persistent vectors."""
     width = part.output.weight.shape[0]
     if isinstance(part, AllAttention):
         places = {"query": "query", "key": "key_value", "val": "key_value", "out": "output"}
@@ -282,7 +285,7 @@ def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
 
 
 def _same(module: nn.Module, theirs: str, ours: str) -> Iterator[_Tensor]:
-    """Yield the parameters with the same name and shape in both programs."""
+    """Yield the parameters of a module, which have the same names and shapes in both programs."""
     for name, parameter in module.named_parameters():
         yield _Tensor(name=f"{theirs}.{name}", shape=tuple(parameter.shape), ours=f"{ours}.{name}")
 

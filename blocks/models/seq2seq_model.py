@@ -35,11 +35,11 @@ class TransductionModel(BaseModel[AnyTransducer]):
         )
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Return logits of every symbol of the target, given those before it."""
+        """Return the logits of each symbol of the target, given the symbols before it."""
         return self.output(self._hidden(source, target))
 
     def outputs_at(self, source: Tensor, target: Tensor, places: Tensor) -> Tensor:
-        """Return the logits at flat positions of the target, (places, vocab)."""
+        """Return the logits at flat indices of the target, (places, vocab)."""
         return self.output(take_places(self._hidden(source, target), places))
 
     def nll(self, source: Tensor, target: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ class TransductionModel(BaseModel[AnyTransducer]):
 
 
 def _mask(tokens: Tensor) -> Tensor:
-    """Return which positions are valid, (batch, n).
+    """Return a mask (batch, n) that is true at valid positions.
 
     An empty sequence is computed as one of length 1: a softmax over no position has no finite gradient.
     """

@@ -28,9 +28,10 @@ from .seq2seq_model import TransductionModel, transduction_faults
 
 
 class BottleneckDecoder(nn.Module):
-    """y_t = gelu(W₂ norm(gelu(W₁ norm(x_last + p_t)))), p_t the sinusoids of position t (Poli et al. 2024).
+    """y_t = gelu(W₂ norm(gelu(W₁ norm(x_last + p_t)))), where p_t encodes position t (Poli et al. 2024).
 
-    It follows the auto-encoder of MAD's program; the last norm and the output layer come after it.
+    It follows the auto-encoder of MAD's program, where p_t are sinusoids. The model's last norm and output
+    layer come after this module.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -55,7 +56,7 @@ MAX_PARAMETERS = 1_000_000_000
 
 
 class Model(BaseModel[ResidualStack]):
-    """A sequence model: symbols (batch, length), or numbers (batch, length, columns), to outputs.
+    """A sequence model: it maps symbols (batch, length) or numbers (batch, length, columns) to outputs.
 
     Outputs are logits (batch, length, vocab or classes), log-probabilities with an adaptive softmax, or
     numbers (batch, length, targets). After a pool they have no length dimension. A scaled embedding is
@@ -88,7 +89,7 @@ class Model(BaseModel[ResidualStack]):
         return self._outputs(self._hidden(inputs, lengths))
 
     def outputs_at(self, inputs: Tensor, places: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return the outputs at flat positions, (places, …)."""
+        """Return the outputs at flat indices, (places, …)."""
         return self._outputs(take_places(self._hidden(inputs, lengths), places))
 
     def nll(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -106,7 +107,7 @@ class Model(BaseModel[ResidualStack]):
     def nll_at(
         self, inputs: Tensor, targets: Tensor, places: Tensor, lengths: Tensor | None = None
     ) -> Tensor:
-        """Return the `nll` at flat positions with these targets: (places,)."""
+        """Return the `nll` of these targets at flat indices, (places,)."""
         return self._nll(take_places(self._hidden(inputs, lengths), places), targets)
 
     def forward_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
@@ -158,7 +159,7 @@ class Model(BaseModel[ResidualStack]):
     def _embed(
         self, inputs: Tensor, start: int, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the body's input, (batch, length, width), and the timing signal from `start` on."""
+        """Return the body's input (batch, length, width) and the timing signal, from position `start` on."""
         x = self.embedding(inputs)
         x = self.dropout(x if self.scale == 1.0 else x * self.scale)
         x, signal = self.positions(x, start, lengths)
@@ -169,7 +170,7 @@ class Model(BaseModel[ResidualStack]):
         return y if self.output_act is None else self.output_act(y)
 
     def _capped(self, logits: Tensor) -> Tensor:
-        """Cap logits, if there is a cap: c tanh(z / c) (Gemma Team 2024, Gemma 2, section 2)."""
+        """Return c tanh(z / c) for logits z if there is a cap c (Gemma Team 2024, Gemma 2, section 2)."""
         cap = self.config.logit_cap
         return logits if cap is None else cap * torch.tanh(logits / cap)
 
@@ -197,7 +198,7 @@ def build(
     max_parameters: int | None = MAX_PARAMETERS,
     **settings: object,
 ) -> Model | TransductionModel:
-    """Build the model of a recipe with this config, its fields given or changed by keywords.
+    """Build the model of a recipe with this config; keywords set or change fields of the config.
 
     Weights are drawn from `generator` (CPU), or from the global one.
 
@@ -256,10 +257,10 @@ def build(
 
 @torch.no_grad()
 def _scale_last_maps(body: ResidualStack, rule: ResidualInit) -> None:
-    """Divide the last maps of sub-layers by the root of their number, or set them to zero.
+    """Divide the last maps of sub-layers by the root of the number of sub-layers, or set them to zero.
 
-    Divided, the sum of sub-layers keeps its scale (Radford et al. 2019, GPT-2, section 2.3). At zero, the
-    model begins as the identity (Zhang et al. 2019, Fixup). Blocks that do not end with a map keep their
+    Division keeps the scale of the sum of sub-layers (Radford et al. 2019, GPT-2, section 2.3). With zeros,
+    the model begins as the identity (Zhang et al. 2019, Fixup). Blocks that do not end with a map keep their
     weights.
     """
     for block in body.modules():
@@ -273,7 +274,7 @@ def _scale_last_maps(body: ResidualStack, rule: ResidualInit) -> None:
 
 
 def build_on_meta(recipe: str | Recipe, config: ModelConfig) -> Model | TransductionModel:
-    """Build the model on the meta device: shapes without values, so that nothing is allocated.
+    """Build the model on the meta device, where tensors have shapes but no values or memory.
 
     Raises RecipeError and BuildError as `build` does.
     """
@@ -323,14 +324,14 @@ def _build_output_layer(config: ModelConfig, embedding: nn.Module) -> nn.Module:
 
 
 def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:
-    """Return which positions are valid, (batch, length); None if all are."""
+    """Return a mask (batch, length) that is true at valid positions; None if all are valid."""
     if lengths is None:
         return None
     return torch.arange(inputs.shape[1], device=inputs.device) < lengths[:, None]
 
 
 def _recipe_faults(recipe: Recipe) -> list[str]:
-    """Return the open parts of a recipe, and its blocks without a module."""
+    """Return messages about the open parts of a recipe, and about its blocks without a module."""
     faults = [f"hole {{{name}}} is not filled" for name in recipe.holes]
     faults += [f"search dimension {path} has no value" for path, _ in recipe.dimensions]
     for name in dict.fromkeys(

@@ -1,4 +1,4 @@
-"""Conformance checks of blocks, both built-in and plug-in ones.
+"""Conformance checks of blocks, both built-in blocks and plug-in blocks.
 
 @pytest.mark.parametrize("causal", [False, True]) @pytest.mark.parametrize("check", CHECKS) def
 test_my_block_conforms(check, causal): check("my_block(k=4)", causal=causal)
@@ -64,7 +64,7 @@ def shape_stays(text: str, *, causal: bool) -> None:
 
 
 def reach_is_as_stated(text: str, *, causal: bool) -> None:
-    """Check that inputs change outputs exactly as far as the stated reach."""
+    """Check that each output changes with inputs exactly as far away as the stated reach."""
     if is_pool(text):
         return
     node = parse_block(text)
@@ -78,9 +78,10 @@ def reach_is_as_stated(text: str, *, causal: bool) -> None:
 
 
 def future_is_hidden(text: str, *, causal: bool) -> None:
-    """Check that no output of a causal block changes with a later input, and each with its own.
+    """Check that outputs of a causal block change with no later input, and all with their own input.
 
-    The first two are exempt: an output that only sees past inputs has none, and then one.
+    The first two outputs need not change with their own input: an output that only sees past inputs has
+    none, and then one.
     """
     if is_pool(text):
         return
@@ -93,7 +94,7 @@ def future_is_hidden(text: str, *, causal: bool) -> None:
 
 
 def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
-    """Check that two copies with feed-forward layers between them have the analysed reach."""
+    """Check that two copies, with feed-forward layers between, have the reach that the analysis states."""
     if is_pool(text):
         return
     model, analysis = build_and_analyse(f"2 * ({text} >> ff(9))", causal=causal, width=16, length=31)
@@ -105,7 +106,7 @@ def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
 
 
 def padding_changes_nothing(text: str, *, causal: bool) -> None:
-    """Check that padding does not change outputs, whatever its content: sequences alone give the same."""
+    """Check that outputs do not depend on padding or its content: sequences without it give the same."""
     block = make_block(parse_block(text), causal=causal)
     x, mask = random_sequences(4, 8), prefix_mask(LENGTHS, 8)
     y = block(x, mask)
@@ -145,7 +146,7 @@ def gradients_are_right(text: str, *, causal: bool) -> None:
 
 
 def flops_are_counted(text: str, *, causal: bool) -> None:
-    """Check that FLOPs are counted to one percent, at a short and at a longer length."""
+    """Check that the stated FLOPs are within one percent of a run's, at a short and at a longer length."""
     node = parse_block(text)
     block = use_plain_operations(make_block(node, causal=causal, dtype=torch.float32))
     for length in (3, 40):
@@ -157,9 +158,9 @@ def flops_are_counted(text: str, *, causal: bool) -> None:
 
 
 def training_memory_is_stated(text: str, *, causal: bool) -> None:
-    """Check that the stated training memory is within one percent, for each place of the norm.
+    """Check that the stated training memory is within one percent, with norms before and after sub-layers.
 
-    Norm, position and dropout are tried in all pairwise combinations.
+    All pairs of values of norm, position and dropout occur.
     """
     kinds: tuple[tuple[Norm, str, float, int, int], ...] = (
         ("pre", "timing", 0.0, 40, 3),
@@ -183,7 +184,7 @@ def training_memory_is_stated(text: str, *, causal: bool) -> None:
 
 
 def state_dict_restores(text: str, *, causal: bool) -> None:
-    """Check that a state dict makes another block equal, and that a copy is independent."""
+    """Check that loading a state dict makes another block equal, and that a copy is independent."""
     assert_state_dict_restores(_maker(text, causal=causal), random_sequences(2, 6))
 
 
@@ -193,7 +194,7 @@ def seed_decides(text: str, *, causal: bool) -> None:
 
 
 def weights_can_be_stacked(text: str, *, causal: bool) -> None:
-    """Check that three trials in one vmap give the same outputs and gradients as separately."""
+    """Check that three trials in one vmap give the same outputs and gradients as three separate trials."""
     node = parse_block(text)
     for lengths in (None, [6, 2, 4]):
         blocks = [make_block(node, causal=causal, seed=seed, dtype=torch.float32) for seed in range(3)]
@@ -225,7 +226,7 @@ def dropout_acts_in_training(text: str, *, causal: bool) -> None:
 
 
 def order_of_a_sum_is_free(text: str, *, causal: bool) -> None:
-    """Check that a sum is bit-identical for any order of its parts."""
+    """Check that the outputs of a sum are bit-identical for any order of its parts."""
     if is_pool(text):
         return
     tokens = torch.randint(VOCAB, (2, 7), generator=make_generator(2))
@@ -239,7 +240,7 @@ def order_of_a_sum_is_free(text: str, *, causal: bool) -> None:
 
 
 def half_precision_is_near(text: str, *, causal: bool) -> None:
-    """Check that products in bf16 change outputs by at most 5 %, and gradients likewise except at kinks."""
+    """Check that products in bf16 change outputs by at most 5 %, and gradients too except at kinks."""
     block, x = (
         make_block(parse_block(text), causal=causal, dtype=torch.float32),
         random_sequences(2, 7, dtype=torch.float32),
@@ -253,7 +254,7 @@ def half_precision_is_near(text: str, *, causal: bool) -> None:
 
 
 def compiled_is_the_same(text: str, *, causal: bool) -> None:
-    """Check that the compiled block, without graph breaks, gives the same; not among CHECKS."""
+    """Check that the compiled block gives the same without graph breaks; CHECKS does not contain it."""
     block = make_block(parse_block(text), causal=causal, dtype=torch.float32)
     x, mask = random_sequences(4, 8, dtype=torch.float32), prefix_mask(LENGTHS, 8)
     torch.compiler.reset()  # else programs compiled for earlier blocks would count
@@ -264,7 +265,7 @@ def compiled_is_the_same(text: str, *, causal: bool) -> None:
 
 
 def gpu_gives_the_same(text: str, *, causal: bool) -> None:
-    """Check that a GPU gives the same outputs, gradients and steps; not among CHECKS."""
+    """Check that a GPU gives the same outputs, gradients and steps; CHECKS does not contain it."""
     node, x, mask = parse_block(text), random_sequences(4, 8), prefix_mask(LENGTHS, 8)
     here, there = make_block(node, causal=causal), make_block(node, causal=causal).cuda()
 
@@ -283,7 +284,7 @@ def gpu_gives_the_same(text: str, *, causal: bool) -> None:
 
 
 def outputs_with_past_are_right(text: str, *, causal: bool) -> None:
-    """Check that `forward_with_past` equals the whole sequence's outputs."""
+    """Check that `forward_with_past` gives the outputs that the whole sequence gives."""
     if not causal or is_pool(text):
         return
     block = make_block(parse_block(text), causal=True)
@@ -296,7 +297,7 @@ def outputs_with_past_are_right(text: str, *, causal: bool) -> None:
 
 
 def steps_with_gradients_are_right(text: str, *, causal: bool) -> None:
-    """Check that `step_with_grad` equals the outputs and gradients of the whole sequence."""
+    """Check that `step_with_grad` gives the outputs and gradients that the whole sequence gives."""
     if not causal or is_pool(text):
         return
     block, x = make_block(parse_block(text), causal=True), random_sequences(3, 29).requires_grad_()
@@ -314,7 +315,7 @@ def steps_with_gradients_are_right(text: str, *, causal: bool) -> None:
 
 
 def states_stay_small(text: str, *, causal: bool) -> None:
-    """Check that the state of `step` has no gradient, and a constant size after `context_length` inputs."""
+    """Check that the state of `step` has no gradient, and does not grow after `context_length` inputs."""
     if not causal or is_pool(text):
         return
     block = make_block(parse_block(text), causal=True)
@@ -336,7 +337,7 @@ def states_stay_small(text: str, *, causal: bool) -> None:
 
 
 def stream_gives_what_one_pass_gives(text: str, *, causal: bool) -> None:
-    """Check that a model of two copies gives the same in pieces as in one pass."""
+    """Check that a model of two copies gives the same outputs in pieces as in one pass."""
     block = make_block(parse_block(text), causal=causal)
     if not causal or is_pool(text) or (block.context_length is None and not block.state_is_bounded):
         return
@@ -399,7 +400,7 @@ def _with_gradient(block: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor
 
 
 def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """Return which outputs change with each input, (inputs, outputs)."""
+    """Return a matrix (inputs, outputs) that is true where an output changes with an input."""
     length = x.shape[1]
     moved = torch.diag(1.0 + torch.arange(length) / 7).repeat_interleave(len(x), 0)[:, :, None]
     repeated = x.repeat(length, 1, 1)  # a row's bits may depend on its place in a batch
@@ -408,7 +409,7 @@ def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor) -> Tenso
 
 
 def _assert_reach(touched: Tensor, reach: Reach) -> None:
-    """Check that the furthest effective input is at the reach, or at the end of the sequence."""
+    """Check that the furthest input with an effect is at the reach, or at the end of the sequence."""
     length = len(touched)
     seen = {source - target for source, target in touched.nonzero().tolist()}
     expected = tuple(int(min(side, length - 1)) for side in (reach.left, reach.right))

@@ -1,4 +1,4 @@
-"""Blocks for tests: weights drawn from a seed, sequences, masks, and memory kept in training."""
+"""Fixtures of tests: blocks with weights drawn from a seed, sequences, masks, and common checks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VOCAB = 5
 
 
 def parse_block(text: str) -> nodes.BlockNode:
-    """Parse the text of a single block; raise ValueError for anything else."""
+    """Parse the text of a single block; raise ValueError for any other text."""
     root = parse(text).root
     if not isinstance(root, nodes.BlockNode):
         raise ValueError(f"expected one block, got {text}")
@@ -43,7 +43,7 @@ def parse_block(text: str) -> nodes.BlockNode:
 
 
 def example_block(name: str) -> nodes.BlockNode:
-    """Return the block with small numbers: 4 for required parameters, 2 for optional integers."""
+    """Return the named block with small numbers: 4 for required parameters, 2 for optional integers."""
     spec, arguments = spec_of(name), list[tuple[str, nodes.Value]]()
     for parameter in spec.parameters:
         required = parameter.default is REQUIRED
@@ -67,13 +67,13 @@ def is_pool(text: str) -> bool:
 
 
 def valid_outputs(y: Tensor, valid: int | Tensor) -> Tensor:
-    """Return the outputs up to a length, or where a mask is true; a pool's output is returned whole."""
+    """Return the outputs up to a length or where a mask is true, or the whole output of a pool."""
     pooled = y.dim() == (1 if isinstance(valid, int) else 2)
     return y if pooled else y[:valid] if isinstance(valid, int) else y[valid]
 
 
 def use_plain_operations(model: ModuleT) -> ModuleT:
-    """Disable faster forms in a model, so that its FLOPs can be counted, and return it."""
+    """Disable faster computations whose FLOPs torch cannot count, and return the model."""
     for part in model.modules():
         if isinstance(part, Recurrent):
             part.use_fused = False
@@ -126,7 +126,7 @@ def _draw(module: nn.Module, seed: int) -> None:
 
 
 def build_small(text: str, *, seed: int = 1, **settings: Any) -> Model:  # noqa: ANN401 -- of a model
-    """Return the model of a recipe with few symbols; takes the settings of `build`."""
+    """Return the model of a recipe with few symbols; `settings` are those of `build`."""
     model = build(text, vocab=VOCAB, **settings, generator=make_generator(seed))
     assert isinstance(model, Model), f"expected a block of one sequence, got {text}"
     return model
@@ -188,7 +188,7 @@ def saved_bytes(model: Model, *, batch: int, length: int) -> int:
 
 
 def count_saved_bytes(model: nn.Module, loss: Callable[[], Tensor]) -> int:
-    """Return the bytes that stay alive for the backward pass after a loss is computed, without parameters.
+    """Return the bytes that a loss keeps for the backward pass, without parameters.
 
     Each storage counts once. A tensor that was saved and freed during the forward pass does not count.
     """
@@ -208,7 +208,7 @@ def count_saved_bytes(model: nn.Module, loss: Callable[[], Tensor]) -> int:
 
 
 def assert_state_dict_restores(make: Callable[[int], nn.Module], *inputs: Tensor) -> None:
-    """Check that a state dict makes another module equal, and that a copy is independent."""
+    """Check that loading a state dict makes another module equal, and that a copy is independent."""
     module, other = make(0), make(5)
     expected = module(*inputs)
     assert not (_has_parameters(module) and other(*inputs).equal(expected)), (
@@ -235,7 +235,7 @@ def assert_seed_decides(make: Callable[[int], nn.Module], *inputs: Tensor) -> No
 def run_stacked(
     modules: Sequence[nn.Module], inputs: Sequence[Tensor], masks: Sequence[Tensor | None]
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the outputs of several trials as one batched computation, and their stacked weights.
+    """Return the outputs of several trials, computed as one batch, and their stacked weights.
 
     Each input has the trials as its first dimension; the masks are the same for all.
     """

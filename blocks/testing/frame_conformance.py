@@ -1,4 +1,4 @@
-"""Conformance checks of normalisations and positional encodings, built-in and plug-in ones.
+"""Conformance checks of normalisations and positional encodings, both built-in and from plug-ins.
 
 @pytest.mark.parametrize("check", NORM_CHECKS) def test_my_norm_conforms(check): check("my_norm")
 
@@ -74,7 +74,7 @@ def norm_gradients_are_right(name: str) -> None:
 
 
 def norm_has_no_products(name: str) -> None:
-    """Check that there are only element-wise products, since no FLOPs are counted."""
+    """Check that there are only element-wise products, whose FLOPs the analysis does not count."""
     norm, x = _make_norm(name, torch.float32), random_sequences(3, 7, dtype=torch.float32)
     assert_flops_counted(partial(norm, x), batch=3, length=7, stated=0)
 
@@ -100,7 +100,7 @@ def positions_are_distinct(name: str) -> None:
 
 
 def vectors_depend_on_positions_alone(name: str) -> None:
-    """Check that vectors only depend on positions: pieces get the same ones, and padding has no effect."""
+    """Check that vectors only depend on positions: pieces get the same vectors, and padding has no effect."""
     length = _length(name)
     if not POSITIONS[name].by_length:
         whole, first = _added(name, length), length // 3
@@ -120,7 +120,7 @@ def vectors_depend_on_positions_alone(name: str) -> None:
 
 
 def positions_have_an_end(name: str) -> None:
-    """Check that a sequence longer than the encoding is rejected, with both lengths."""
+    """Check that an error rejects a sequence that is longer than the encoding, and names both lengths."""
     longest = POSITIONS[name].longest
     if longest is None:
         return
@@ -133,13 +133,13 @@ def positions_have_an_end(name: str) -> None:
 
 
 def positions_have_no_products(name: str) -> None:
-    """Check that there are only element-wise products, since no FLOPs are counted."""
+    """Check that there are only element-wise products, whose FLOPs the analysis does not count."""
     encoding, x = _make_encoding(name), random_sequences(3, 7)
     assert_flops_counted(partial(encoding, x), batch=3, length=7, stated=0)
 
 
 def parameters_are_counted(setting: str, name: str) -> None:
-    """Check that a model with this norm or position has the number of parameters in its analysis."""
+    """Check that a model with this norm or position has as many parameters as its analysis states."""
     settings: dict[str, Any] = {setting: name}
     model, analysis = build_and_analyse(_RECIPE, causal=False, width=WIDTH, length=5, **settings)
     counted = sum(parameter.numel() for parameter in model.parameters())
@@ -147,7 +147,7 @@ def parameters_are_counted(setting: str, name: str) -> None:
 
 
 def memory_is_stated(setting: str, name: str) -> None:
-    """Check that the stated training memory is within one percent, for each place of the norm."""
+    """Check that the stated training memory is within one percent, with norms before and after sub-layers."""
     longest, norms = _length(name) if setting == "position" else _LENGTH, tuple[Norm, ...](("pre", "post"))
     settings: dict[str, Any] = {setting: name}
     for norm, dropout, length in product(norms, (0.0, 0.1), (1, longest)):
@@ -159,7 +159,7 @@ def memory_is_stated(setting: str, name: str) -> None:
 
 
 def weights_restore(setting: str, name: str) -> None:
-    """Check that a state dict makes another model equal, and that a copy is independent."""
+    """Check that loading a state dict makes another model equal, and that a copy is independent."""
     assert_state_dict_restores(partial(_make_model, setting, name), _tokens())
 
 
@@ -169,7 +169,7 @@ def seed_decides(setting: str, name: str) -> None:
 
 
 def weights_can_be_stacked(setting: str, name: str) -> None:
-    """Check that three stacked trials give the same outputs as separately."""
+    """Check that three stacked trials give the same outputs as three separate trials."""
     models = [_make_model(setting, name, seed) for seed in range(3)]
     together, _ = run_stacked(models, (torch.stack([_tokens()] * 3),), ())
     for model, found in zip(models, together, strict=True):

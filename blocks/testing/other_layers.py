@@ -1,4 +1,4 @@
-"""Layers of other packages, compared with a block: their weights mapped, their outputs and initial weights.
+"""Comparison of a layer of another package with a block, by outputs, gradients and initial weights.
 
 Kernels of Triton, as in `flash-linear-attention`, run without a GPU if TRITON_INTERPRET is 1 in the
 environment.
@@ -49,7 +49,7 @@ class OtherLayerError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherLayer:
-    """A layer of another package: its text and its constructor, for the compared width."""
+    """A layer of another package: its text, and its constructor for the width of the comparison."""
 
     text: str
     width: int
@@ -131,7 +131,7 @@ _SIZES: Mapping[str, tuple[str, ...]] = {
 
 
 def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict[str, Any]:
-    """Return the arguments of a constructor that are known from the block."""
+    """Return those arguments of a constructor whose values follow from the block."""
     try:
         names = set(signature(kind).parameters)
     except (TypeError, ValueError):
@@ -152,12 +152,12 @@ def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict
 
 
 class _Part(NamedTuple):
-    """A map in a weight of the block, and how to build it from weights of the other layer.
+    """One linear map in a weight of the block, and the way to build it from weights of the other layer.
 
-    - "rows": their rows below each other.
+    - "rows": the rows of several weights below each other.
     - "taps": the same, with taps as columns.
-    - "product": the second times the first.
-    - "share": one of equal shares of the rows of one weight, by number.
+    - "product": the second weight times the first.
+    - "share": the rows of one weight, cut into `of` equal shares; `number` selects one of them.
     """
 
     name: str
@@ -168,7 +168,7 @@ class _Part(NamedTuple):
     of: int = 1
 
     def read(self, weights: Mapping[str, Tensor]) -> Tensor:
-        """Return the map in our shape, built from the other layer's weights."""
+        """Return the map in the shape of the block, built from the other layer's weights."""
         parts = [weights[name].detach() for name in self.theirs]
         if self.how == "product":
             return parts[1] @ parts[0]
@@ -216,7 +216,7 @@ _NAMES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightMap:
-    """A map from another layer's weights to those of a block; some biases of the layer become zero."""
+    """A mapping of another layer's weights to a block's weights; some biases of the layer become zero."""
 
     parts: tuple[_Part, ...]
     zeroed: tuple[str, ...]
@@ -225,9 +225,10 @@ class WeightMap:
 
     @classmethod
     def of(cls, block: Block, layer: nn.Module) -> WeightMap:
-        """Match weights by name, then those whose shape is left once on both sides.
+        """Match weights by name, then by shape where only one weight of a shape is left on each side.
 
-        Raises OtherLayerError with the unmatched weights; biases that the block lacks can be set to zero.
+        Raises OtherLayerError with the unmatched weights. Biases of the layer that the block does not have
+        become zero.
         """
         theirs = dict(layer.named_parameters())
         parts, missing = list[_Part](), dict[str, Tensor]()
@@ -272,7 +273,7 @@ class WeightMap:
 
 
 def _maps(block: Block) -> list[tuple[str, Tensor]]:
-    """Return the separate maps in the weights of a block, as views that can be written to."""
+    """Return the separate maps in the weights of a block, as views that share memory with the weights."""
     weights, found = find_weights(block), list[tuple[str, Tensor]]()
     for path, parameter in block.named_parameters():
         name = path.removesuffix(".weight")
@@ -319,7 +320,7 @@ def _perturb(layer: nn.Module) -> nn.Module:
 def compare_with_layer(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:
     """Compare outputs, and gradients at the input, of a block and a layer with the same weights.
 
-    Lengths at which the layer raises an exception are named; outputs must be compared at one at least.
+    The result names lengths at which the layer raises an exception. At least one length must be compared.
     """
     block = make_block(node, causal=True, width=layer.width, dtype=torch.float32)
     other = _perturb(layer.draw(0))
@@ -371,8 +372,8 @@ def _input_gradient(layer: nn.Module, x: Tensor) -> Tensor:
 def compare_initial_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:
     """Test whether the initial weights of a block and a layer have equal distributions.
 
-    The block's are drawn by each rule of `[model] init`, since this decides between programs. Two-sample
-    Kolmogorov–Smirnov tests of all weights keep one error level together.
+    The block's weights are drawn by each rule of `[model] init`, to find the rule that the layer follows.
+    Two-sample Kolmogorov–Smirnov tests of all weights together have one error level.
     """
     config = ModelConfig(d_model=layer.width, causal=True, dropout=0.0)
     block = build_block(node, Context(config=config))
@@ -412,7 +413,7 @@ _RULES: tuple[Init, ...] = ("glorot", "uniform", "he", "lecun")
 
 
 def _equally_distributed(ours: Sequence[Tensor], theirs: Sequence[Tensor], level: float) -> bool:
-    """Test whether two samples have one distribution; weights that are constant must be equal."""
+    """Test whether two samples have the same distribution; constant weights must be equal."""
     if all(each.equal(draws[0]) for draws in (ours, theirs) for each in draws):
         return torch.allclose(ours[0].sort().values, theirs[0].sort().values, rtol=1e-5, atol=1e-6)
     one, other = (torch.cat(list(draws)).double().sort().values for draws in (ours, theirs))

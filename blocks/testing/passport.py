@@ -1,4 +1,4 @@
-"""Passport of a block: the checks of its module, with their results."""
+"""Passport of a block: a list of checks of its module, with their results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FAULTS += (NotImplementedError, TypeError, ValueError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A check in a passport; `passed` is None if it does not apply to the block."""
+    """A check in a passport; `passed` is None if the check does not apply to the block."""
 
     name: str
     passed: bool | None
@@ -40,7 +40,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passport:
-    """The checks of a block, and of another layer if it was compared with one."""
+    """The checks of a block and, if it was compared with another layer, the checks of the comparison."""
 
     block: str
     against: str | None
@@ -100,13 +100,13 @@ _COMPARISONS = {"outputs": compare_with_layer, "initial weights": compare_initia
 
 
 def _others() -> tuple[Callable[..., None], ...]:
-    """Return the remaining checks of the suite."""
+    """Return the checks of the suite that have no place of their own in the passport."""
     named = (*_NO_LEAK, *_REACH, *_COST, *_INITIAL, *conformance.STEP_CHECKS, outputs_equal_the_reference)
     return tuple(check for check in conformance.CHECKS if check not in named)
 
 
 def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
-    """Run a check; an exception counts as failed."""
+    """Run a check and return its result; a check that raises an exception has failed."""
     try:
         passed, finding = run()
     except _FAULTS as error:

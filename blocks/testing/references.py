@@ -1,4 +1,4 @@
-"""Slow references: outputs of blocks, computed as directly as their equations read."""
+"""Slow references, which compute the outputs of blocks directly as in their equations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _references: dict[str, Reference] = {}
 
 
 def register_reference(name: str) -> Callable[[ReferenceT], ReferenceT]:
-    """Return a decorator that registers a block's reference; a second one raises ValueError."""
+    """Return a decorator that registers a block's reference; raise ValueError if it already has one."""
 
     def register(reference: ReferenceT) -> ReferenceT:
         taken = _references.get(name)
@@ -50,7 +50,7 @@ def find_reference(name: str) -> Reference:
 
 
 def apply_reference(node: nodes.BlockNode, *arguments: nn.Module | Tensor, **keywords: bool) -> Tensor:
-    """Return the result of a block's reference for its module and these sequences."""
+    """Return the outputs of a block's reference for this module and these sequences."""
     reference = find_reference(node.name)
     return reference(*arguments, **keywords, **spec_of(node.name).settings(node))
 
@@ -100,7 +100,7 @@ def outputs_equal_the_reference_at_lengths(text: str, *, causal: bool) -> float:
 
 
 def outputs_and_gradients_equal_the_reference(text: str, length: int, *, causal: bool = True) -> float:
-    """Check outputs and gradients, at the input and at every weight; return the largest difference.
+    """Check outputs, and gradients of the input and of every weight; return the largest difference.
 
     Differences are relative to the largest number, if that is above one. A weight that the reference reads
     without a gradient is left out.
@@ -123,7 +123,7 @@ def outputs_and_gradients_equal_the_reference(text: str, length: int, *, causal:
 
 
 def _assert_near(found: Tensor, expected: Tensor) -> float:
-    """Assert that numbers agree within 1e-10, relative to large ones; return the largest difference."""
+    """Assert that numbers differ by at most 1e-10 times the largest; return the largest difference."""
     scale = max(1.0, float(expected.detach().abs().max()))
     assert_close(found, expected, rtol=1e-10, atol=1e-10 * scale)
     return float((found - expected).detach().abs().max()) / scale

@@ -1,4 +1,4 @@
-"""Transducers map a source to a target of another length.
+"""Transducers, which map a source to a target of another length.
 
 `seq2seq` is an encoder with one of several decoders, and `neural_gpu` the family that works on an image.
 """

@@ -1,4 +1,4 @@
-"""The Neural GPU, its Markovian variant, and the extended one, which reads its outputs from a tape.
+"""The Neural GPU, its Markovian variant, and its extended variant, which writes its outputs to a tape.
 
 An image is (batch, width, length, maps), the layout that two-dimensional convolutions read directly;
 position i of a sequence is in its column 0, at [:, 0, i].
@@ -37,7 +37,7 @@ MAX_DROPOUT = 0.9
 class ImageCGRU(Initialisable):
     """CGRU(s) = u⊗s + (1−u)⊗tanh(U∗(r⊗s) + B) with gates u, r (Kaiser and Bengio 2016, equation 1).
 
-    With a tape, each of the three convolutions adds one of the tape's.
+    With a tape, each of the three convolutions also adds a convolution of the tape.
     """
 
     weight_roles = roles(
@@ -59,7 +59,7 @@ class ImageCGRU(Initialisable):
         self.tape = nn.Parameter(torch.empty(3 * maps, kernel, kernel, maps)) if taped else None
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw orthogonal maps, each with its share of the tape; the gates start open."""
+        """Draw orthogonal maps, each over the image and the tape together; the gates start open."""
         maps, kernel = self.candidate.shape[:2]
         inputs = maps if self.tape is None else 2 * maps
         places = [*self.gates.data.chunk(2), self.candidate.data]
@@ -93,7 +93,7 @@ class ImageCGRU(Initialisable):
         return y if mask is None else y * mask
 
     def tape_contribution(self, outputs: Tensor, columns: int, *, everywhere: bool) -> Tensor:
-        """Return the contribution of outputs (…, maps) on the tape around their position, by linearity.
+        """Return what outputs (…, maps) on the tape add to the three convolutions around their position.
 
         The outputs fill column 0 of an image of `columns` columns, or all columns if `everywhere`. The result
         is (…, affected columns, kernel, 3 * maps); their position is `after` in the kernel.
@@ -118,9 +118,10 @@ class ImageCGRU(Initialisable):
 
 
 class CGRUStack(nn.Module):
-    """Units applied in turn; one step of them is preceded by dropout on the image.
+    """A stack of units, which are applied one after another; each step begins with dropout on the image.
 
-    The dropout rate is 3 / sqrt(length) of the model's, at most 0.9 (the program of Kaiser and Bengio 2016).
+    The dropout rate is the model's rate times 3 / sqrt(length), at most 0.9 (the program of Kaiser and
+    Bengio 2016).
     """
 
     def __init__(self, *, layers: int, maps: int, kernel: int, dropout: float, taped: bool = False) -> None:
@@ -131,7 +132,7 @@ class CGRUStack(nn.Module):
     def forward(
         self, image: Tensor, mask: Tensor | None, tape_contributions: tuple[Tensor, ...] | None = None
     ) -> Tensor:
-        """Take one step; `tape_contributions` are the tape's contributions to each unit."""
+        """Take one step; `tape_contributions` has what the tape adds to each unit."""
         if self.training and self.dropout > 0.0:
             image = Dropout(min(3.0 * self.dropout / math.sqrt(image.shape[2]), MAX_DROPOUT))(image)
         for place, unit in enumerate(self.units):
@@ -140,7 +141,7 @@ class CGRUStack(nn.Module):
 
 
 class ImageEncoder(nn.Module):
-    """The encoder: the source in column 0, then as many steps as the image is long.
+    """The encoder, which writes the source into column 0, and takes as many steps as the image is long.
 
     Every sequence has an image of its own size, the longer of source and target. Beyond this size the image
     is zero. After as many steps as its length, the image stays unchanged. With a norm, the whole image is
@@ -161,7 +162,7 @@ class ImageEncoder(nn.Module):
     def forward(
         self, source: Tensor, target: Tensor, source_mask: Tensor | None, target_mask: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the image for a known target, and its mask (batch, 1, length, 1) or None."""
+        """Return the image of a source and a known target, and its mask (batch, 1, length, 1) or None."""
         sizes = None
         if source_mask is not None or target_mask is not None:
             sizes = torch.maximum(_lengths(source, source_mask), _lengths(target, target_mask))
@@ -211,7 +212,7 @@ class ImageEncoder(nn.Module):
 
 
 def build_cgru_stack(settings: Settings, context: Context, *, taped: bool = False) -> CGRUStack:
-    """Return a stack of units with the settings of this family."""
+    """Return the stack of units of a block of the Neural GPU family with these settings."""
     return CGRUStack(
         layers=as_int(settings, "layers"),
         maps=image_maps(settings, context.width),
@@ -226,7 +227,7 @@ def _lengths(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class ImageTransducer(Transducer[StateT]):
-    """A transducer whose outputs come from an image of the source, with a size set by their number."""
+    """A transducer that computes outputs from an image of the source; its size grows with their number."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
@@ -240,7 +241,7 @@ class ImageTransducer(Transducer[StateT]):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """Return all outputs, from the image for targets of these lengths."""
+        """Return all outputs, computed from the image for targets of these lengths."""
         image, mask = self.reader(source, target, source_mask, target_mask)
         return self.write(image, mask, target)
 
@@ -265,7 +266,7 @@ class NeuralGPUState(State):
 
 
 class ParallelNeuralGPU(ImageTransducer[NeuralGPUState]):
-    """A transducer that computes all but its last map before the first output."""
+    """A transducer that computes the whole image, all but a last map, before the first output."""
 
     def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
         return NeuralGPUState(column=image[:, 0])
@@ -273,7 +274,7 @@ class ParallelNeuralGPU(ImageTransducer[NeuralGPUState]):
 
 @register_transducer("neural_gpu")
 class NeuralGPU(ParallelNeuralGPU):
-    """Each output depends only on its position in the last image (Kaiser and Sutskever 2016)."""
+    """A Neural GPU whose outputs depend only on their position in the image (Kaiser and Sutskever 2016)."""
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
         """Read the outputs from the image; only the target's length is used."""
@@ -285,7 +286,7 @@ class NeuralGPU(ParallelNeuralGPU):
 
 @register_transducer("markov_neural_gpu")
 class MarkovNeuralGPU(ParallelNeuralGPU):
-    """Each output depends on its position in the last image and on the previous embedded output.
+    """A Neural GPU in which each output also depends on the previous embedded output.
 
     Kaiser and Bengio 2016, section 2.1.
     """
@@ -304,7 +305,7 @@ class MarkovNeuralGPU(ParallelNeuralGPU):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtendedNeuralGPUState(State):
-    """The decoder's image and mask, the tape's contributions to each unit, and the next output's position."""
+    """The decoder's image and mask, what the tape adds to each unit, and the next output's position."""
 
     image: Tensor  # (batch, width, length, maps)
     mask: Tensor | None  # (batch, 1, length, 1)
@@ -314,7 +315,7 @@ class ExtendedNeuralGPUState(State):
 
 @register_transducer("extended_neural_gpu")
 class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
-    """A Neural GPU whose second stack continues from the last image, one step for each output.
+    """A Neural GPU with a second stack, which continues from the last image by a step for each output.
 
     The convolutions of the tape are linear: an output's contribution is the same at every later step, so it
     is computed once. Position 0 of the target, the start symbol, is not written (Kaiser and Bengio 2016,
@@ -329,7 +330,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         self.everywhere = as_word(settings, "tape") == "all"
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """Write one step after another; the targets' contributions are computed at once."""
+        """Write one output after another; compute what all targets add to the steps at once."""
         additions = [each.unbind(1) for each in self._contributions(target[:, 1:])]
         tape_contributions = self._empty_tape(image)
         outputs: list[Tensor] = []
@@ -358,7 +359,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         return [unit for unit in self.decoder.units if isinstance(unit, ImageCGRU)]
 
     def _contributions(self, outputs: Tensor) -> list[Tensor]:
-        """Return the parts of embedded outputs (…, width) in each unit, (…, columns, kernel, 3 * maps)."""
+        """Return what embedded outputs (…, width) add to each unit, (…, columns, kernel, 3 * maps)."""
         written = outputs if self.written is None else self.written(outputs)
         columns = self.reader.width
         return [unit.tape_contribution(written, columns, everywhere=self.everywhere) for unit in self._units]
@@ -370,7 +371,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
     def _extend_tape(
         self, tape_contributions: tuple[Tensor, ...], new_contributions: list[Tensor], place: int
     ) -> tuple[Tensor, ...]:
-        """Return the tape's contributions to each unit with another output at that position."""
+        """Return what the tape adds to each unit after another output was written at this position."""
         found: list[Tensor] = []
         for before, added, unit in zip(tape_contributions, new_contributions, self._units, strict=True):
             columns, kernel = added.shape[1:3]

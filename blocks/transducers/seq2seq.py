@@ -1,4 +1,4 @@
-"""Encoders with a decoder, which writes a target from the encoded source.
+"""Encoder-decoder models: an encoder reads the source, and a decoder writes the target.
 
 A decoder is a recurrent block with or without attention to the source, or a stack that attends to it.
 """
@@ -42,7 +42,7 @@ class EncodedSource(State):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysValues(State):
-    """The attended vectors and their keys, each (batch, n, width).
+    """The vectors of a source to which a decoder attends, and their keys, each (batch, n, width).
 
     `padding` (batch, n) is true at padding.
     """
@@ -82,7 +82,7 @@ class Alignment(nn.Module, ABC):
         return KeysValues(keys=self.keys(known), values=values, padding=padding)
 
     def weights(self, states: Tensor, source: KeysValues) -> Tensor:
-        """Return the weights of each state (batch, m, width) on each position, (batch, m, n)."""
+        """Return the weights (batch, m, n) that each state (batch, m, width) gives to each position."""
         scores = self.scores(states, source.keys)
         if source.padding is not None:
             scores = scores.masked_fill(source.padding[:, None, :], -torch.inf)
@@ -117,7 +117,7 @@ ALIGNMENTS: dict[str, type[Alignment]] = {"luong": Luong, "bahdanau": Bahdanau}
 
 
 class CrossAttention(ResidualStep):
-    """A residual step whose f is attention to the source.
+    """A residual step whose function f is attention to the source.
 
     Multi-head softmax attention without biases, scores scaled by head_width^-0.5 (Vaswani et al. 2017).
     """
@@ -159,7 +159,7 @@ class Decoder(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def forward(self, state: StateT, target: Tensor) -> Tensor:
-        """Return all outputs (batch, m, outputs) for a target (batch, m, width), from the start."""
+        """Return all outputs (batch, m, outputs) for a whole target (batch, m, width)."""
 
     @abstractmethod
     def step(self, state: StateT, previous: Tensor) -> tuple[Tensor, StateT]:
@@ -175,7 +175,7 @@ AnyDecoder = Decoder[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrentDecoderState(State):
-    """The state of a recurrent decoder, and the vectors that it attends to, if any.
+    """The state of a recurrent decoder, with the vectors of the source to which it attends, if any.
 
     With input feeding, `context` (batch, 1, units) is the last mean.
     """
@@ -186,7 +186,7 @@ class RecurrentDecoderState(State):
 
 
 class RecurrentDecoder(Decoder[RecurrentDecoderState]):
-    """A recurrent block that starts with the encoder's last state, or with zeros.
+    """A decoder that is a recurrent block; its first state is the encoder's last state, or zeros.
 
     An output is h′ or, with attention, [c ; h′], where c is the mean attended to by h′; dropout is applied to
     it. With a map `merge`, the next input is computed from the input and c, which is 0 at first (input
@@ -212,7 +212,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
         return RecurrentDecoderState(recurrent_state=carried, source=attended, context=nothing)
 
     def forward(self, state: RecurrentDecoderState, target: Tensor) -> Tensor:
-        """Run the recurrence first, then attend; step by step with input feeding."""
+        """Run the whole recurrence, then attend; with input feeding, do both step by step."""
         return self._advance(state, target)[0]
 
     def step(self, state: RecurrentDecoderState, previous: Tensor) -> tuple[Tensor, RecurrentDecoderState]:
@@ -220,7 +220,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
         return outputs.squeeze(1), state
 
     def attention_weights(self, state: RecurrentDecoderState) -> Tensor | None:
-        """Return the weights (batch, n) of the last h′; None without attention."""
+        """Return the attention weights (batch, n) of the last h′; None if there is no attention."""
         if self.alignment is None or state.source is None:
             return None
         hidden = state.recurrent_state.tensors[0][:, -1:]  # last layer's state, (batch, 1, width)
@@ -239,7 +239,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
     def _run(
         self, state: RecurrentDecoderState, target: Tensor
     ) -> tuple[Tensor, Tensor | None, RecurrentDecoderState]:
-        """Return all h′ and c (batch, m, units; c is None without attention), and the new state."""
+        """Return all h′ and c, each (batch, m, units), and the new state; without attention c is None."""
         if self.merge is None:
             return self._attend(state, target)
         found: list[tuple[Tensor, Tensor]] = []
@@ -264,7 +264,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackDecoderState(State):
-    """The source's keys and values by layer, and the states of a stack's blocks."""
+    """The source's keys and values for each cross-attention, and the states of the stack's blocks."""
 
     source: tuple[tuple[Tensor, Tensor] | None, ...]
     mask: Tensor | None
@@ -321,7 +321,7 @@ class StackDecoder(Decoder[StackDecoderState]):
     def _cross(
         self, crossing: CrossAttention, x: Tensor, known: tuple[Tensor, Tensor], mask: Tensor | None
     ) -> Tensor:
-        """Apply a cross-attention, recomputed in the backward pass if sub-layers are."""
+        """Apply a cross-attention; the backward pass recomputes it if it recomputes sub-layers."""
         if not self.body.recomputes:
             return crossing(x, known, mask)
 
@@ -332,7 +332,7 @@ class StackDecoder(Decoder[StackDecoderState]):
 
 
 def _mixing(node: nodes.Node) -> list[nodes.Node]:
-    """Return the sub-layers of a stack that mix positions and have separate weights, in order."""
+    """Return the sub-layers of a stack that mix positions, in order, each once even if weights are tied."""
     match node:
         case nodes.SeriesNode():
             return [found for part in node.parts for found in _mixing(part)]
@@ -345,7 +345,7 @@ def _mixing(node: nodes.Node) -> list[nodes.Node]:
 
 
 class StackEncoder(nn.Module):
-    """A non-causal residual stack, with its final norm, if any."""
+    """An encoder that is a non-causal residual stack, with a final norm if norms come before sub-layers."""
 
     def __init__(self, node: nodes.Node, context: Context) -> None:
         super().__init__()
@@ -384,11 +384,11 @@ class Seq2Seq(Transducer[State]):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """Return all outputs; none of them sees later padding, so the target's mask is not needed."""
+        """Return all outputs; the target's mask is not needed, because no output sees padding after it."""
         return self.decoder(self.decoder.begin(self.encode(source, source_mask)), target)
 
     def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> State:
-        """Return the decoder's state before its first output, for any target lengths."""
+        """Return the decoder's state before the first output, which does not depend on the target lengths."""
         return self.decoder.begin(self.encode(source, source_mask))
 
     def step(self, state: State, previous: Tensor) -> tuple[Tensor, State]:
@@ -398,7 +398,7 @@ class Seq2Seq(Transducer[State]):
         return self.decoder.attention_weights(state)
 
     def encode(self, source: Tensor, source_mask: Tensor | None) -> EncodedSource:
-        """Read the source (batch, n, width)."""
+        """Return the encoded source (batch, n, width)."""
         encoder = self.encoder
         if isinstance(encoder, Recurrent):
             outputs, last = encoder.run(source, encoder.zero_state(source), source_mask)
@@ -432,7 +432,7 @@ def _decoder(settings: Settings, context: Context) -> AnyDecoder:
 
 
 def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
-    """Return a recurrent block with the settings' units that reads vectors of the model's width."""
+    """Return a recurrent block that reads vectors of the model's width and has as many units as set."""
     assert isinstance(node, nodes.BlockNode)
     units = recurrent_units(settings, context.width)
     block = build_block(node, Context(config=replace(context.config, d_model=units)))
@@ -443,7 +443,7 @@ def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
 
 
 def _recipe(settings: Settings, name: str) -> nodes.Node:
-    """Return a recipe from the settings; raise BuildError if it is still open."""
+    """Return one recipe of the settings; raise BuildError if it has a hole or a dimension."""
     node = settings[name]
     if not isinstance(
         node, nodes.BlockNode | nodes.SumNode | nodes.SeriesNode | nodes.RepeatNode | nodes.TiedNode

@@ -1,4 +1,4 @@
-"""The costs and the reach of a model, from its recipe.
+"""The analysis of a recipe, which returns the costs and the reach of its model.
 
 The analysis counts the whole model: an embedding of `vocab` rows, the body, a final normalisation if the norm
 is "pre", and a linear output with bias. The config can change these parts. One normalisation belongs to each
@@ -47,7 +47,7 @@ PREVIOUS_PART, SOURCE_EMBEDDING, TARGET_EMBEDDING = "", "source embedding", "tar
 
 
 class PartKind(StrEnum):
-    """The kind of a part in its recipe, for drawing."""
+    """The kind of a part of a model, by which a drawing distinguishes parts."""
 
     FRAME = "frame"  # outside the body
     SHARED = "shared"  # parameters shared by several blocks
@@ -61,7 +61,7 @@ class PartKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMemory:
-    """The memory of a training step with Adam in bytes, with four bytes per number.
+    """The memory in bytes of a training step with Adam in single precision.
 
     `activations` are kept for the backward pass. `step_peak` is the maximum that the step allocates at once,
     gradients included, besides weights and optimiser state.
@@ -74,33 +74,34 @@ class TrainingMemory:
 
     @property
     def gradients(self) -> int:
-        """Return the bytes of the gradients, one number per parameter."""
+        """Return the bytes of the gradients of all parameters."""
         return self.parameters
 
     @property
     def optimizer(self) -> int:
-        """Return the bytes of Adam's two moments per parameter."""
+        """Return the bytes of Adam's two moments of all parameters."""
         return 2 * self.parameters
 
     @property
     def computing(self) -> int:
-        """Return the peak memory of a batch besides the gradients of all parameters."""
+        """Return the peak memory of a step without weights, gradients and optimiser state."""
         return max(0, self.step_peak - self.gradients)
 
     @property
     def peak(self) -> int:
-        """Return an estimate of the peak memory, with weights and optimiser state."""
+        """Return an estimate of the peak memory, including weights, gradients and optimiser state."""
         return self.parameters + self.gradients + self.optimizer + self.computing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPart:
-    """A part of a model: its cost for one sequence, and its own parts.
+    """A part of a model, with its cost for one sequence and its inner parts.
 
-    Copies have the parts of one copy and the totals of all. A sub-layer's figures include its normalisation;
-    `shared` numbers are not among `parameters`. In a whole model parts name their predecessors by label, the
-    main stream first; None is the previous part. `modules` compute the part, and `share` is its share of
-    their memory for the backward pass; `kept` is that memory in bytes, in a tree made for a batch.
+    A part of kind COPIES has the inner parts of one copy and the total cost of all copies. A sub-layer's
+    figures include its normalisation. `shared` parameters are not among `parameters`. In a whole model parts
+    name their predecessors by label, the main stream first; None stands for the previous part. `modules`
+    compute the part, and `share` is the part's share of the memory that they keep for the backward pass.
+    `kept` is this share in bytes, in a tree that was made for a batch.
     """
 
     label: str
@@ -119,7 +120,7 @@ class ModelPart:
 
 
 def sum_parts(label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: Reach) -> ModelPart:
-    """Combine parts into one; shared parameters count once."""
+    """Return one part with these inner parts and their total cost; shared parameters count once."""
     return ModelPart(
         label=label,
         kind=kind,
@@ -134,7 +135,7 @@ def sum_parts(label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: R
 
 
 def series(label: str, parts: tuple[ModelPart, ...]) -> ModelPart:
-    """Combine parts in series: each extends the reach of the one before."""
+    """Return one part with these inner parts in series; each part extends the reach."""
     left, right = sum(part.reach.left for part in parts), sum(part.reach.right for part in parts)
     return sum_parts(label, PartKind.SERIES, parts, Reach(left=left, right=right))
 
@@ -183,12 +184,12 @@ class Analysis:
 
     @property
     def training_flops(self) -> int:
-        """Return the FLOPs of a forward and a backward pass; the backward pass counts twice."""
+        """Return the FLOPs of a forward and a backward pass; the backward pass counts as two forward ones."""
         return 3 * self.flops
 
     @property
     def reach(self) -> Reach:
-        """Return how many tokens on each side can affect an output."""
+        """Return how many tokens to the left and to the right can affect an output."""
         return self.tree.reach
 
     @property
@@ -198,16 +199,16 @@ class Analysis:
 
     @property
     def state(self) -> int:
-        """Return the numbers that generation keeps per past token."""
+        """Return how many numbers generation keeps for each past token."""
         return self.tree.state
 
     @property
     def window(self) -> int:
-        """Return the numbers that generation keeps for any number of past tokens."""
+        """Return how many numbers generation keeps in total, however many past tokens there are."""
         return self.tree.window
 
     def memory(self, batch: int, *, accumulates: bool = False) -> TrainingMemory:
-        """Measure a training step with Adam on a batch of sequences, in single precision.
+        """Return the memory of a training step with Adam on a batch of sequences, in single precision.
 
         A step that `accumulates` adds to existing gradients. Measuring loads torch unless the result is
         cached.
@@ -222,7 +223,7 @@ class Analysis:
         )
 
     def tree_with_memory(self, batch: int) -> ModelPart:
-        """Return the tree, with each part's memory in bytes for the backward pass of a batch."""
+        """Return the tree of parts, each with the bytes that it keeps for the backward pass of a batch."""
         kept = {
             name.removeprefix("kept "): count
             for name, count in self._step(batch).items()
@@ -245,10 +246,10 @@ def analyse(
     activation_checkpointing: bool = False,
     **settings: object,
 ) -> Analysis:
-    """Return the cost and reach of a recipe's model; settings are the same as for `build`.
+    """Return the costs and the reach of a recipe's model; its settings are the same as for `build`.
 
-    In a stream, `past` positions precede the sequence. Outputs are computed at `scored` positions of it, by
-    default at all. With `activation_checkpointing` training keeps only the inputs of sub-layers, and
+    In a stream, `past` positions precede the sequence. Outputs are computed at `scored` of its positions,
+    by default at all. With `activation_checkpointing` training keeps only the inputs of sub-layers, and
     recomputes the rest. Measuring blocks loads torch unless their costs are cached. Raises RecipeError for a
     wrong text, and for holes or search dimensions; ModelConfigError for invalid settings; BuildError for a
     block without a module.
@@ -283,7 +284,7 @@ def analyse(
 
 
 def block_cost(block: BlockNode, config: ModelConfig, *, length: int, past: int = 0) -> ModelPart:
-    """Return the cost and reach of a single block, without a normalisation."""
+    """Return the cost and the reach of a single block, without a normalisation."""
     if spec_of(block.name).role is Role.TRANSDUCER:
         whole = _Analyser(replace(config, vocab=config.vocab or 1), length).model(block, length)
         return next(part for part in whole.parts if part.kind is PartKind.TRANSDUCER)
@@ -307,12 +308,12 @@ def block_memory(block: BlockNode, config: ModelConfig, *, length: int, batch: i
 
 
 def count_parameters(recipe: str | Recipe, config: ModelConfig) -> int:
-    """Return the number of parameters of the model without measuring anything else."""
+    """Return the number of parameters of a recipe's model; no other cost is measured."""
     return _partly_analysed(recipe, config, "parameters").parameters
 
 
 def find_reach(recipe: str | Recipe, config: ModelConfig) -> Reach:
-    """Return the reach of the model, without measuring anything."""
+    """Return the reach of a recipe's model; no cost is measured."""
     return _partly_analysed(recipe, config, "reach").reach
 
 
@@ -324,9 +325,9 @@ def _partly_analysed(recipe: str | Recipe, config: ModelConfig, wanted: WantedCo
 
 @dataclass(frozen=True)
 class _Analyser:
-    """A walk over the tree of a model, or of a stack in it, for sequences of one length.
+    """A walk over a recipe's tree that returns the parts of its model, for sequences of one length.
 
-    Places name the modules of each part in a model whose repeats have at most `limit` copies.
+    `places` names the modules of a part in the measured model, whose repeats have at most `limit` copies.
     """
 
     config: ModelConfig
@@ -336,7 +337,7 @@ class _Analyser:
     limit: int | None = None
 
     def model(self, root: Node, scored: int) -> ModelPart:
-        """Return the model, with its parts in the order of the data flow."""
+        """Return the whole model, with its parts in the order of the data flow."""
         if isinstance(root, BlockNode) and (spec := lookup(root.name)) and spec.role is Role.TRANSDUCER:
             return self._transduction(root, scored)
         found, config = self._frame(scored), self.config
@@ -359,7 +360,7 @@ class _Analyser:
         return replace(series("model", tuple(parts)), shared={})
 
     def layers(self, node: Value, places: _Places, share: float = 1.0) -> ModelPart:
-        """Return a residual stack: each block or sum in it is a sub-layer with a normalisation."""
+        """Return a residual stack, in which each block or sum is a sub-layer with a normalisation."""
         match node:
             case SeriesNode():
                 return self._series(node, places, share)
@@ -385,7 +386,7 @@ class _Analyser:
                 return self._sublayer(node, _layer_names(places, 1), share)
 
     def _series(self, node: SeriesNode, places: _Places, share: float) -> ModelPart:
-        """Return the parts in series; after a pool they map a sequence of length one."""
+        """Return the parts of a series; parts after a pool map a sequence of length one."""
         parts: list[ModelPart] = []
         model = self
         for part in node.parts:
@@ -397,13 +398,13 @@ class _Analyser:
         return series(render(node), tuple(parts))
 
     def _sublayer(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a branch with its normalisation; a pool has none."""
+        """Return the part of a sub-layer with its normalisation; a pool has none."""
         branch = self._branch(node, tuple(f"{name}.part" for name in modules), share)
         norm = 0 if output_kind(node) == VECTOR else self._norm_parameters
         return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
     def _branch(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return one part of a sum, or the function of a sub-layer on its normalised input."""
+        """Return one part of a sum, or the part of a sub-layer that follows its normalisation."""
         match node:
             case BlockNode():
                 return self.block(node, modules, share)
@@ -454,7 +455,7 @@ class _Analyser:
         )
 
     def _transduction(self, root: BlockNode, scored: int) -> ModelPart:
-        """Return a transduction model for a source and a target of one length: embeddings, block, output."""
+        """Return the parts of a transduction model, whose source and target have the same length."""
         found: Numbers = {}
         if self.wanted != "reach":
             found = measure("transducer", root, self.config, length=self.length, scored=scored)
@@ -483,7 +484,7 @@ class _Analyser:
         )
 
     def _encoder_decoder(self, settings: Settings, found: Numbers) -> tuple[ModelPart, ...]:
-        """Return the parts of a `seq2seq`; generation only keeps the attended part of the encoder."""
+        """Return the parts of a `seq2seq`; in generation the encoder keeps only what attention reads."""
         encoder, decoder = settings["encoder"], settings["decoder"]
         recurrent = is_recurrent(decoder)
         attention, feed = as_word(settings, "attention"), as_bool(settings, "feed")
@@ -553,7 +554,7 @@ class _Analyser:
         return count if self.limit is None else min(count, self.limit)
 
     def _count_layers(self, node: Value) -> int:
-        """Return the number of sub-layers with separate weights, with repeats limited as for measuring."""
+        """Return how many sub-layers with separate weights the measured model has for this node."""
         match node:
             case SeriesNode():
                 return sum(map(self._count_layers, node.parts))
@@ -600,7 +601,7 @@ def _measured(
 
 
 def _repeat(label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
-    """Return a part applied `count` times, with the parameters of one application."""
+    """Return the part for `count` applications of one part, with the parameters of one application."""
     return replace(
         one,
         label=label,
@@ -620,7 +621,7 @@ def _shared(part: ModelPart) -> list[ModelPart]:
 
 
 def _without_state(part: ModelPart) -> ModelPart:
-    """Return a part that generation does not apply again, so that it keeps no state."""
+    """Return the part without generation state, for a part that generation applies only once."""
     return replace(part, state=0, window=0, parts=tuple(map(_without_state, part.parts)))
 
 
@@ -629,12 +630,12 @@ def _layer_names(places: _Places, count: int) -> tuple[str, ...]:
 
 
 def _is_within(name: str, modules: tuple[str, ...]) -> bool:
-    """Return whether a module, or its method as MODULE:METHOD, belongs to one of these modules."""
+    """Return whether the name of a module, or MODULE:METHOD, belongs to one of these modules."""
     return any(name == each or name.startswith((f"{each}.", f"{each}:")) for each in modules)
 
 
 def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
-    """Return a part with its and its parts' memory, from the memory of each module."""
+    """Return a part with its memory and that of its inner parts, given the memory of each module."""
     parts = tuple(_with_memory(each, kept) for each in part.parts)
     if not part.modules:
         return replace(part, parts=parts, kept=sum(each.kept for each in parts))
@@ -643,7 +644,7 @@ def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
 
 
 def _count_applied(node: Value, limit: int | None = None) -> int:
-    """Return the number of applied blocks, with at most `limit` copies in each repeat."""
+    """Return how many blocks a model applies if each repeat has at most `limit` copies."""
     match node:
         case SeriesNode() | SumNode():
             return sum(_count_applied(part, limit) for part in node.parts)
@@ -658,7 +659,7 @@ def _count_applied(node: Value, limit: int | None = None) -> int:
 
 
 def _limited(node: Value, limit: int | None) -> Value:
-    """Return a node with at most `limit` copies in each repeat."""
+    """Return the node with each repeat limited to at most `limit` copies."""
     if limit is None:
         return node
     match node:
@@ -676,7 +677,7 @@ def _limited(node: Value, limit: int | None) -> Value:
 
 
 def _check_resolved(recipe: Recipe) -> None:
-    """Raise RecipeError with every open place, at its first position in the canonical text."""
+    """Raise RecipeError with each hole and dimension, marked at its first place in the canonical text."""
     faults: dict[str, Fault] = {}
     for node in walk(recipe.root):
         if not isinstance(node, HoleNode | IntegerDimension | RealDimension | ChoiceDimension):

@@ -41,7 +41,7 @@ _MAX_AGE_S = 30 * 24 * 3600
 
 @lru_cache(maxsize=65536)
 def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> Numbers:
-    """Return the result of `measure_WHAT` in `activemem.blocks.costs`, cached.
+    """Return the result of the function `measure_WHAT` in `activemem.blocks.costs`, from a cache if possible.
 
     "parameters", "block" and "cache" measure one block, "frame" the parts around the body of a model,
     "transducer" and "step" a whole model. Raises BuildError for a block without a module.
@@ -65,7 +65,7 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
 
 
 def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
-    """Return the cached result of `measure` for this version of the code; an empty result is not cached."""
+    """Return the cached result of `measure`, or call `measure` and cache its result unless it is empty."""
     key = hashlib.sha256(repr((what, of)).encode()).hexdigest()[:24]
     if (found := _FILE.recall(key)) is not None:
         return found
@@ -87,7 +87,7 @@ def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
 
 
 def _measured(config: ModelConfig) -> ModelConfig:
-    """Return the config with fixed values for settings that do not affect costs."""
+    """Return the config in which settings that do not affect costs have fixed values."""
     found: dict[str, Any] = {name: 0.1 if getattr(config, name) else 0.0 for name in _NO_DROPOUT}
     same = ModelConfig(d_model=1)
     names = ("norm_eps", "init", "feedforward_std", "attention_std", "attention_output_std", "bias_init")
@@ -102,7 +102,7 @@ def _measured(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
-    """Return the settings that may affect a block's cost, all others at their defaults."""
+    """Return the config in which settings that cannot affect a block's cost have their defaults."""
     spec, compares = spec_of(block.name), isinstance(POSITIONS.get(config.position), RandomisedPairs)
     found: dict[str, Any] = {"position": config.position} if compares else {"position": "none"}
     if any(parameter.kind == "recipe" for parameter in spec.parameters):  # it has its own sub-layers
@@ -128,7 +128,7 @@ class _CacheFile:
         self._new: dict[str, Numbers] = {}
 
     def recall(self, key: str) -> Numbers | None:
-        """Return the numbers stored under a key; None if they are missing or damaged."""
+        """Return the numbers that are cached under a key; None if they are missing or damaged."""
         if self._found is None:
             self._found = _read(_path())
         found = self._new.get(key, self._found.get(key))
@@ -137,7 +137,7 @@ class _CacheFile:
         return found
 
     def keep(self, key: str, numbers: Numbers) -> Numbers:
-        """Return the numbers after adding them to the cache; the file is written when the process ends."""
+        """Add numbers to the cache and return them; the file is written when the process ends."""
         if not self._new:
             atexit.register(self.write)
         self._new[key] = numbers
@@ -178,7 +178,7 @@ def _path() -> Path:
 
 
 def _code_digest() -> str:
-    """Return a digest of what costs depend on: the sources of blocks and vocabulary, and torch's version."""
+    """Return a digest of the sources of blocks and vocabulary, and of torch's version."""
     package = Path(__file__).parents[2]
     found = hashlib.sha256(f"{sys.version_info[:2]} {_torch_version()}".encode())
     for folder in ("blocks", "grammar"):

@@ -1,8 +1,9 @@
-"""The blocks as data: parameters, role, reach and source; files have the same names as in `blocks`.
+"""The vocabulary: each block's parameters, role, reach and source as data.
 
 `spec` defines a block's specification and the registry. The families are `attention`, `attention_variants`,
 `all_attention`, `convolutions`, `recurrent`, `matrix_states`, `vector_states`, `feedforward`, `pooling`,
-`neural_gpu` and `other_packages`. `output_kinds` checks whether parts give sequences or vectors.
+`neural_gpu` and `other_packages`. `output_kinds` checks whether parts give sequences or vectors. A family's
+modules are in the file of the same name in `blocks`.
 """
 
 from . import (  # each registers its blocks

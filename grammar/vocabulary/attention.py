@@ -30,7 +30,7 @@ from .spec import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The positions that a query sees, by distance: positive to the left, negative to the right.
+    """The distances at which a query sees positions: positive to the left, negative to the right.
 
     In a causal model there are `span` distances, from 1 on, or from 0 on if the window `includes_self`;
     otherwise the window reaches `span` positions to both sides. `ramp` belongs to an adaptive span; it is
@@ -57,11 +57,11 @@ class Window:
 
     @property
     def reach(self) -> Reach:
-        """Return the tokens that can affect an output; for an adaptive span its maximum."""
+        """Return the tokens that can affect an output; an adaptive span counts with its maximum."""
         return Reach(left=self.max_distance, right=max(0, -self.min_distance))
 
     def numbers(self, heads: int) -> int:
-        """Return the size of past keys and values that generation keeps."""
+        """Return how many numbers generation keeps: the keys and values of all positions in the window."""
         return 2 * heads * self.head_width * self.max_distance
 
     @property
@@ -88,7 +88,7 @@ POS_VALUES = boolean("pos_values", "whether position vectors are added to values
 
 
 def window_from_settings(settings: Settings, *, causal: bool) -> Window:
-    """Return the window of a block with these settings; a span of 0 means no window."""
+    """Return the window of a block with these settings; a window with a span of 0 has no limit."""
     relative = "pos" not in settings or as_word(settings, "pos") == "relative"
     return Window(
         span=as_int(settings, "span"),
@@ -102,7 +102,7 @@ def window_from_settings(settings: Settings, *, causal: bool) -> Window:
 
 
 def check_ramp(settings: Settings) -> str | None:
-    """Return the fault of a ramp without fading spans, or None."""
+    """Return a message if a ramp is set but spans are not adaptive, else None."""
     if as_int(settings, "ramp") != RAMP.default and not as_bool(settings, "adaptive"):
         return "ramp needs adaptive=true"
     return None
@@ -133,7 +133,7 @@ def _check(settings: Settings) -> str | None:
 
 
 def _check_heads(settings: Settings) -> str | None:
-    """Return the fault of heads that share keys or rotate, or None."""
+    """Return a message if the settings of shared keys or rotated heads are invalid, else None."""
     heads, shared = as_int(settings, "heads"), as_int(settings, "kv_heads")
     if shared and heads % shared:
         return f"kv_heads must divide heads: expected a divisor of {heads}, got {shared}"
@@ -141,7 +141,7 @@ def _check_heads(settings: Settings) -> str | None:
 
 
 def check_turns(settings: Settings) -> str | None:
-    """Return the fault of a rotation of heads, or None."""
+    """Return a message if heads are rotated but have an odd width, else None."""
     width = as_int(settings, "head_width")
     if as_word(settings, "pos") == "rope" and width % 2:
         return f"pos=rope rotates pairs of channels: expected an even head_width, got {width}"
@@ -162,7 +162,7 @@ def _key_value_heads(settings: Settings) -> int:
 
 
 def _state(settings: Settings, _context: CostContext) -> int:
-    """Return the size of a key and a value of each head; with a span a window is kept instead."""
+    """Return the size of the keys and values of a token; 0 with a span, for which a window is kept."""
     return 0 if as_int(settings, "span") else 2 * _key_value_heads(settings) * as_int(settings, "head_width")
 
 

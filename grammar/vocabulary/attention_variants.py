@@ -1,4 +1,4 @@
-"""Attention with modified scores, weights, keys or values, over all positions, by plain products."""
+"""Attention over all positions with modified scores, weights, keys or values, by plain products."""
 
 from __future__ import annotations
 

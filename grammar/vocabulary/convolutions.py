@@ -36,19 +36,19 @@ _SOURCE = "Dowdell and Zhang 2019, section 3.1"
 
 
 def _reach(settings: Settings, context: CostContext) -> Reach:
-    """Return the tokens that a kernel covers; an even kernel has one more on the right."""
+    """Return the tokens that a kernel covers; an even kernel covers one token more on the right."""
     taps = as_int(settings, "k")
     left = taps - 1 if context.causal else (taps - 1) // 2
     return Reach(left=left, right=taps - 1 - left)
 
 
 def _kernel_inputs(settings: Settings, context: CostContext) -> int:
-    """Return the size of the last k - 1 inputs."""
+    """Return how many numbers the last k - 1 inputs have."""
     return (as_int(settings, "k") - 1) * context.width
 
 
 def _reach_of_two(settings: Settings, context: CostContext) -> Reach:
-    """Return the window of two kernels: the second convolution reads the first one's result."""
+    """Return the reach of two convolutions, of which the second reads the result of the first."""
     side = _reach(settings, context)
     return Reach(left=2 * side.left, right=2 * side.right)
 
@@ -60,7 +60,7 @@ def _check_taps(settings: Settings) -> str | None:
 
 
 def _hyena_reach(settings: Settings, _context: CostContext) -> Reach:
-    """Return the sum of the windows of the short convolution and all long ones."""
+    """Return the sum of the reaches of the short convolution and of all long convolutions."""
     each, short = as_int(settings, "k") - 1, as_int(settings, "short_conv")
     return Reach(left=(as_int(settings, "order") - 1) * each + max(0, short - 1), right=0)
 

@@ -1,4 +1,4 @@
-"""The blocks whose state is a matrix for each head, written by keys and values and read by queries.
+"""The blocks whose state is a matrix for each head; keys and values write it, and queries read it.
 
 The state follows a linear recurrence, so training computes chunks of positions by products and passes the
 state between chunks. They are causal in every model. All of these blocks share parameters for the usual parts

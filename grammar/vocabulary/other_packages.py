@@ -1,4 +1,4 @@
-"""Blocks that build a layer of another package, which is only imported where one is built."""
+"""Blocks that build a layer of another package; the package is imported only when a layer is built."""
 
 from __future__ import annotations
 

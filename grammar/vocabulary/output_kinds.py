@@ -1,4 +1,4 @@
-"""The output kind of a recipe's parts, sequence or vector, by which sums and series are checked.
+"""The kinds of output of a recipe's parts, sequence or vector, with which sums and series are checked.
 
 Channel blocks keep the kind of their input: after a pool they map the vector, as a sequence of one. A hole
 has the kind of its filling, and is checked once it is filled.
@@ -31,7 +31,7 @@ SEQUENCE, VECTOR, OTHER_LENGTH = (
 
 
 def output_kind(node: Value) -> str | None:
-    """Return the output kind of a part, one of OUTPUT_KINDS; None if a hole decides."""
+    """Return the output kind of a part, one of OUTPUT_KINDS; None if it depends on a hole."""
     match node:
         case BlockNode():
             spec = lookup(node.name)
@@ -56,12 +56,12 @@ def _blocks(node: Value) -> Iterator[tuple[BlockNode, Spec]]:
 
 
 def mixes_positions(node: Value) -> bool:
-    """Return whether positions mix anywhere inside the part."""
+    """Return whether any block inside the part mixes positions."""
     return any(spec.role is Role.MIXER for _, spec in _blocks(node))
 
 
 def pair_position_fault(root: Value, position: str) -> str | None:
-    """Return the fault of a body in which no mixer compares positions that the model draws, or None."""
+    """Return a message if the model draws positions for pairs but no mixer compares positions, else None."""
     if not isinstance(POSITIONS.get(position), RandomisedPairs):
         return None
     for block, spec in _blocks(root):
@@ -71,7 +71,7 @@ def pair_position_fault(root: Value, position: str) -> str | None:
 
 
 def compiled_for_each_length(root: Value) -> tuple[BlockNode, ...]:
-    """Return the distinct blocks that `torch.compile` recompiles for each length."""
+    """Return the distinct blocks that `torch.compile` compiles again for each length."""
     found: dict[BlockNode, None] = {}
     for block, spec in _blocks(root):
         if spec.compiled_for_each_length is not None and spec.compiled_for_each_length(spec.settings(block)):
@@ -89,13 +89,13 @@ def export_faults(root: Value) -> dict[BlockNode, str]:
 
 
 def uncounted_kernels(root: Value) -> str:
-    """Return why the FLOPs of a recipe are a lower bound, "" if they are exact."""
+    """Return why the FLOPs of a recipe are only a lower bound; "" if they are exact."""
     found = {block.name: spec.package for block, spec in _blocks(root) if spec.package}
     return "; ".join(f"FLOPs of {name} leave out the kernels of {package}" for name, package in found.items())
 
 
 def is_positionwise(node: Value) -> bool:
-    """Return whether the part maps each position separately, so that it can map a vector; true for holes."""
+    """Return whether the part maps each position separately, and so can map a vector; true for a hole."""
     match node:
         case BlockNode():
             spec = lookup(node.name)
@@ -111,14 +111,14 @@ def is_positionwise(node: Value) -> bool:
 
 
 def find_mismatch(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
-    """Return the first two parts with different output kinds; None if there are none."""
+    """Return the indices of the first two parts with different output kinds; None if all are the same."""
     known = [(place, output_kind(part)) for place, part in enumerate(parts) if part is not None]
     known = [(place, gives) for place, gives in known if gives is not None]
     return next(((known[0][0], place) for place, gives in known if gives != known[0][1]), None)
 
 
 def _series_output(parts: tuple[Value, ...]) -> str | None:
-    """Return the output kind of a series: its last part's kind, unless an earlier part changed the kind."""
+    """Return the output kind of a series: that of its last part, unless an earlier part changes the kind."""
     found = [output_kind(part) for part in parts]
     if VECTOR in found:
         return VECTOR

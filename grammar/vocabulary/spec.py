@@ -1,4 +1,4 @@
-"""A block as data: its parameters, role, reach, state and source; and the registry of blocks by name."""
+"""Specifications of blocks (parameters, role, reach, state and source), and their registry by name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Settings = Mapping[str, Value]
 
 
 class Role(StrEnum):
-    """The role of a block, by which sums and series are checked."""
+    """The role of a block, which decides where the block may stand in sums and series."""
 
     MIXER = "mixer"  # sequence to sequence, positions see each other
     CHANNEL = "channel"  # sequence to sequence, each position by itself
@@ -40,7 +40,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A typed parameter of a block; bounds (inclusive) are for numbers.
+    """A typed parameter of a block; the bounds of a number are inclusive.
 
     `words` are the values of kind "word", and examples for kind "name".
     """
@@ -71,7 +71,7 @@ def real(name: str, meaning: str, bounds: tuple[float, float], default: float) -
 
 
 def word(name: str, meaning: str, words: tuple[str, ...], default: str | None = None) -> Parameter:
-    """Return a parameter with one of these words, by default the first."""
+    """Return a parameter whose value is one of these words, by default the first."""
     return Parameter(name=name, kind="word", default=default or words[0], words=words, meaning=meaning)
 
 
@@ -82,7 +82,7 @@ def boolean(name: str, meaning: str) -> Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostContext:
-    """The context of a block for its reach or state: its model, and `length` tokens."""
+    """The context in which a block's reach or state is computed: the model, and `length` tokens."""
 
     config: ModelConfig
     length: int
@@ -100,24 +100,24 @@ class CostContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The number of tokens on the left and right that can affect a position's output, or UNBOUNDED."""
+    """How many tokens on the left and on the right can affect a position's output; may be UNBOUNDED."""
 
     left: float
     right: float
 
 
 def sees_everything(_settings: Settings, context: CostContext) -> Reach:
-    """Return an unbounded reach, except for what a causal mask hides."""
+    """Return an unbounded reach, to the right only if the model is not causal."""
     return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 
 
 def sees_the_past(_settings: Settings, _context: CostContext) -> Reach:
-    """Return a reach over all earlier positions, even in a bidirectional model."""
+    """Return a reach that covers all earlier positions, also in a bidirectional model."""
     return Reach(left=UNBOUNDED, right=0)
 
 
 def sees_itself(_settings: Settings, _context: CostContext) -> Reach:
-    """Return a reach over the position itself only."""
+    """Return a reach that covers only the position itself."""
     return Reach(left=0, right=0)
 
 
@@ -170,12 +170,12 @@ class Spec:
     owner: str = OWNER
 
     def settings(self, block: BlockNode) -> Settings:
-        """Return the values of all parameters of a block, defaults included, and its further arguments."""
+        """Return the values of all parameters of a block, including defaults, and its further arguments."""
         given = dict(block.arguments)
         return {p.name: p.default for p in self.parameters} | given  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
 
     def generation_state(self, settings: Settings, context: CostContext) -> tuple[int, int]:
-        """Return the numbers that generation keeps per past token, and for any number of past tokens."""
+        """Return how many numbers generation keeps: for each past token, and for all past tokens together."""
         if self.state is not None or self.window is not None:
             return tuple(say(settings, context) if say else 0 for say in (self.state, self.window))  # pyright: ignore[reportReturnType] -- two
         if self.role is not Role.MIXER:
@@ -189,28 +189,28 @@ class Spec:
 
 
 def as_int(settings: Settings, name: str) -> int:
-    """Return a whole-number parameter of a block without open holes and dimensions."""
+    """Return the value of a whole-number parameter, which must not be a hole or a dimension."""
     value = settings[name]
     assert isinstance(value, int), f"{name} has no value yet: {value}"
     return value
 
 
 def as_word(settings: Settings, name: str) -> str:
-    """Return a word parameter of a block without open holes and dimensions."""
+    """Return the value of a word parameter, which must not be a hole or a dimension."""
     value = settings[name]
     assert isinstance(value, str), f"{name} has no value yet: {value}"
     return value
 
 
 def as_float(settings: Settings, name: str) -> float:
-    """Return a real parameter of a block without open holes and dimensions."""
+    """Return the value of a real parameter, which must not be a hole or a dimension."""
     value = settings[name]
     assert isinstance(value, float), f"{name} has no value yet: {value}"
     return value
 
 
 def as_bool(settings: Settings, name: str) -> bool:
-    """Return a boolean parameter of a block without open holes and dimensions."""
+    """Return the value of a boolean parameter, which must not be a hole or a dimension."""
     value = settings[name]
     assert isinstance(value, bool), f"{name} has no value yet: {value}"
     return value
@@ -285,7 +285,7 @@ def _check(spec: Spec) -> None:
 
 
 def lookup(name: str) -> Spec | None:
-    """Return the named block with its owner, or None."""
+    """Return the specification of the named block, with its owner; None if there is no such block."""
     found = SPECS.get(name)
     if found is None or (owner := SPECS.owner(name)) == OWN:
         return found
@@ -293,27 +293,27 @@ def lookup(name: str) -> Spec | None:
 
 
 def spec_of(name: str) -> Spec:
-    """Return the named block of a checked recipe."""
+    """Return the specification of a block of a checked recipe."""
     spec = lookup(name)
     assert spec is not None, f"{name} was removed from the vocabulary"
     return spec
 
 
 def nearest_block(name: str) -> str | None:
-    """Return the block that an unknown name most likely means; None without a close name."""
+    """Return the block that an unknown name most likely means; None if no name is near."""
     return COMMON_NAMES.get(name.lower()) or nearest(name, registered_names())
 
 
 def block_code(name: str) -> str | None:
-    """Return the plug-in of a block with a digest of its source; None for a built-in block."""
+    """Return the plug-in that registered a block, with a digest of its source; None if it is built-in."""
     return SPECS.code(name) if name in SPECS else None
 
 
 def registered_names() -> tuple[str, ...]:
-    """Return the sorted names of all blocks, plug-ins' included."""
+    """Return the sorted names of all blocks, including those of plug-ins."""
     return tuple(sorted(SPECS))
 
 
 def builtin_names() -> tuple[str, ...]:
-    """Return the sorted names of built-in blocks that need no other package."""
+    """Return the sorted names of the built-in blocks that need no further package."""
     return tuple(name for name in SPECS.own_names() if SPECS[name].package is None)

@@ -18,7 +18,7 @@ The first is for at most one decay per head, the second for one per channel of k
 
 
 def chunk_shape(length: int, most: int) -> tuple[int, int]:
-    """Return the number and length of chunks (at most `most` positions) that cover a sequence.
+    """Return the number of chunks that cover a sequence, and their length, which is at most `most`.
 
     The last may extend beyond the sequence.
     """
@@ -27,7 +27,7 @@ def chunk_shape(length: int, most: int) -> tuple[int, int]:
 
 
 def longest_chunk(keys: int) -> int:
-    """Return the maximum chunk length when pairs are multiplied, for keys of this width."""
+    """Return the greatest length of a chunk in which pairs are multiplied, for keys of this width."""
     return min(MAX_CHUNK_LENGTH, max(32, keys))
 
 
@@ -44,7 +44,7 @@ def run_in_chunks(
     *,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return outputs (batch, length, heads, values), and the last state if `keep`.
+    """Return the outputs (batch, length, heads, values) and, with `keep`, the last state.
 
     q and k are (batch, length, heads, keys), v (batch, length, heads, values), and `log_decay` (batch or 1,
     length, heads); without it nothing decays. Without a `state` it begins at zero.
@@ -73,7 +73,7 @@ def run_in_chunks(
 
 
 def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) -> Tensor:
-    """Return the outputs of `run_in_chunks` from all pairs of positions, without chunks and without a state.
+    """Return the outputs of `run_in_chunks`, computed from all pairs of positions, with no chunks or state.
 
     It is for exported programs, which need one graph for all lengths. Its cost grows with the square of the
     length, and decays are summed in double precision. Heads may share queries and keys.
@@ -89,10 +89,11 @@ def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) ->
 def run_vector_decays(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, state: Tensor | None = None, *, keep: bool = True
 ) -> tuple[Tensor, Tensor | None]:
-    """Run like `run_in_chunks`, with a decay for each channel of keys, (batch, length, heads, keys).
+    """Return the result of `run_in_chunks` for a separate decay of each key channel.
 
-    Queries are multiplied by the decay since their chunk's start, and keys by its inverse. Chunks are so
-    short that decays of at least e⁻⁵ per position stay within single precision (Yang et al. 2024, section 4).
+    `log_decay` is (batch, length, heads, keys). Queries are multiplied by the decay since their chunk's
+    start, and keys by its inverse. Chunks are so short that decays of at least e⁻⁵ per position stay within
+    single precision (Yang et al. 2024, section 4).
     """
     length = q.shape[1]
     q, k, v, steps = (split_chunks(each, MAX_VECTOR_CHUNK_LENGTH) for each in (q, k, v, log_decay))
@@ -109,7 +110,7 @@ def run_vector_decays(
 def propagate_states(
     written: Tensor, log_decay: Tensor | None, state: Tensor | None, *, keep: bool
 ) -> tuple[list[Tensor], Tensor | None]:
-    """Return the states before each chunk, the first left out if zero, and the last state to `keep`.
+    """Return the state before each chunk (the first is left out if zero) and, with `keep`, the last state.
 
     - `written` (chunks, batch, heads, keys, values) is what each chunk adds to the state.
     - `log_decay` (chunks, batch or 1, heads, 1, keys or 1) is the log of the earlier state's decay.
@@ -126,7 +127,7 @@ def propagate_states(
 
 
 def add_states(within: Tensor, read: Tensor, states: list[Tensor]) -> Tensor:
-    """Add the contribution of earlier states to the outputs of the last queries, (chunks, …, size, keys)."""
+    """Add what the last queries (chunks, …, size, keys) read from earlier states to their outputs."""
     if not states:
         return within
     outputs = list(within.unbind(0))
@@ -151,7 +152,7 @@ def join_chunks(y: Tensor, length: int) -> Tensor:
 
 
 def pairwise_decay(total: Tensor) -> Tensor:
-    """Return the decay from each earlier write to each position: (…, size) to (…, size, size)."""
+    """Return the decay between each position and each earlier write: (…, size) to (…, size, size)."""
     size = total.shape[-1]
     later = torch.ones(size, size, dtype=torch.bool, device=total.device).triu(1)
     return (total.unsqueeze(-1) - total.unsqueeze(-2)).masked_fill(later, -torch.inf).exp()

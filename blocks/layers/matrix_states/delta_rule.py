@@ -1,4 +1,4 @@
-"""The delta rule in chunks: plain, by channel of keys (`kda`, `gdn2`), and generalised (`rwkv7`).
+"""The delta rule in chunks: plain, with a decay for each key channel (`kda`, `gdn2`), or general (`rwkv7`).
 
 The writes of a chunk's positions depend on each other by a unit triangular system, which is solved once per
 chunk (Yang et al. 2024, section 3.2; Yang, Kautz and Hatamizadeh 2025, section 3.3).
@@ -81,7 +81,7 @@ def _split_writes(x: Tensor, most: int) -> Tensor:
 
 
 def _hide_later(weights: Tensor, writes: int) -> Tensor:
-    """Zero the weights (…, size, size * writes) of queries for later writes."""
+    """Zero the weights (…, size, size * writes) that queries give to later writes."""
     if writes == 1:
         return weights.tril()
     rows, columns = weights.shape[-2:]
@@ -90,7 +90,7 @@ def _hide_later(weights: Tensor, writes: int) -> Tensor:
 
 
 def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
-    """Solve a unit triangular system for two right sides (…, size, ·).
+    """Return the solutions of a unit triangular system T for two right-hand sides, each (…, size, ·).
 
     T has `triangle` below its diagonal.
     """
@@ -104,12 +104,12 @@ def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple
 
 
 def _at_least_single(x: Tensor) -> Tensor:
-    """Return x in at least single precision, because solvers do not support half precision."""
+    """Return x, in single precision if it has less, since solvers do not support half precision."""
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
 def _next_state(k: Tensor, new: Tensor, total: Tensor | None, state: Tensor | None) -> Tensor:
-    """Return the state after a chunk that wrote `new` values at its keys, (batch, heads, size, ·)."""
+    """Return the state after a chunk that writes `new` values (batch, heads, size, ·) at its keys."""
     if total is None:
         written = k.transpose(-1, -2) @ new
         return written if state is None else state + written
@@ -278,7 +278,7 @@ class KimiDeltaAttention(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Move the value stored under a key towards its new value, after the decay."""
+        """Decay the state, then move the value that is stored under a key towards the new value."""
         beta = torch.sigmoid(self.beta(x).to(v.dtype))
         q, k = qk.unbind(2)
         log_decay = self.rates(x).to(v.dtype)
@@ -299,7 +299,7 @@ class GatedDeltaRule2(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Erase part of the value stored under a key, and write part of the new one."""
+        """Erase part of the value that is stored under a key, and write part of the new value."""
         erased, written = (
             torch.sigmoid(gate(x).to(v.dtype)).unflatten(2, (self.heads, -1))
             for gate in (self.erase, self.write)
@@ -310,7 +310,7 @@ class GatedDeltaRule2(LinearRecurrence):
 
 
 class RwkvGates(Initialisable):
-    """Decays, learning rates and key weights of `rwkv7`, each channel with its own.
+    """Decays, learning rates and key weights of `rwkv7`, each separate for every channel.
 
     Decays begin from slow to fast over the channels, as in the program of its authors.
     """
@@ -340,7 +340,7 @@ class RwkvGates(Initialisable):
         self.bonus = nn.Parameter(torch.empty(inner))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Set all but the bonus, which is drawn as N(0, 0.1²); the maps are initialised by themselves."""
+        """Draw the bonus as N(0, 0.1²) and set the offsets to constants; the maps draw their own weights."""
         nn.init.normal_(self.bonus, std=0.1, generator=generator)
         nn.init.zeros_(self.rate_offset)
         nn.init.constant_(self.removal, 0.85)
@@ -366,7 +366,7 @@ class Rwkv7(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Remove part of a key's stored value, write at another key, and read."""
+        """Remove part of the value that is stored under one key, write at another key, and read."""
         q, k = qk.unbind(2)
         gates = self.gates
         log_decay, rate = (each.to(x.dtype).unflatten(2, (self.heads, -1)) for each in gates(x))

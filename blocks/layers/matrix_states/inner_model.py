@@ -1,4 +1,4 @@
-"""`ttt`: the state is the weights of a linear model that learns to map keys to values at test time.
+"""`ttt`, whose state is the weights of a linear model that learns at test time to map keys to values.
 
 All gradients of a mini-batch of positions are taken at the weights before the mini-batch, so products compute
 them. Each position sees a sum of these gradients (Sun et al. 2024, section 2.5 and appendix A).
@@ -22,7 +22,7 @@ EPSILON = 1e-6
 
 
 class InnerModel(Initialisable):
-    """k + norm(Wᵀ [k ; 1]) for each head: the initial W, and the gains and offsets of the layer norm."""
+    """The initial W of k + norm(Wᵀ [k ; 1]) for each head, and the gains and offsets of its layer norm."""
 
     weight_roles = roles(begin=WeightRole.MATRIX, gain=WeightRole.NORM, offset=WeightRole.NORM)
 
@@ -47,11 +47,11 @@ class InnerModel(Initialisable):
         return tensor.unbind()
 
     def added(self, mapped: Tensor) -> Tensor:
-        """Return the normalised output that is added to a query, (batch, heads, n, width)."""
+        """Return norm(`mapped`), (batch, heads, n, width), which is added to a query."""
         return self.gain * _standardise(mapped)[0] + self.offset
 
     def gradient(self, mapped: Tensor, wanted: Tensor) -> Tensor:
-        """Return the gradient of half the squared distance between `added` and the wanted values."""
+        """Return the gradient at `mapped` of half the squared distance of `added` from `wanted`."""
         unit, scale = _standardise(mapped)
         by_unit = (self.gain * unit + self.offset - wanted) * self.gain
         along = (by_unit * unit).mean(-1, keepdim=True)
@@ -76,13 +76,16 @@ class TestTimeTraining(LinearRecurrence):
         self.inner = InnerModel(self.heads, self.head_width)
 
     def split_state(self, state: Tensor) -> Tensor:
-        """Return (batch, heads, head_width + 1, ·): weights before the mini-batch, now, and its place."""
+        """Return old weights, present weights and place, (batch, heads, head_width + 1, ·).
+
+        The old weights are those before the mini-batch. The place is the position within the mini-batch.
+        """
         return state.unflatten(1, (self.heads, self.head_width + 1, -1))
 
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Learn mini-batch by mini-batch; a piece of a stream may begin and end within one."""
+        """Learn mini-batch by mini-batch; a piece of a stream may begin and end inside a mini-batch."""
         length, rate = x.shape[1], torch.sigmoid(self.rate(x).to(v.dtype)).unsqueeze(-1) / self.head_width
         q, k = qk.unbind(2)
         rows = [functional.pad(each, (0, 1), value=1.0) for each in (q, k)] + [v - k, q, rate]
@@ -105,7 +108,7 @@ class TestTimeTraining(LinearRecurrence):
     def _learn(
         self, rows: list[Tensor], start: Tensor, now: Tensor, end: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the readings from the first mini-batch on, (batch, heads, length, ·), and the state.
+        """Return the readings of all positions, (batch, heads, length, ·), and the state after them.
 
         `rows` are the queries and the keys with a one appended, the target values, the plain queries, and the
         rates. Each is (batch, heads, length, ·). Learning continues up to `end` (batch, 1), or to the last

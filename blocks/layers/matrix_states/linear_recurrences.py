@@ -1,4 +1,4 @@
-"""Heads whose state is a sum of keys times values, plain or decaying, with or without gates."""
+"""Recurrences whose state is a sum of keys times values, which may decay or have gates."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Retention(LinearRecurrence):
 
 
 def _count(low: int, high: int, x: Tensor, *, step: int = 1) -> Tensor:
-    """Return whole numbers on the device of x, in double precision."""
+    """Return the whole numbers from `low` to before `high` on the device of x, in double precision."""
     return torch.arange(low, high, step, device=x.device, dtype=torch.float64)
 
 
@@ -167,7 +167,7 @@ def run_stabilised(
     state: tuple[Tensor, Tensor] | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor] | None]:
-    """Return the readings (batch, length, heads, values), the stabilisers, and the last state if `keep`.
+    """Return the readings (batch, length, heads, values), their stabilisers, and the last state if `keep`.
 
     q and k are (batch, length, heads, keys), v (batch, length, heads, values), the gates (batch, length,
     heads). A state is the memory (batch, heads, keys, values) and its stabiliser (batch, heads). Readings and
@@ -200,7 +200,7 @@ def run_stabilised(
 
 
 def _pairs(total: Tensor, written: Tensor) -> Tensor:
-    """Return the log weight of each earlier position at each position: (…, size) to (…, size, size)."""
+    """Return the log weight that each position gives to each earlier one: (…, size) to (…, size, size)."""
     size = total.shape[-1]
     later = torch.ones(size, size, dtype=torch.bool, device=total.device).triu(1)
     return (total.unsqueeze(-1) + (written - total).unsqueeze(-2)).masked_fill(later, -torch.inf)
@@ -224,7 +224,7 @@ class MatrixLSTM(LinearRecurrence):
         self.gates = ExponentialGates(context.width, self.heads, std, bounded=bounded)
 
     def split_state(self, state: Tensor) -> Tensor:
-        """Return (batch, heads, ·): memory, sum of its keys as the last column, and stabiliser."""
+        """Return (batch, heads, ·): the memory, whose last column is the sum of keys, then the stabiliser."""
         return state.unflatten(1, (self.heads, -1))
 
     def recur(

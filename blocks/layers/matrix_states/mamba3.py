@@ -60,7 +60,7 @@ def run_trapezoid(
 
 
 class TrapezoidGates(Initialisable):
-    """The step size, decay, share and angles of each head.
+    """The gates of each head at each position: step size, decay, share λ and rotation angles.
 
     The offsets of step sizes are initialised as in `HeadRates`.
     """
@@ -78,7 +78,7 @@ class TrapezoidGates(Initialisable):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return steps, log decays and shares, (batch, length, heads), and angles with one more dimension.
 
-        Angles are how far each pair of channels turns from the position before.
+        An angle is the turn of a pair of channels since the previous position.
         """
         steps, rates, shares, angles = self.map(x).split(self.map.map_sizes, 2)
         steps = functional.softplus(steps + self.step_offset)
@@ -107,7 +107,7 @@ class Mamba3(LinearRecurrence):
         self.skip = nn.Parameter(torch.ones(self.heads))
 
     def split_state(self, state: Tensor) -> Tensor:
-        """Return (batch, heads, ·): the state, then the key and the value of the last position."""
+        """Return (batch, heads, ·): the state h, then the key and the value of the last position."""
         return state.unflatten(1, (self.heads, -1))
 
     def recur(
@@ -144,6 +144,6 @@ class Mamba3(LinearRecurrence):
 
 
 def _turn_first(x: Tensor, angles: Tensor) -> Tensor:
-    """Turn the first channels of (…, width) by angles (…, pairs); the others stay."""
+    """Turn the first channels of x (…, width) by angles (…, pairs), and leave the others unchanged."""
     turned = 2 * angles.shape[-1]
     return torch.cat([turn(x[..., :turned], angles), x[..., turned:]], -1) if turned else x

@@ -1,4 +1,4 @@
-"""Heads with a matrix state: linear maps, short convolution, norm and gate around a recurrence."""
+"""The common parts of heads with a matrix state: linear maps, short convolution, norm and gate."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class LinearRecurrence(Block):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the heads' outputs (batch, length, heads, head_width), and the final state if `keep`.
+        """Return the heads' outputs (batch, length, heads, head_width) and, with `keep`, the final state.
 
         x is the input, qk (batch, length, 1 + writes, key_heads, key_width), v (batch, length, writes *
         heads, head_width), and the state is the result of `split_state`.
@@ -71,7 +71,7 @@ class LinearRecurrence(Block):
         return self._run(zero_masked(x, mask), None, keep=False)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece; the state holds the convolution's past, then the state of the recurrence."""
+        """Read a piece; the state is the past of the short convolution, then the state of the recurrence."""
         return self._run(x, state, keep=True)
 
     def _run(self, x: Tensor, state: Tensor | None, *, keep: bool) -> tuple[Tensor, Tensor | None]:

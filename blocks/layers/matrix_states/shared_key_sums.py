@@ -31,7 +31,7 @@ def sum_with_shared_keys(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return outputs (batch, length, heads, values), and the last state if `keep`.
+    """Return the outputs (batch, length, heads, values) and, with `keep`, the last state.
 
     q and k are (batch, length, keys), v (batch, length, heads, values), `steps` Δ and `log_decay`, at most 0,
     (batch, length, heads), and `skip` d, (1, 1, heads). Without a `state` it begins at zero.
@@ -48,7 +48,7 @@ def sum_with_shared_keys(
 
 
 class SharedKeySums(torch.autograd.Function):
-    """The outputs, and the states after chunks: after all of them with `keep`, otherwise all but the last."""
+    """The outputs, and the state after each chunk; the state after the last one only with `keep`."""
 
     generate_vmap_rule = True
 
@@ -107,7 +107,7 @@ class SharedKeySums(torch.autograd.Function):
 
 
 class _Chunks(NamedTuple):
-    """The inputs of a sum in chunks; `low` is the precision of products.
+    """The inputs of a sum, split into chunks; `low` is the precision of products.
 
     Queries and keys are (chunks, batch, size, keys). `total`, (chunks, batch, heads, size), is the log decay
     since the chunk's start.
@@ -135,28 +135,28 @@ class _Chunks(NamedTuple):
         return exponent.clamp(_LEAST_EXPONENT, 0.0).exp()
 
     def weights(self, decay: Tensor) -> Tensor:
-        """Return the decayed products of queries with keys that are not later, (…, heads, size, size)."""
+        """Return the products of queries with keys up to them, times `decay`, (…, heads, size, size)."""
         return (decay * _hide_later(self.q @ self.k.mT).unsqueeze(2)).to(self.low)
 
     def decay_to_end(self, count: int) -> Tensor:
-        """Return the decay of writes to the end of each of the first chunks, (…, size, heads, 1)."""
+        """Return the decay from each write to its chunk's end, (…, size, heads, 1), in the first chunks."""
         return _decay(self.total[:count, ..., -1:] - self.total[:count])
 
     def decay_of_chunk(self) -> Tensor:
-        """Return the decay of the earlier state over each chunk, (…, 1, heads, 1)."""
+        """Return the decay over each whole chunk, (…, 1, heads, 1), which applies to the earlier state."""
         return _decay(self.total[..., -1:])
 
     def decay_from_start(self, first: int) -> Tensor:
-        """Return the decay of the earlier state within each chunk from `first` on, (…, size, heads, 1)."""
+        """Return the decay since each chunk's start, (…, size, heads, 1), in the chunks from `first` on."""
         return _decay(self.total[first:])
 
     def left_values(self, values: Tensor, count: int) -> Tensor:
-        """Return the values decayed to the end of the first chunks, (…, size, heads * values)."""
+        """Return the values times `decay_to_end`, (…, size, heads * values), in the first chunks."""
         return (_by_size(values[:count]) * self.decay_to_end(count)).to(self.low).flatten(-2)
 
 
 def _within_gradients(chunks: _Chunks, values: Tensor, grad_reads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of queries, keys and values from readings in the same chunk."""
+    """Return the gradients of queries, keys and values due to readings in the same chunk."""
     decay = chunks.pairwise_decay()
     grad_scores = _hide_later((grad_reads @ values.mT * decay).sum(2)).to(chunks.low)
     grad_values = (chunks.weights(decay).mT @ grad_reads).transpose(2, 3)
@@ -178,7 +178,7 @@ def _decay_gradient(grown: Tensor, grad_states: Tensor | None, states: Tensor, s
 
 
 def _propagate(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
-    """Return the states after chunks, from each chunk's writes and the initial state."""
+    """Return the state after each chunk, computed from the chunks' writes and the initial state."""
     found: list[Tensor] = []
     for place, added in enumerate(written.to(decay.dtype).unbind(0)):
         state = added if state is None else torch.addcmul(added, state, decay[place])
@@ -189,7 +189,7 @@ def _propagate(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
 def _propagate_gradients(
     grad_before: Tensor, grad_states: Tensor | None, decay: Tensor, states: Tensor, first: int
 ) -> tuple[Tensor | None, Tensor]:
-    """Return the gradients of the initial state (None without one) and of the states after chunks.
+    """Return the gradients of the initial state (None if there is none) and of the states after chunks.
 
     `grad_before` is the gradient of readings from the states before chunks, from the `first` on.
     """
@@ -227,7 +227,7 @@ def _by_size(x: Tensor) -> Tensor:
 
 
 def _hide_later(scores: Tensor) -> Tensor:
-    """Zero the scores (…, queries, keys) of later keys, in place."""
+    """Zero, in place, the scores (…, queries, keys) of keys after their query."""
     return scores.mul_(torch.ones(scores.shape[-2:], dtype=scores.dtype, device=scores.device).tril())
 
 

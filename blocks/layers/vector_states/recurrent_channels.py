@@ -1,4 +1,4 @@
-"""Blocks with a state for each channel: the maps around the recurrence, and the recurrences."""
+"""Blocks with a state for each channel: their recurrences, and the maps around a recurrence."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class RecurrentChannels(Block):
 
     @abstractmethod
     def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the recurrence's outputs at u (batch, length, maps * channels), and its state."""
+        """Return the outputs of the recurrence at u (batch, length, maps * channels), and its new state."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         return self._run(zero_masked(x, mask), None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece; the state holds the convolution's past, then the state of the recurrence."""
+        """Read a piece; the state is the past of the short convolution, then the state of the recurrence."""
         y, past, kept = self._run(x, state)
         return y, kept if past is None else torch.cat([past.flatten(1), kept], 1)
 
@@ -86,7 +86,7 @@ class MinGRU(RecurrentChannels):
 
 
 class BlockMaps(Initialisable):
-    """Separate maps of groups of channels, with biases."""
+    """Linear maps with biases, separate for each group of channels."""
 
     weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
 
@@ -105,7 +105,7 @@ class BlockMaps(Initialisable):
         return weight.shape[1]
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Split the groups and the maps within them; biases by map."""
+        """Split the weight into the maps of each group, and the bias into its part of each map."""
         if name == "bias":
             return tensor.unbind()
         return [part for group in tensor.unbind() for part in group.chunk(self.maps, -1)]
@@ -256,11 +256,11 @@ class ScalarLSTM(Block):
         self.output = Linear(inner, width, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute all positions; the block is causal, so that the mask has no effect on valid ones."""
+        """Compute all positions; since the block is causal, the mask has no effect on valid positions."""
         return self.step_with_grad(zero_masked(x, mask), None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Read a piece; the state (batch, 4, heads, head_width) has output, both sums and stabiliser."""
+        """Read a piece; the state (batch, 4, heads, head_width) is the output, two sums, and a stabiliser."""
         mapped = self.input(x).unflatten(2, (4, self.heads, -1)).permute(1, 3, 0, 2, 4).flatten(3)
         mapped = mapped + self.transitions.offset.unsqueeze(1)  # (length, heads, batch, 4 * head_width)
         if state is None:

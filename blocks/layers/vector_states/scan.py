@@ -1,4 +1,4 @@
-"""States of all positions: h_t = a_t ⊗ h_{t−1} + b_t by a scan, or states that are read but not kept.
+"""The states h_t = a_t ⊗ h_{t−1} + b_t of all positions, computed by a scan, or read without keeping them.
 
 The scan uses pieces of about the square root of the length. It steps through the positions of all pieces at
 once, and then through the pieces. Nothing is divided, so decays may be arbitrarily strong. For states that
@@ -27,13 +27,13 @@ ACCELERATED_HELD = 2**23
 
 
 class DiagonalScan(torch.autograd.Function):
-    """The states of all positions; decays and states are saved, and the gradient is a scan, too."""
+    """The states of all positions; it saves decays and states, and its gradient is a scan, too."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(decay: Tensor, added: Tensor) -> Tensor:
-        """Return the states (batch, length, …) from decays and summands of that shape."""
+        """Return the states (batch, length, …); decays and summands have the same shape."""
         return _scan(decay, added)
 
     @staticmethod
@@ -119,7 +119,7 @@ class SelectiveRead(torch.autograd.Function):
     def backward(  # pyright: ignore -- two outputs
         ctx: SavedContext, grad_reads: Tensor, grad_ends: Tensor
     ) -> tuple[Tensor | None, ...]:
-        """Return the gradients, from the last piece to the first."""
+        """Return the gradients, computed from the last piece to the first."""
         steps, u, rates, k, q, before, ends = ctx.saved_tensors
         grad_state, grad_rates = torch.zeros_like(before), torch.zeros_like(rates)
         pieces = list(_pieces(steps, u, k, q, grad_reads))
@@ -139,7 +139,7 @@ class SelectiveRead(torch.autograd.Function):
 def _piece_gradient(
     piece: tuple[Tensor, ...], rates: Tensor, first: Tensor, grad_after: Tensor, negative: bool
 ) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
-    """Return the gradients of a piece's inputs (steps, u, k and q), of the rates, and of its first state.
+    """Return the gradients of a piece's inputs (steps, u, k and q), of the rates, and of the state before it.
 
     `first` is the state before the piece, `grad_after` the gradient of the state after it.
     """
@@ -164,7 +164,7 @@ def _piece_gradient(
 def read_states(
     steps: Tensor, u: Tensor, rates: Tensor, k: Tensor, q: Tensor, *, state: Tensor | None, negative: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the reading of each position, and the last state, starting from `state` or zero.
+    """Return the reading of each position, and the last state; the recurrence starts from `state` or zero.
 
     Rates are at most 0; decays are from 0 to 1, or from −1 if `negative`. The computation is in the precision
     of the steps, even under autocast.
@@ -201,7 +201,7 @@ def _decays(steps: Tensor, rates: Tensor, negative: bool) -> Tensor:
 
 
 def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor:
-    """Return all states of a piece from the state before it, the written values and their keys."""
+    """Return all states of a piece, given the state before it, the written values and their keys."""
     if decay.shape[1] > PIECE:
         return scan(decay, written.unsqueeze(-1) * k.unsqueeze(2), before)
     found: list[Tensor] = []
@@ -212,7 +212,7 @@ def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor
 
 
 def _state_gradients(decay: Tensor, grad_reads: Tensor, q: Tensor, grad_after: Tensor) -> Tensor:
-    """Return the gradients of all states, from the readings and the state after the piece."""
+    """Return the gradients of a piece's states, given those of its readings and of the state after it."""
     if decay.shape[1] > PIECE:
         grad = grad_reads.unsqueeze(-1) * q.unsqueeze(2)
         grad = torch.cat([grad[:, :-1], (grad[:, -1] + grad_after).unsqueeze(1)], 1)

@@ -1,4 +1,4 @@
-"""Attention within a window: inputs, pieces, and the computation by plain products.
+"""Attention within a window: its inputs, its pieces, and its computation by plain products.
 
 A distance is measured from a query back to a key, negative for keys to its right. Plain products work on any
 device and in any transformation; torch's fused attention keeps a sum for each query instead of its weights.
@@ -23,9 +23,10 @@ MAX_UNFUSED_LENGTH = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryChunk:
-    """Queries from `start` to `stop` and the keys that any of them can see, counted from the first key.
+    """A piece of a window: queries from `start` to `stop`, and the keys that any of these queries sees.
 
-    Their distances range from `min_distance` to `max_distance`.
+    All positions count from the first key of the sequence. Distances from queries to keys range from
+    `min_distance` to `max_distance`.
     """
 
     start: int
@@ -47,17 +48,17 @@ class QueryChunk:
 
     @property
     def distance_count(self) -> int:
-        """Return the number of distances between them; 0 if the first position sees nothing."""
+        """Return the number of distances in the piece; 0 if the first position sees nothing."""
         return max(0, self.max_distance - self.min_distance + 1)
 
     @property
     def shift(self) -> int:
-        """Return the number of the first query's distances that lie before the first key."""
+        """Return how many of the first query's distances reach back beyond the first key."""
         return self.max_distance - (self.start - self.key_start)
 
     @property
     def padded_width(self) -> int:
-        """Return the row width of scores by distance after padding for `skew`."""
+        """Return the width of a row of scores by distance that is padded for `skew`."""
         distances = self.query_count + self.distance_count - 1 - self.shift
         return max(self.key_count + max(self.shift, 1), distances)
 
@@ -79,7 +80,7 @@ def iter_chunks(length: int, past: int, min_distance: int, max_distance: int) ->
 
 
 class WindowInputs(NamedTuple):
-    """Queries, keys and values (heads, batch, positions, head_width), with further tensors.
+    """The tensors of window attention: q, k, v (heads, batch, positions, head_width), and further ones.
 
     Queries are scaled, and are at the positions of the last keys. `vectors` (distances, head_width) belong to
     distances, the greatest first; `fading` (heads, 1, 1, distances) is added to scores; every query sees
@@ -108,7 +109,7 @@ class WindowInputs(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowForm:
-    """The pieces of a window, and the options of the computation.
+    """The form of window attention: its pieces, and its options.
 
     `pos_values` adds vectors of distances to values; `cap` limits the scores by content, 0 means none;
     `first_sees_nothing` says that the first query of a sequence sees no key. With dropout, kept weights are
@@ -123,11 +124,11 @@ class WindowForm:
 
     @property
     def max_distance(self) -> int:
-        """Return the greatest distance in any piece, which belongs to the first vector."""
+        """Return the greatest distance in any piece; the first position vector belongs to it."""
         return max(piece.max_distance for piece in self.pieces)
 
     def distances(self, piece: QueryChunk) -> slice:
-        """Return the slice of a piece's distances among all."""
+        """Return the slice of all distances that a piece uses."""
         first = self.max_distance - piece.max_distance
         return slice(first, first + piece.distance_count)
 
@@ -164,12 +165,12 @@ def unskew(weights: Tensor, piece: QueryChunk) -> Tensor:
 
 
 def masked_score(scores: Tensor) -> float:
-    """Return a score with zero weight in a softmax; it is finite, so that a query may see nothing."""
+    """Return a score whose softmax weight is zero; it is finite, so a query without keys gives no NaN."""
     return torch.finfo(scores.dtype).min / 4
 
 
 def window_products(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """Return the output for each query, (heads, batch, queries, head_width)."""
+    """Return the output for each query, (heads, batch, queries, head_width), by plain products."""
     found: list[Tensor] = []
     for number, piece in enumerate(form.pieces):
         rows = slice(piece.start - given.past, piece.stop - given.past)
@@ -190,7 +191,7 @@ def window_products(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> T
 
 
 def _by_distance(form: WindowForm, given: WindowInputs, q: Tensor, piece: QueryChunk) -> Tensor:
-    """Return scores (heads or 1, batch or 1, queries, distances), the greatest distance first."""
+    """Return scores by distance (heads or 1, batch or 1, queries, distances), from the greatest down."""
     here = form.distances(piece)
     if given.vectors is None:
         scores = q.new_zeros(1, 1, piece.query_count, piece.distance_count)
@@ -206,7 +207,7 @@ def _of_heads(rows: Tensor, maps: Tensor) -> Tensor:
 
 
 def _values(form: WindowForm, given: WindowInputs, weights: Tensor, piece: QueryChunk) -> Tensor:
-    """Return the weighted values (heads, batch, queries, head_width)."""
+    """Return the sums of values, weighted by attention, (heads, batch, queries, head_width)."""
     within, outside = weights.split([piece.key_count, weights.shape[-1] - piece.key_count], -1)
     y = within @ given.v[:, :, piece.key_start : piece.key_stop]
     if form.pos_values and given.vectors is not None and piece.distance_count:
@@ -225,7 +226,7 @@ def capped(scores: Tensor, cap: float) -> Tensor:
 
 
 def can_be_fused(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> bool:
-    """Return whether a window only has scores by content and no dropout, as fused kernels need."""
+    """Return whether fused kernels can compute the window: it has only scores by content, and no dropout."""
     beside = (given.vectors, given.fading, given.extra_keys)
     return not (form.cap or form.first_sees_nothing or kept) and all(each is None for each in beside)
 

@@ -1,4 +1,4 @@
-"""A window in tiles that stay in a processor's cache, with its own backward pass.
+"""Attention within a window, in tiles that stay in a processor's cache, with its own backward pass.
 
 A tile has the scores of some queries of a head, (rows, keys and extra keys). One product writes the scores by
 content, and another product the scores of the extra keys. The product with the vectors of distances adds to a
@@ -28,12 +28,12 @@ _NUM_INPUTS = len(WindowInputs._fields)
 
 
 def window_tiles(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """Return the output for each query, (heads, batch, queries, head_width), without a cap, on a CPU."""
+    """Return the output for each query, (heads, batch, queries, head_width); for CPUs, and for no cap."""
     return _Tiles.apply(form, torch.is_grad_enabled(), *given, *kept)[0]
 
 
 class _Tile(NamedTuple):
-    """Queries of one head in one piece, for some sequences of the batch."""
+    """The queries of one head in one piece, for some sequences of the batch."""
 
     form: WindowForm
     given: WindowInputs
@@ -50,7 +50,7 @@ class _Tile(NamedTuple):
 
     @property
     def is_band(self) -> bool:
-        """Return whether each query has all distances of the piece; rows by distance are then a view."""
+        """Return whether each query has a key at all distances, so that rows by distance are a view."""
         piece = self.piece
         begins = piece.max_distance == piece.start - piece.key_start
         return begins and piece.query_count - 1 + piece.distance_count <= piece.key_count
@@ -69,40 +69,40 @@ class _Tile(NamedTuple):
 
     @property
     def vectors(self) -> Tensor | None:
-        """Return the vectors of the piece's distances by sequence, (sequences, distances, head_width)."""
+        """Return the vectors of the piece's distances, (sequences, distances, head_width), or None."""
         vectors = self.given.vectors
         return None if vectors is None else vectors[self.distances].expand(self.shape[0], -1, -1)
 
     @property
     def distances(self) -> slice:
-        """Return the slice of the piece's distances."""
+        """Return the slice of all distances that the piece uses."""
         return self.form.distances(self.piece)
 
     def of_queries(self, numbers: Tensor) -> Tensor:
-        """Return the tile's part of a tensor by queries, (sequences, queries, width)."""
+        """Return the tile's rows of a tensor with all queries, (sequences, queries, width)."""
         past = self.given.past
         return numbers[self.head, self.batch, self.piece.start - past : self.piece.stop - past]
 
     def of_keys(self, numbers: Tensor) -> Tensor:
-        """Return the tile's part of a tensor by keys, (sequences, keys, width)."""
+        """Return the tile's rows of a tensor with all keys, (sequences, keys, width)."""
         return numbers[self.head, self.batch, self.piece.key_start : self.piece.key_stop]
 
     def within(self, numbers: Tensor) -> Tensor:
-        """Return the window's part of a tensor with the tile's shape."""
+        """Return the columns of a tensor of the tile's shape that belong to the keys in the window."""
         return numbers[:, :, : self.piece.key_count]
 
     def outside(self, numbers: Tensor) -> Tensor:
-        """Return the extra keys' part of a tensor with the tile's shape, (sequences · queries, n)."""
+        """Return the columns that belong to the extra keys, (sequences · queries, n)."""
         return numbers.view(-1, numbers.shape[-1])[:, self.piece.key_count :]
 
     def band(self, numbers: Tensor) -> Tensor:
-        """Return the view by distance, (sequences, queries, distances)."""
+        """Return the view of a band in which columns are distances, (sequences, queries, distances)."""
         sequences, rows, keys = numbers.shape
         shape, strides = (sequences, rows, self.piece.distance_count), (rows * keys, keys + 1, 1)
         return numbers.as_strided(shape, strides, numbers.storage_offset())
 
     def by_distance(self, numbers: Tensor) -> Tensor:
-        """Return the window's part by distance, as a view if possible."""
+        """Return the columns of the keys in the window, arranged by distance, as a view if possible."""
         return self.band(numbers) if self.is_band else unskew(self.within(numbers), self.piece)
 
     def score(self, q: Tensor, scores: Tensor) -> None:
@@ -136,7 +136,7 @@ class _Tile(NamedTuple):
         scores[:, :, self.piece.distance_count : self.piece.key_count].add_(last)
 
     def read(self, weights: Tensor) -> Tensor:
-        """Return the weighted values (sequences, queries, head_width)."""
+        """Return the sums of values, weighted by attention, (sequences, queries, head_width)."""
         values, inside = self.of_keys(self.given.v), self.within(weights)
         if self.given.num_extra:
             y = torch.mm(self.outside(weights), self.extra_values).view(*weights.shape[:2], -1)
@@ -151,9 +151,9 @@ class _Tile(NamedTuple):
 
 
 def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Return additive masks for the first and the last keys of a band's scores.
+    """Return masks to add to the scores of the first keys and of the last keys of a band.
 
-    Query t does not see the first t keys, nor those after its nearest one.
+    Query t does not see the first t keys, nor the keys after its nearest key.
     """
     rows, beyond = piece.query_count, piece.key_count - piece.distance_count
     hidden = like.new_full((rows, max(rows, beyond)), masked_score(like))
@@ -165,7 +165,7 @@ def _iter_tiles(
 ) -> Iterator[tuple[_Tile, Tensor]]:
     """Yield the tiles of a piece, each with a buffer of its shape that the next one overwrites.
 
-    With `one`, only the first: all need equal memory when it is measured on the meta device.
+    With `one`, yield only the first tile. When memory is measured on the meta device, all need the same.
     """
     heads, batch = given.q.shape[:2]
     rows = (piece.query_count, piece.key_count + given.num_extra)
@@ -217,7 +217,7 @@ class _Tiles(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: SavedContext, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore -- decorated
-        """Return the gradients; a weight p of a softmax has p (dp − Σ p dp), where Σ p dp = y · dy."""
+        """Return the gradients; that of a score with weight p is p (dp − Σ p dp), where Σ p dp = y · dy."""
         form, pieces = ctx.form, len(ctx.form.pieces)
         tensors, y, weights = (
             ctx.saved_tensors[: -pieces - 1],
@@ -242,7 +242,7 @@ class _Tiles(torch.autograd.Function):
 
 
 def _gradients_of(given: WindowInputs) -> WindowInputs:
-    """Return zeros for the gradients of the inputs, in the layout of the products."""
+    """Return zeros to which the gradients of the inputs are added, in the layout that products need."""
     k, v, vectors, extra_keys, extra_values = map(
         _across, (given.k, given.v, given.vectors, given.extra_keys, given.extra_values)
     )
@@ -253,7 +253,7 @@ def _gradients_of(given: WindowInputs) -> WindowInputs:
 
 
 def _across(numbers: Tensor | None) -> Tensor | None:
-    """Return zeros in column-major layout.
+    """Return zeros of the shape of a tensor in column-major layout, or None for None.
 
     Columns a power of two apart would evict each other from a cache.
     """
@@ -304,7 +304,7 @@ def _by_weights(tile: _Tile, dy: Tensor, buffer: Tensor) -> Tensor:
 
 
 def _add_to_values(tile: _Tile, into: WindowInputs, dy: Tensor, weights: Tensor) -> None:
-    """Add to the gradients of values, extra values and distance vectors of values."""
+    """Add to the gradients of values, of extra values and, if values have them, of distance vectors."""
     _add_by_key(tile, (into.v, into.extra_values), dy, weights)
     if tile.form.pos_values and into.vectors is not None:
         _add_by_distance(tile, into.vectors, dy, tile.by_distance(weights))

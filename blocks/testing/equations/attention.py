@@ -1,4 +1,4 @@
-"""Reference implementation of windowed attention: keys are collected one by one per query and head."""
+"""Reference implementation of windowed attention, which collects keys one by one for each query and head."""
 
 import math
 
@@ -9,12 +9,12 @@ from ..references import register_reference
 
 
 def capped(score, cap):
-    """Return a score limited by a cap, if set."""
+    """Return a score, limited by a cap if one is set."""
     return cap * (1 - 2 / (1 + torch.exp(2 * score / cap))) if cap else score
 
 
 def attend(query, seen, cap=0.0):
-    """Return softmax attention over `seen`: triples of key, value and factor of the exponential."""
+    """Return softmax attention over `seen`, triples of a key, a value and a factor of the exponential."""
     if not seen:
         return torch.zeros_like(query)
     scores = [capped(query @ key / math.sqrt(len(query)), cap) for key, _, _ in seen]
@@ -23,7 +23,7 @@ def attend(query, seen, cap=0.0):
 
 
 def window(block, head, t, keys, values, *, causal, span, itself, ramp, pos_values):
-    """Return (key, value, weight) for each position in the span of position t in one head."""
+    """Return (key, value, factor) of each position that position t sees in one head."""
     nearest, furthest = (0 if itself else 1, span - itself) if causal else (-span, span)
     seen = []
     for source in range(len(keys)):
@@ -59,7 +59,7 @@ def project_heads(weight, x, heads):
 
 
 def _queries_and_windows(block, x, heads, *, causal, relative=True, **settings):
-    """Return queries (heads, length, head_width), and the window of each query: [head][position]."""
+    """Return queries (heads, length, head_width), and the window of each query as [head][position]."""
     q = project_heads(block.query.weight, x, block.heads)
     k, v = (project_heads(weight, x, heads) for weight in block.key_value.weight.chunk(2))
     return q, _windows(block, k, v, causal=causal, relative=relative, **settings)
@@ -80,7 +80,7 @@ def _windows(block, k, v, *, causal, relative, span, adaptive=False, ramp=32, po
 
 
 def turned(rows):
-    """Rotate each row (…, width) as complex numbers, by angles proportional to its position."""
+    """Rotate each row (…, width), read as complex numbers, by angles proportional to its position."""
     width = rows.shape[-1]
     rates = 1e4 ** -(torch.arange(0, width, 2, dtype=rows.dtype) / width)
     angles = torch.arange(rows.shape[-2], dtype=rows.dtype)[:, None] * rates
@@ -122,7 +122,7 @@ def bucket(distance, *, causal):
 
 
 def biased(block, x, q, k, v, *, pos, causal, cap):
-    """Return attention with a number added to each score."""
+    """Return softmax attention, where a number is added to each score."""
     outputs, heads = [], len(q)
     for h in range(heads):
         rows = []

@@ -22,7 +22,7 @@ def hardsig(x):
 
 
 def convolve(weight, bias, x, *, causal, before=None, after=None):
-    """Weight (outputs, k, width), x (length, width); `before` and `after` are padding rows, else zeros."""
+    """Convolve x (length, width) with a weight (outputs, k, width), padded with rows or with zeros."""
     k, width = weight.shape[1:]
     left = k - 1 if causal else (k - 1) // 2
     right = k - 1 - left
@@ -115,7 +115,7 @@ def sigmoid(x):
 
 
 def lstm_layer(layer, x, h, s):
-    """Run one sequence (length, width) from a state (width,): outputs, cells and gates of each step."""
+    """Return outputs, cells and gates of each step of a sequence (length, width) from a state (width,)."""
     wi, wf, wg, wo = layer.weight_x.chunk(4)
     ui, uf, ug, uo = layer.weight_h.chunk(4)
     bi, bf, bg, bo = layer.bias.chunk(4)
@@ -129,7 +129,7 @@ def lstm_layer(layer, x, h, s):
 
 
 def gru_layer(layer, x, h):
-    """Run one sequence (length, width) from a state (width,): outputs and gates of each step."""
+    """Return outputs and gates of each step of a sequence (length, width) from a state (width,)."""
     wr, wz, wn = layer.weight_x.chunk(3)
     ur, uz, un = layer.weight_h.chunk(3)
     br, bz, bn = layer.bias.chunk(3)

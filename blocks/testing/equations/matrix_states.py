@@ -65,7 +65,7 @@ def linear_attn(block, x, *, feature, **around):
 
 
 def rotated(x, angles):
-    """Rotate each pair of neighbouring channels as a complex number."""
+    """Rotate each pair of neighbouring channels, read as a complex number."""
     turned = torch.view_as_complex(x.view(-1, 2)) * torch.exp(1j * angles)
     return torch.view_as_real(turned).flatten()
 
