@@ -163,7 +163,7 @@ class RunningTrial:
 
 
 class StudyProgress:
-    """Tracker of a study's progress from its events; times are seconds of any one clock.
+    """Tracker of a study's progress from its events; all times are seconds of the same clock.
 
     `stored` are the outcomes stored before the run, `total` counts all trials of the study. `unplanned`
     counts trials that will run but are not known yet, as in a search.
@@ -197,7 +197,7 @@ class StudyProgress:
         return Counter(self._ended.values())
 
     def trial(self, trial_id: str) -> Trial:
-        """Return an announced trial by its id."""
+        """Return the trial with this id; `on_planned` must have added it."""
         return self._trials[trial_id]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:

@@ -1,4 +1,4 @@
-"""The state of a process that trains: threads, freed memory, random streams by purpose, and clean stops.
+"""The state of a process that trains: threads, freed memory, a random stream for each purpose, clean stops.
 
 By default glibc returns large freed blocks to the system, and the next step must fault the pages in again.
 That costs up to a fifth of the time of steps with large batches.
@@ -88,7 +88,7 @@ def _glibc() -> ctypes.CDLL | None:
 
 
 def derive_seed(seed: int, purpose: str) -> int:
-    """Return a 63-bit seed for one purpose of a trial, independent of the recipe."""
+    """Return a 63-bit seed for one purpose of a trial; the seed does not depend on the recipe."""
     digest = hashlib.sha256(f"{seed}:{purpose}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 

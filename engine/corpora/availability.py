@@ -1,4 +1,4 @@
-"""The files of each dataset on this machine, and their faults."""
+"""The files of each dataset that are on this machine, and the faults of these files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .treebank_files import describe_missing, find_treebank_files, read_treebank
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Availability:
-    """The available files of a dataset in a folder, and descriptions of missing and wrong ones."""
+    """The files of a dataset that are in a folder, and descriptions of missing and of faulty files."""
 
     dataset: Dataset
     folder: Path

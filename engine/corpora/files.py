@@ -102,7 +102,7 @@ def iter_lines(dataset: Dataset, source: SourceFile, place: Path) -> Iterator[by
 
 
 def verify_source(dataset: Dataset, source: SourceFile, place: Path) -> None:
-    """Raise DataError if a source is missing, damaged, or differs from the published one."""
+    """Raise DataError if a source is missing, damaged, or differs from the published file."""
     if source.digest is None:
         _require_file(dataset, source, place)
     else:
@@ -198,7 +198,7 @@ def _sum(like: str, data: bytes) -> str:
 
 
 def keep_files(files: Mapping[str, Path], place: Path) -> None:
-    """Copy files to a folder, named by the SHA-256 of their content, unless they are already there.
+    """Copy files to a folder, unless they are there already; a copy is named by the SHA-256 of its content.
 
     Raise DataError if a file has changed since the study was read.
     """

@@ -320,7 +320,7 @@ def iter_pair_batches(
     width: int = 5,
     position: int = 0,
 ) -> Iterator[PairBatch]:
-    """Yield endless batches from batch number `position` on, which is enough to resume.
+    """Yield endless batches, beginning with batch number `position`; to resume, this number is enough.
 
     The longer sides of a batch's pairs differ by less than `width`, except at the boundary of two buckets.
     The batches of each pass and their order depend on the seed and the number of the pass. A random remainder

@@ -72,7 +72,7 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
         return model.to(device).eval() if device is not None else model.eval()
 
     def save_pretrained(self, *_: object, **__: object) -> None:
-        """Raise NotImplementedError: `activemem model export` writes such a folder."""
+        """Raise NotImplementedError: to write a model's folder, use `activemem model export`."""
         raise NotImplementedError("write a folder with: activemem model export MODEL FOLDER")
 
     def forward(
@@ -82,7 +82,7 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
         labels: Tensor | None = None,
         **_: object,
     ) -> CausalLMOutput:
-        """Return the logits (batch, length, vocab) of the next symbols, and their mean loss given `labels`.
+        """Return the logits (batch, length, vocab) of the next symbols and, given `labels`, the mean loss.
 
         Padding must be on the right, where it changes no earlier output.
         """

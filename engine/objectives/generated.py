@@ -462,7 +462,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
 
 
 class DrawnLengthObjective(AlgorithmicObjective):
-    """Objective whose batches draw their length from [train] lengths.
+    """Objective whose batches each have a length drawn from the range [train] lengths.
 
     Fixed dev sequences cover all lengths.
     """

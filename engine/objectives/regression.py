@@ -1,4 +1,7 @@
-"""Objective of the long-term problems: one number per sequence, until all test sequences are right."""
+"""Objective of the long-term problems: one number per sequence.
+
+Training ends when the predictions for all test sequences are right.
+"""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Likelihood:
 
     @property
     def word_perplexity(self) -> float:
-        """Return the perplexity per word: 1 without words, infinity on overflow."""
+        """Return the perplexity per word: 1 if there are no words, infinity on overflow."""
         try:
             return math.exp(self.nats / max(self.words, 1))
         except OverflowError:

@@ -65,7 +65,7 @@ _MOMENTUM = "momentum_buffer"
 
 
 class SGD(torch.optim.SGD):
-    """Torch's SGD, with momentum even for weights that get their first gradient late.
+    """Torch's SGD; momentum also works for weights that get their first gradient after the first step.
 
     Torch's foreach step needs a momentum for every weight or for none. A momentum of zeros is equivalent to
     none.
@@ -226,7 +226,7 @@ def _group_sizes(settings: TrialSettings) -> list[GroupSize]:
 
 
 def assign_groups(names: Collection[str], groups: Sequence[ParameterGroupSettings]) -> dict[str, int | None]:
-    """Return the index of the first group that matches each weight; None for the rest.
+    """Return, for each weight, the index of the first group that matches it, or None.
 
     Raise ParameterGroupError with all patterns that match no remaining weight, and if all weights are frozen.
     """

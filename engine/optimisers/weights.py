@@ -217,7 +217,7 @@ class Weights:
         return change_settings(self.optimizer, settings, self.model, self._train.groups)
 
     def clear_gradients(self) -> None:
-        """Remove all gradients, without the hooks of torch that take ten times as long."""
+        """Remove all gradients; skip torch's hooks, which take ten times as long."""
         for group in self.optimizer.param_groups:
             for weight in group["params"]:
                 weight.grad = None
@@ -251,7 +251,7 @@ class Weights:
 
     @contextmanager
     def replaced(self, weights: Mapping[str, Tensor]) -> Iterator[None]:
-        """Give the model other weights within a context."""
+        """Replace the weights of the model by given weights within a context."""
         own = {name: weight.clone() for name, weight in self.model.state_dict().items()}
         self._replaced = True
         try:

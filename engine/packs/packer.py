@@ -191,7 +191,7 @@ class Packer:
                 yield form, part
 
     def most_at_once(self, training: Training) -> int:
-        """Return how many trainings like this one may form a pack."""
+        """Return how many trainings of the size of `training` may form a pack."""
         if not self._fitting:
             return self._most
         shape, width = training.objective.step_shape, training.settings.model.d_model

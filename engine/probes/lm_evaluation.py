@@ -36,7 +36,7 @@ def evaluate_study(
     *,
     machine: Machine = ONE_CPU,
 ) -> Iterator[ProbeResult]:
-    """Score each kept language model of a study on tasks, and store the scores as its metrics.
+    """Score each language model that a study has kept on tasks, and store the scores as its trial's metrics.
 
     A score is the metric `lm_eval[TASK,SCORE]`. Tasks are looked up in `folder`, by default in lm_eval. The
     scores of an earlier call are replaced. Raise EvaluationError if a package or a task is missing.

@@ -26,7 +26,7 @@ _INDEX = re.compile(r"[\w.+-]+(,[\w.+-]+){0,2}")
 
 
 def run_registered_probes(study: Study, store: Store, machine: Machine = ONE_CPU) -> Iterator[ProbeResult]:
-    """Run every plug-in probe of a trial's kind of task in its model.
+    """Run each plug-in probe that fits a trial's kind of task in the model of the trial.
 
     Stored results of a probe with the same source are reused. If a probe fails, or a model exceeds the
     machine's time limit, that is reported and the others continue.
@@ -58,7 +58,7 @@ def _run_registered_probes(study: Study, store: Store, machine: Machine) -> Iter
 def run_probe(
     probe: RegisteredProbe, model: torch.nn.Module, batches: Iterator[Examples]
 ) -> dict[str, float]:
-    """Return a probe's results by metric name; raise PluginError with its name if it fails."""
+    """Return a probe's results by metric name; if it fails, raise a PluginError that names the probe."""
     where = f"{PROBES.owner(probe.name)}: probe '{probe.name}'"
     try:
         with torch.no_grad():

@@ -38,14 +38,14 @@ _DURATION_KEYS = ("epochs", "steps_per_epoch", "seconds", "stop")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardTrials:
-    """The trials to which a trial is compared, by attention: they attend to the encoder's outputs."""
+    """The trials to which a trial is compared: one for each attention to the encoder's outputs."""
 
     by_attention: dict[str, Trial]
     ambiguous: tuple[str, ...] = ()  # attentions of several trials
 
 
 def group_key(settings: TrialSettings) -> str | None:
-    """Return the key of a trial's group: its trials read the same sequences with the same encoder.
+    """Return the key of a trial's group. A group's trials read the same sequences with the same encoder.
 
     They may differ in the decoder's attention and in the length of training. None without a recurrent
     encoder.

@@ -269,7 +269,7 @@ class RunCounter(Relay):
         return self._max_failures is not None and failed >= self._max_failures
 
     def pop_claimed_elsewhere(self) -> dict[str, ClaimedElsewhere]:
-        """Return and clear the trials that other drivers were reported to train."""
+        """Return the trials that other drivers were reported to train, and forget these reports."""
         taken, self.taken = self.taken, {}
         return taken
 
@@ -321,7 +321,10 @@ class RunRounds:
         *,
         retry_failed: bool,
     ) -> list[str]:
-        """Train the missing trials of a grid, or search; record the other trials as stopped cleanly."""
+        """Train the missing trials of a grid, or run a search.
+
+        At the end, record a clean stop for each trial that has not ended.
+        """
         try:
             if self._study.search is None:
                 return self.train_grid(missing, last, max_trials)

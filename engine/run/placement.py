@@ -132,7 +132,7 @@ STEP_S = 0.02
 def short_grid_seconds(
     study: Study, trials: Sequence[Trial], times: TimeEstimator, machine: Machine
 ) -> float | None:
-    """Estimate the sequential seconds of a grid's trials; None if Ray should train them.
+    """Estimate the seconds that a grid's trials take one after another; None if Ray should train them.
 
     Ray trains searches, and grids on a cluster, on several GPUs or with a memory limit. If the plan has no
     estimate for a trial, some of its steps are measured.

@@ -114,7 +114,7 @@ class CohortActor(tune.Trainable):
             self._broken = f"a worker on {socket.gethostname()} cannot begin: {what}"
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Start another cohort in the same process."""
+        """Start the next cohort in the same process."""
         self.cleanup()
         self._attempts = self._worker.attempts(pickle.loads(new_config["tasks"]))
         self._events = self._worker.events(self._attempts)

@@ -1,4 +1,4 @@
-"""A connection to a Ray cluster: an existing one by address, or a local one that ends with the run.
+"""A connection to a Ray cluster: to an existing one by its address, or to a local one that ends with the run.
 
 Its workers must import the same package as the driver.
 """

@@ -43,7 +43,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One task: a function that draws inputs, and one that computes their targets."""
+    """One task: a function that draws inputs, and a function that computes their targets."""
 
     spec: AlgorithmicTask
     draw: Draw

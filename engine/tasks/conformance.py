@@ -96,7 +96,7 @@ def seed_decides(task: Subject) -> None:
 
 
 def other_processes_draw_the_same(task: Subject) -> None:
-    """Check that a process with other hashes and threads draws the same examples from a seed."""
+    """Check that a process with different string hashes and threads draws the same examples from a seed."""
     files = [str(file.path) for file in loaded_files()]
     given = json.dumps([files, task.name, dict(task.settings)])
     done = subprocess.run(

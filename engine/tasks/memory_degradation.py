@@ -43,7 +43,7 @@ class SequenceSplits:
 
 
 def generate_splits(spec: DegradationProblem, seed: int) -> SequenceSplits:
-    """Generate all sequences of a problem; another seed gives other sequences and other fixed symbols."""
+    """Generate all sequences of a problem; sequences and fixed symbols depend on the seed."""
     drawn = _different(spec, seed, spec.sequences + spec.test_sequences)
     sequences = Sequences(_add_markers(drawn), _add_markers(_answer(spec, seed, drawn)))
     train = round(spec.sequences * (1 - spec.dev_fraction))

@@ -140,7 +140,7 @@ class Checkpoint:
         return self._load_shorter(device)
 
     def _load_shorter(self, device: torch.device) -> CheckpointData | None:
-        """Return the last state of the shorter trial, marked as such; None if no copy is intact."""
+        """Return the last state of the shorter trial, noting its origin; None if it is not intact."""
         if self._shorter is None:
             return None
         shorter, path = self._shorter
@@ -229,6 +229,6 @@ def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
 
 
 def _set_aside(path: Path) -> None:
-    """Rename a damaged file; it is removed with its folder."""
+    """Rename a damaged file; it is removed when its folder is removed."""
     with suppress(FileNotFoundError):
         path.replace(path.with_name(f"{path.name}.damaged"))

@@ -171,7 +171,7 @@ def _query_gpu() -> str | None:
 
 
 def machine_failure(error: BaseException) -> str | None:
-    """Return why the machine caused a training's error, on one line; None if the trial caused it.
+    """Return, on one line, the machine failure that caused a training's error; None if the trial caused it.
 
     If a GPU is lost, its libraries only report that something failed.
     """
@@ -289,7 +289,7 @@ def crash_report_file(folder: Path) -> Path:
 
 
 def take_crash_report(folder: Path) -> CrashReport | None:
-    """Return and remove the last process's crash report; None if it left none."""
+    """Return and remove the crash report of the last process; None if it left no report."""
     path = crash_report_file(folder)
     try:
         limit, _, text = path.read_text(encoding="utf-8", errors="replace").partition("\n")

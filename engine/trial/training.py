@@ -287,7 +287,7 @@ class Training:
 
     @property
     def can_be_saved(self) -> bool:
-        """Return whether the state is consistent; false in the middle of a step."""
+        """Return whether the state can be saved; it cannot in the middle of a step."""
         return not self._is_torn and not self.is_stacked and self.noise.settled and self.trained.settled
 
     @property

@@ -207,7 +207,7 @@ class CallbackError(ActivememError):
 
 
 class Callbacks:
-    """The callbacks of one training, with their states; `started` after their start."""
+    """The callbacks of one training, with their states; `started` says whether they have been started."""
 
     def __init__(self, callbacks: Sequence[Callback], seed: int, device: torch.device) -> None:
         self._callbacks, self._seed, self._device = callbacks, seed, device

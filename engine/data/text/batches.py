@@ -123,7 +123,7 @@ def iter_stream_batches(
     position: int = 0,
     offsets: torch.Generator | None = None,
 ) -> Iterator[StreamBatch]:
-    """Yield endless blocks of rows from block number `position` on, which is enough to resume.
+    """Yield endless blocks of rows, beginning with number `position`; to resume, this number is enough.
 
     The text is cut into `batch_size` equal consecutive rows, so a token is a target at most once in a pass.
     The first token and the end of a row that does not fill a block are never targets. Each pass after the

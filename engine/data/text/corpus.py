@@ -41,7 +41,7 @@ _LISTS = {"words": "vocabulary.txt", "bpe": "pieces.model", "byte_bpe": "tokeniz
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenisedCorpus:
-    """A tokenised corpus with its vocabulary; token 0 begins and pads a line.
+    """A tokenised corpus with its vocabulary; token 0 begins each line and is also the padding.
 
     `sources` are the texts to train on with their weights: one text, or the texts of a mixture.
     """

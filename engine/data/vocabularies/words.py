@@ -42,7 +42,7 @@ class Vocabulary(ABC):
         """Return the vocabulary as bytes, for `restore`."""
 
     def unknown(self, sentence: str) -> tuple[str, ...]:
-        """Return a sentence's symbols that the vocabulary lacks; by default there are none."""
+        """Return the symbols of a sentence that are not in the vocabulary; by default there are none."""
         del sentence
         return ()
 

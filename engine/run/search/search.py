@@ -122,7 +122,7 @@ class SeedRace:
 
 
 def make_race(study: Study) -> SeedRace | None:
-    """Return the race of a study's search; None if it has none."""
+    """Return the race of a study's search; None if the search has no race."""
     search = study.search
     if search is None or not isinstance(search.scheduler, RaceSettings):
         return None
@@ -264,12 +264,12 @@ class Search:
         return None
 
     def has_next(self) -> bool:
-        """Return whether there is another cohort, which `next_cohort` then returns."""
+        """Return whether there is a next cohort; if so, keep it for `next_cohort`."""
         self._found = self.next_cohort()
         return self._found is not None
 
     def may_have_more(self) -> bool:
-        """Return whether a point in training may get another seed, or be promoted to another rung."""
+        """Return whether a point in training may get one more seed, or be promoted to a higher rung."""
         has_more = self._race is not None or self._rungs is not None
         return has_more and bool(self._tracked.of(PointState.RUNNING_HERE))
 

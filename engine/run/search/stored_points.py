@@ -178,13 +178,13 @@ class StoredPoints:
         return all(excess <= 0 for excess in self.end(point).excess.values())
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
-        """Return the mean of a metric or cost over rows; NaN if a row lacks it."""
+        """Return the mean of a metric or cost over rows; NaN if a row does not have it."""
         if is_known_before(name):
             return fmean(model_cost(name, each.settings) for each in point.trials[: self._alike])
         return fmean(row_value(row, name) for row in rows)
 
     def _mean_at(self, epoch: int, rows: Sequence[Mapping[str, Any]]) -> float:
-        """Return the mean of the metric over rows after an epoch; NaN if a row lacks it."""
+        """Return the mean of the metric over rows after an epoch; NaN if a row does not have it."""
         frame = self.attempts.frame(row["trial"] for row in rows)
         values = self._store.metric_course(self._metric, frame).filter(epoch=epoch)["value"].to_list()
         return fmean(values) if len(values) == len(rows) else math.nan

@@ -69,7 +69,7 @@ def _recall(task: MadSettings, generator: Generator, training: bool) -> tuple[Te
 
 
 def _fuzzy(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw like `_recall`, with keys and values of several distinct symbols; the last pair is a repeated one.
+    """Draw like `_recall`, but keys and values have several distinct symbols; the last pair is a repetition.
 
     Test examples only have keys of the maximum length; the remaining length is padded on the left.
     """
@@ -105,7 +105,10 @@ def _fuzzy(task: MadSettings, generator: Generator, training: bool) -> tuple[Ten
 
 
 def _copying(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw symbols interspersed with blanks, a marker, and one blank for each symbol as its target."""
+    """Draw symbols mixed with blanks, then a marker, then one blank for each symbol.
+
+    The targets at these last blanks are the symbols, in order.
+    """
     del training
     blank, sign = task.usual, task.usual + 1
     before = task.length - task.copies - 1

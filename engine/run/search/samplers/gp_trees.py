@@ -324,7 +324,7 @@ def last_renewal(ended: int) -> int:
 
 
 def normal_scores(order: Sequence[tuple[Goodness, int]]) -> Numbers:
-    """Return the normal quantile of each value's rank; equal values share one."""
+    """Return the normal quantile of each value's rank; equal values get the same quantile."""
     found, first = np.empty(len(order)), 0
     found[[place for _, place in order]] = _quantiles(len(order))
     if not any([before[0] == after[0] for before, after in pairwise(order)]):  # noqa: C419 -- a list is faster

@@ -178,7 +178,7 @@ class EndedPoint:
 
 
 class EliteWindow:
-    """Selection of the latest ended points, and of the best ones before them."""
+    """Selection of the `last` points that ended most recently, and of the `best` points before these."""
 
     def __init__(self, *, best: int, last: int) -> None:
         self._most, self._last = best, last
@@ -446,7 +446,7 @@ class _ValuePlaces:
             self._low, self._turn = low, math.pi / 2 / (high - low or 1)
 
     def of(self, value: Level) -> list[tuple[int, float]]:
-        """Return feature indices and values: a one-hot option, or a number as a point of a quarter circle."""
+        """Return feature indices and values: one-hot for an option, a quarter circle's point for a number."""
         if self._places:
             return [(self._places[value], 1.0)]
         angle = self._turn * ((math.log(float(value)) if self._log else float(value)) - self._low)
