@@ -142,7 +142,7 @@ class StudyResults:
         if ran is not None and ran["text"] != text:
             raise PromotionError(
                 f"{name} has run in {self.store.place} with other points or seeds; first rename those"
-                f" results, here and in its file: {command_line('study', 'rename', name, 'NEW')}"
+                f" results, in the store and in their file: {command_line('study', 'rename', name, 'NEW')}"
             )
         return text
 
@@ -278,7 +278,7 @@ def last_run_note(results: StudyResults, kind: str, verb: str = "render") -> str
         return ""
     place = None if store.place == "results" else store.place
     command = command_line(kind, verb, record.get("path") or "FILE", results=place)
-    return f" in its last run; for the file: {command}"
+    return f" in its last run; to read its file instead: {command}"
 
 
 def open_study(

@@ -84,7 +84,7 @@ class ScoreKeys(ResultKeys):
                 (("tasks",), f"expected every other factor but {SEED} to have one level, got {mixed}")
             )
         if absent := absent_factors((methods, *self.tasks), self.select, design):
-            faults.append((("tasks",), f"expected unconditional factors, got {' and '.join(absent)}"))
+            faults.append((("tasks",), f"expected factors that all cells have, got {' and '.join(absent)}"))
         return [*faults, *_scale_faults(self, design)]
 
 
@@ -105,7 +105,10 @@ def _scale_faults(spec: ScoreKeys, design: Design) -> Iterator[KeyFault]:
     known = [*spec.value, *(f"{metric}:{task}" for metric in spec.value for task in possible)]
     for name in spec.bounds:
         if name not in known:
-            yield ("bounds", name), f"no metric of this table and no task of it{nearest_hint(name, known)}"
+            yield (
+                ("bounds", name),
+                f"neither a metric nor a task of this table or figure{nearest_hint(name, known)}",
+            )
     for metric in spec.value:
         yield from _metric_scale_faults(spec, metric, tasks)
     if spec.bounds or len(spec.value) == 1:

@@ -163,8 +163,8 @@ def _spread_notes(test: PairedTest) -> Iterator[MissingTrials]:
         times = f"{test.spread / test.own_spread:.0f} times as much"
         yield MissingTrials(
             where="spread",
-            what=f"other cells vary {times} as those compared and widen the interval; "
-            'test = "t", if set before any result, uses only those compared',
+            what=f"other cells vary {times} as the compared cells, which widens the interval; "
+            'test = "t" uses only the compared cells, but must be set before any result',
         )
 
 

@@ -111,11 +111,11 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
         )
     others = [TESTS[test] for test in TESTS if test in tests]
     if names := " and ".join(["interval of the comparison alone"] * ("t" in tests) + others):
-        sentences.append(f"Tested by the {names} if a claim sets it.")
+        sentences.append(f"Tested by the {names} if a claim sets this test.")
     if any(finding.is_ratio for each in checked for finding in each.findings):
         sentences.append(
             "A speedup (×) is the geometric mean over seeds, with its interval on logarithms. An evaluation "
-            "counts as the middle since the one before."
+            "counts at the middle since the previous one."
         )
     if any(finding.censored for each in checked for finding in each.findings):
         sentences.append(

@@ -139,7 +139,7 @@ class CellFigure(CurveKind):
     def key_faults(self) -> Iterator[KeyFault]:
         """Yield a fault for each key that requires a missing key."""
         if self.rows is not None and self.panels is None:
-            yield ("rows",), "expected panels as well, as the columns of these rows"
+            yield ("rows",), "expected the key panels as well, for the columns of these rows"
 
     def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
         """Yield a fault for each role whose name is invalid or is the name of another role."""

@@ -182,7 +182,7 @@ class CellsTable(TableKind):
         faults = [*_factor_faults(self, factors), *select_faults(self.select, factors)]
         levels = factors if faults else selected_levels(self.select, factors)
         if self.against is not None and self.rows != CHANGES:
-            faults.append((("against",), f'expected rows = "{CHANGES}", got rows of {self.rows}'))
+            faults.append((("against",), f'expected rows = "{CHANGES}", got rows = "{self.rows}"'))
         if self.rows == CHANGES:
             faults += change_faults(self, design)
             if not faults:
@@ -211,7 +211,7 @@ def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -
     for path, message in factor_faults(named, factors, {"rows": (CHANGES,)}):
         family = next((name for name in spec.value if name in METRICS and METRICS[name].index_titles), None)
         is_index = path == ("columns",) and family is not None
-        hint = f'; several metrics are columns without it: value = ["{family}[40]", "{family}[80]"]'
+        hint = f'; to show several metrics, leave out columns: value = ["{family}[40]", "{family}[80]"]'
         yield path, message + (hint if is_index else "")
     if SEED in spec.over:
         yield ("over", spec.over.index(SEED)), "cells are already aggregated over their seeds"
@@ -241,7 +241,7 @@ def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:
     if spec.baseline is None and spec.rows != CHANGES and spec.best != "test":
         yield path, f'expected a baseline, rows = "{CHANGES}" or best = "test" as well: nothing is compared'
     if spec.pick is not None:
-        yield path, "expected no pick, whose choice would change with each seed"
+        yield path, "expected no pick, since its choice would change with each seed"
     for name in spec.smallest_difference:
         if name not in spec.value:
             yield path, f"expected a metric in value, got '{name}'{nearest_hint(name, spec.value)}"
@@ -275,11 +275,11 @@ def _otherwise_faults(spec: CellsTable) -> Iterator[KeyFault]:
     elif spec.pick and find_metric(spec.otherwise).higher_is_better is None:
         yield path, f"expected a metric with a better direction, got '{spec.otherwise}'"
     if spec.otherwise in spec.value:
-        yield path, f"expected a metric other than value, got '{spec.otherwise}'"
+        yield path, f"expected a metric that is not in value, got '{spec.otherwise}'"
     if len(spec.value) > 1:
-        yield path, f"expected one metric in value, which it replaces, got {len(spec.value)}"
+        yield path, f"expected a single metric in value, which this metric replaces, got {len(spec.value)}"
     if spec.baseline is not None:
-        yield path, "expected no baseline, since its differences are in parentheses as well"
+        yield path, "expected no baseline, since differences from it are in parentheses as well"
 
 
 def _published_faults(

@@ -171,7 +171,7 @@ def effect_factor_faults(
         names = " and ".join(absent)
         yield (
             ("kind",),
-            f"expected unconditional factors; select only cells with {names}, or only cells without",
+            f"expected factors that all cells have; select only cells with {names}, or only cells without it",
         )
 
 
@@ -354,7 +354,7 @@ def _cells(
         return _effect(contrast, metric, len(found.observations.values)), _empty(), _empty()
     held = effect.aliases if column.mentions_interactions else ()  # otherwise the caption has this note
     many = f"Valid if none of {len(held)} interactions exists."
-    few = f"Valid without {_listed(held, 'or')}."
+    few = f"Valid if there is no interaction {_listed(held, 'or')}."
     marks = (notes.mark(few if len(held) <= MAX_LISTED else many),) if held else ()
     if all(len(factors[name]) == 2 for name in row.term):
         first = _effect(effect.contrasts[0], metric, len(found.observations.values), marks)
@@ -385,9 +385,9 @@ def _why_unknown(
     elif not effect.is_complete:
         yield f"Not every combination of {' and '.join(term)} has a value."
     elif effect.aliases:
-        yield f"Not estimable apart from {_listed(effect.aliases, 'and')} in these cells."
+        yield f"These cells cannot separate it from {_listed(effect.aliases, 'and')}."
     else:
-        yield "Not estimable apart from the other effects together in these cells."
+        yield "These cells cannot separate it from the other effects together."
 
 
 def _listed(terms: Sequence[Term], word: str) -> str:

@@ -163,7 +163,7 @@ def _sentences(
         yield f"{note[:1].upper()}{note[1:]}."
     partial = Counter(point.status for point in found.points if point.status != ValueStatus.DONE)
     if lacking := partial[ValueStatus.MISSING]:
-        yield f"{plural(lacking, 'point')} still {'lacks' if lacking == 1 else 'lack'} seeds."
+        yield f"{plural(lacking, 'point')} still {'has' if lacking == 1 else 'have'} missing seeds."
     below = partial[ValueStatus.PRUNED]
     if study.fidelity is not None and below:
         yield f"{plural(below, 'point')} reached only lower rungs of {study.fidelity.name}."

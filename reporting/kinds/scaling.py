@@ -84,7 +84,7 @@ class LawKeys(ResultKeys):
             hint = nearest_hint(self.x, METRICS_AND_COSTS)
             faults.append((("x",), f"expected a cost or a metric, got '{self.x}'{hint}"))
         elif self.x == self.metric:
-            faults.append((("x",), f"expected something other than value's, got '{self.x}'"))
+            faults.append((("x",), f"expected a metric or a cost other than value, got '{self.x}'"))
         named: list[tuple[KeyPath, str]] = [(("over", at), name) for at, name in enumerate(self.over)]
         series: list[tuple[KeyPath, str]] = [] if self.series is None else [(("series",), self.series)]
         faults += factor_faults([*series, *named], factors)

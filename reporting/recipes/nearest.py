@@ -115,7 +115,7 @@ def nearest_recipes(
 def _wanted_rows(asked: Recipe, trials: pl.DataFrame, task: str | None, metric: str | None) -> pl.DataFrame:
     faults: list[str] = []
     if open_ones := [*asked.holes, *(name for name, _ in asked.dimensions)]:
-        faults.append(f"expected one architecture, got one with {', '.join(open_ones)} open")
+        faults.append(f"expected a recipe without choices or holes, got one with {', '.join(open_ones)} open")
     wanted = pl.lit(value=True)
     if task is not None:
         tasks = trials["task"].unique().sort().to_list()

@@ -54,8 +54,10 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
     refuse_ties(study, found)
     baseline, winners = study.baseline, find_winners(study, found, best)
     if not winners:
-        other = "no other point than its baseline" if found.complete else "no point"
-        raise PromotionError(f"{study.name} has {other} yet whose seeds all have a value: run it first")
+        other = " other than its baseline" if found.complete else ""
+        raise PromotionError(
+            f"{study.name} has no point{other} yet that has a value for all of its seeds: run it first"
+        )
     if not baseline and len(winners) < 2:
         raise PromotionError(
             f"expected a comparison for the best point of {study.name}: [study] baseline = {{ … }},"
@@ -304,7 +306,9 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
     if not baseline:
         raise PromotionError(f"expected [study] baseline in {study.name}, as the start of the path; got none")
     if not ranked:
-        raise PromotionError(f"{study.name} has no point yet whose seeds all have a value: run it first")
+        raise PromotionError(
+            f"{study.name} has no point yet that has a value for all of its seeds: run it first"
+        )
     refuse_ties(study, found)
     steps = _steps(study, baseline, ranked[0].values)
     if not steps.levels:

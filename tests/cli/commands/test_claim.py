@@ -178,7 +178,7 @@ def test_a_study_that_lacked_its_claims_when_it_ran_names_the_command_for_its_fi
     Store("results").records.save("tiny", record)
     assert run("claim", "check", "tiny").stderr == (
         "study tiny has no claims: it has no [[claim]] in its last run; "
-        f"for the file: activemem claim check {tiny}\n"
+        f"to read its file instead: activemem claim check {tiny}\n"
     )
 
 

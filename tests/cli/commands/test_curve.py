@@ -101,5 +101,5 @@ def test_a_study_that_lacked_its_curves_when_it_ran_names_the_command_for_its_fi
     Store("results").records.save("tiny", {"text": text, "overrides": [], "path": "my curves.toml"})
     assert run("curve", "render", "tiny").stderr == (
         "study tiny has no curve: it has no [[curve]] in its last run; "
-        "for the file: activemem curve render 'my curves.toml'\n"
+        "to read its file instead: activemem curve render 'my curves.toml'\n"
     )

@@ -142,5 +142,5 @@ def test_a_study_that_lacked_its_tables_when_it_ran_names_the_command_for_its_fi
     Store("results").records.save("tiny", {"text": text, "overrides": [], "path": "my tables.toml"})
     assert run("table", "render", "tiny").stderr == (
         "study tiny has no table: it has no [[table]] in its last run; "
-        "for the file: activemem table render 'my tables.toml'\n"
+        "to read its file instead: activemem table render 'my tables.toml'\n"
     )

@@ -63,7 +63,7 @@ def test_an_open_claim_says_that_other_cells_widen_its_interval():
     times = np.sqrt(2 * residual(table)[0]) / own
     assert one.verdict is Verdict.UNDECIDED
     (note,) = one.deciding.notes
-    assert str(note).startswith(f"spread: other cells vary {times:.0f} times as much as those compared")
+    assert str(note).startswith(f"spread: other cells vary {times:.0f} times as much as the compared cells")
     alone = decided(BEATS.format("reverse"), cells(table), test="t")
     assert (alone.verdict, alone.deciding.notes) == (Verdict.CONFIRMED, ())
     endless = table.copy()

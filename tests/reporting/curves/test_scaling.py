@@ -67,7 +67,7 @@ def test_what_has_no_logarithm_is_told():
     ("changes", "message"),
     [
         ({"x": "parameter"}, "expected a cost or a metric, got 'parameter'; nearest: parameters"),
-        ({"x": "loss"}, "expected something other than value's, got 'loss'"),
+        ({"x": "loss"}, "expected a metric or a cost other than value, got 'loss'"),
         ({"series": "mixers"}, "unknown factor 'mixers'; nearest: mixer"),
         ({"accent": "ff"}, "unknown level 'ff' of "),
         ({"series": None, "accent": "sa"}, "expected the factor of this level as series"),

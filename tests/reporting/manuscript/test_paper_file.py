@@ -59,7 +59,10 @@ f = "dev_accuracy[task=sort, mixer=sa]"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[paper]\nstudies = "everything.toml"\nfolder = "."', "expected a folder below that of this file"),
+        (
+            '[paper]\nstudies = "everything.toml"\nfolder = "."',
+            "expected a folder below the folder of this file",
+        ),
         (
             '[paper]\nstudies = "everything.toml"\n[figures]\nevery = []',
             "no study 'every' in \\[paper\\] studies; nearest",

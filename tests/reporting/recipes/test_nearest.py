@@ -82,7 +82,7 @@ def test_all_faults_of_a_question_are_told_at_once():
     with pytest.raises(NearestError) as error:
         nearest_recipes("choice(sa, gru) >> {end}", STORE, task="cpoy", metric="acuracy")
     assert str(error.value) == (
-        "expected one architecture, got one with end, choice open\n"
+        "expected a recipe without choices or holes, got one with end, choice open\n"
         "task: the store has no results of 'cpoy'; nearest: copy\n"
         "metric: the store has no results of 'acuracy'; nearest: accuracy"
     )

@@ -175,15 +175,15 @@ def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcome
         ),
         (
             {"value": "best_accuracy"},
-            [(("otherwise",), "expected a metric other than value, got 'best_accuracy'")],
+            [(("otherwise",), "expected a metric that is not in value, got 'best_accuracy'")],
         ),
         (
             {"value": ["solved_epochs", "loss"]},
-            [(("otherwise",), "expected one metric in value, which it replaces, got 2")],
+            [(("otherwise",), "expected a single metric in value, which this metric replaces, got 2")],
         ),
         (
             {"baseline": "last"},
-            [(("otherwise",), "expected no baseline, since its differences are in parentheses as well")],
+            [(("otherwise",), "expected no baseline, since differences from it are in parentheses as well")],
         ),
         (
             {"digits": {"loss": 2}},

@@ -83,7 +83,7 @@ def test_a_method_that_lacks_a_task_has_no_number():
             "the worse value first, as more is better, got [10, 0]",
         ),
         ({"bounds": {"max_length": [10]}}, "bounds.max_length"),
-        ({"bounds": {'"max_length:sorted"': [0, 1]}}, "no metric of this table and no task of it"),
+        ({"bounds": {'"max_length:sorted"': [0, 1]}}, "neither a metric nor a task of this table or figure"),
         ({"bounds": {'"max_length:sort"': [0, 1]}}, "got none on reverse, copy"),
         ({"value": "gradient_norm", "bounds": None}, "expected a metric with a better direction"),
         ({"tasks": "mixer"}, "expected another factor than that of rows, got 'mixer'"),
