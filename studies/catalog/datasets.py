@@ -193,7 +193,7 @@ DatasetT = TypeVar("DatasetT", bound=Dataset)
 
 
 def register_dataset(dataset: Dataset) -> None:
-    """Register a dataset; raise ValueError if it is invalid, or if its name is taken by one of any kind."""
+    """Register a dataset; raise ValueError if it is invalid, or if another dataset already has its name."""
     if not isinstance(dataset, Dataset):
         raise ValueError(f"expected a Corpus, a ParallelCorpus or a Treebank, got {dataset!r}")
     if taken := _datasets().get(dataset.name):
@@ -215,7 +215,7 @@ def dataset_code(name: str) -> str | None:
 
 
 def dataset_names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
-    """Return the names of the datasets of one kind, or of all kinds one after the other, each sorted."""
+    """Return the sorted names of the datasets of one kind; for all kinds, one kind after the other."""
     kinds = (each for each in KINDS.values() if issubclass(each, kind))
     known = sorted(_datasets().items())
     return tuple(name for each in kinds for name, dataset in known if isinstance(dataset, each))

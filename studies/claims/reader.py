@@ -489,7 +489,7 @@ class _Resolver:
         return found
 
     def _rounds(self, call: syntax.FunctionCall, bound: Bindings) -> list[Bindings]:
-        """Return the variables' values in each round of a call's loops, the last varying fastest.
+        """Return the variables' values in each round of a call's loops; the last variable varies fastest.
 
         A set may use the variables before it. A call without loops has one round.
         """

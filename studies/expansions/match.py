@@ -260,7 +260,7 @@ class Match(Expansion):
         return cls()
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        """Return the size to solve: the only baseline name without a factor.
+        """Return the size to solve: the only name in `baseline` that is not a factor.
 
         A fault is reported unless there is exactly one such name, with an integer.
         """

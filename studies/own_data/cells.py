@@ -285,7 +285,7 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
 
 
 def _find(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file
-    """Return the value of a key, or of a key in nested objects (`translation.en`); raise KeyError."""
+    """Return a key's value, possibly in nested objects: `translation.en`; raise KeyError if it is missing."""
     if name in found or "." not in name:
         return found[name]
     root, _, rest = name.partition(".")

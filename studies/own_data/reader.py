@@ -42,7 +42,10 @@ class FoundFiles:
 
 
 def find_files(path: Path, names: Mapping[str, str] | None = None) -> FoundFiles:
-    """Return the files of a path, or raise CorpusError; `names` has a split's name there if it is unusual."""
+    """Return the files of a path; raise CorpusError for an unknown format or missing splits.
+
+    `names` maps splits to their names in the path, if these are unusual.
+    """
     if not path.is_dir():
         form = _FORMS.get(path.suffix.lower())
         if form is None:

@@ -175,7 +175,7 @@ class PlannedTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCost:
-    """A model of the study: its number of trials, and its cost with the largest vocabulary among them.
+    """A model of the study: its number of trials, and its cost with the largest vocabulary of these trials.
 
     `step_flops` counts a training step on sequences of the task's length, or of REFERENCE_TOKENS tokens if it
     grows. `memory` is the peak memory of a step over its trials, None for a model over the budget. `estimate`
@@ -458,7 +458,7 @@ def _label_names(study: Study) -> list[str]:
 
 
 def _label(names: Sequence[str], trial: Trial) -> str:
-    """Return the levels of a model, or its recipe if a study has only one.
+    """Return the levels of a model, or its recipe if the study has only one model.
 
     Inactive dimensions of a search point have no level.
     """

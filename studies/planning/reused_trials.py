@@ -1,4 +1,4 @@
-"""Stored trials that a study can reuse: of older plug-in source, with fewer epochs, or of other studies.
+"""Stored trials that a study can reuse: from older plug-ins, with fewer epochs, or from other studies.
 
 A trial of another study fits a search if a point of its space has the trial's settings. The recipe gives the
 values of most dimensions. Other settings give the values of dimensions whose hole is a whole setting. The
@@ -53,7 +53,7 @@ class StaleTrial:
 
 
 def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTrial]:
-    """Return a study's trials that the store has only for different plug-in source, by their current ids.
+    """Return a study's trials that were trained only with different plug-in source, by their current ids.
 
     If several match, the one that ended last counts. They are not outcomes of the study.
     """

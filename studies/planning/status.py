@@ -151,7 +151,7 @@ def status_before_a_run(trials: int) -> StudyStatus:
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:
-    """Return a study's number of trials; for a search, more than planned if it has more points.
+    """Return a study's number of trials; for a search, this may exceed the planned number.
 
     Its store may have fitting trials of other studies, points that were promoted and later overtaken, or a
     former baseline beside the present one.
@@ -221,7 +221,7 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = Fa
 
 
 def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
-    """Return a mapping from devices to their numbers of outcomes with a time budget in a study."""
+    """Return the number of a study's outcomes on each device, counting only those with a time budget."""
     if "seconds" not in study.template.tables["train"]:
         return {}
     timed = pl.col("settings").str.json_path_match("$.train.seconds").is_not_null()
@@ -296,7 +296,7 @@ def _trial_of_levels(study: Study, levels_text: str) -> Trial | None:
 
 
 def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
-    """Return the rung of each outcome of a search; the last rung if it names none."""
+    """Return the rung of each outcome of a search; the last rung if an outcome names none."""
     if study.fidelity is None:
         return [0] * len(outcomes)
     found = (study.fidelity.rung_of(json.loads(factors)) for factors in outcomes["factors"])
@@ -304,7 +304,10 @@ def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
 
 
 def _is_tried(study: Study, trial: str, factors: str, *, all_seeds: bool) -> bool:
-    """Return whether a stored trial belongs to a point of this search and has one of its seeds, or any."""
+    """Return whether a stored trial belongs to a point of this search, with a seed of the point.
+
+    With `all_seeds`, trials of any other seed of the point count, too.
+    """
     levels = json.loads(factors)
     point = tried_point(study, trial, levels)
     return point is not None and (all_seeds or levels.get(SEED) in study.point_seeds(point))

@@ -229,7 +229,7 @@ class Design:
         return self.baseline[name] if name in self.baseline else self.factors[name][0]
 
     def other_level(self, name: str) -> Level:
-        """Return a factor's first level other than the baseline's, to replace a missing one."""
+        """Return a factor's first level other than the baseline's, or the baseline's if it has no other."""
         baseline = self.baseline_level(name)
         others = (level for level in self.factors[name] if level_key(level) != level_key(baseline))
         return next(others, baseline)

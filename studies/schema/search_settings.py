@@ -84,7 +84,7 @@ def read_limit(name: str, text: str) -> Limit:
 
 
 def is_known_before(name: str) -> bool:
-    """Return whether a quantity follows from a point's settings, before training."""
+    """Return whether a quantity is known before training, from a point's settings."""
     return name in MODEL_COSTS
 
 

@@ -378,7 +378,7 @@ def ranks(points: Sequence[Losses]) -> list[int]:
 
 
 def crowding(points: Sequence[Losses]) -> list[float]:
-    """Return the crowding distance of each point, relative to the ranges.
+    """Return the crowding distance of each point, relative to the ranges of the objectives.
 
     It is ∞ at an end (Deb et al. 2002).
     """

@@ -43,7 +43,7 @@ class KeyValueSpan:
 
 
 def find_too_deep(text: str) -> Span | None:
-    """Return the first bracket or dot below which values are nested too deeply, in any text."""
+    """Return the first bracket or dot of a text below which values are nested too deeply."""
     depth = dots = 0
     for match in _NESTING.finditer(text):
         sign = match.group()

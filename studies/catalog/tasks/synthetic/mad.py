@@ -57,7 +57,7 @@ class MadSettings(SyntheticTask):
 
     @property
     def usual(self) -> int:
-        """The default number of symbols that are keys or values, or are copied or compressed."""
+        """The default number of symbols to use as keys or values, or to copy or compress."""
         special = {
             "in_context_recall": 0,
             "noisy_recall": self.noise_vocab,
@@ -70,7 +70,7 @@ class MadSettings(SyntheticTask):
 
     @property
     def keys(self) -> int:
-        """The number of symbols that are keys; values follow."""
+        """The number of symbols that are keys; the symbols after them are values."""
         return self.usual // 2
 
     @property
