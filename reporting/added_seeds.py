@@ -84,7 +84,7 @@ class OpenResult(ABC, Generic[QuestionT]):
     @property
     @abstractmethod
     def looks(self) -> Sequence[Sequence[int]]:
-        """Return the seeds of each look."""
+        """Return the seeds of each look, which is an interim test."""
 
     @abstractmethod
     def groups(self) -> list[list[QuestionT]]:
@@ -104,7 +104,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def expect(self, group: Sequence[QuestionT], ahead: int) -> tuple[Sequence[QuestionT], float]:
-        """Return the questions that `ahead` more looks may decide, and how many of them to expect decided."""
+        """Return the questions that `ahead` more looks may decide, and the number expected to be decided."""
 
     def count(self, group: Sequence[QuestionT]) -> int:
         """Return the number of questions in a group."""
@@ -162,7 +162,7 @@ def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float |
 
 @dataclass(frozen=True, slots=True)
 class _Chances:
-    """The probabilities that something is confirmed, and that it is refuted."""
+    """The probabilities that a comparison or a statement is confirmed, and that it is refuted."""
 
     confirmed: float
     refuted: float
@@ -339,7 +339,7 @@ def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstima
 
 
 def judged_differences(made: TableCells) -> list[list[JudgedDifference]]:
-    """Return the differences in each column of a table that need a decision."""
+    """Return, for each column of a table, the differences that need a decision."""
     found: list[list[JudgedDifference]] = []
     for column, best in zip(made.columns, made.bold_cells, strict=True):
         name = column.metric.name
@@ -440,7 +440,7 @@ class _OpenTable(OpenResult[JudgedDifference]):
 def next_seeds(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, *, seconds: float | None = None
 ) -> NextSeeds | None:
-    """Return the trials to train next; None if everything is decided, or more seeds would not help.
+    """Return the trials to train next; None if every question is decided or more seeds would not help.
 
     `study` is the study of the file, without later seeds. `outcomes` and `metrics` are the arguments of
     `check_claims`. Candidates that train for more than `seconds` are left out. Candidates that depend on

@@ -231,7 +231,7 @@ def find_missing(study: Study) -> MissingAblations:
 
 
 def _recipe_factors(study: Study) -> list[str]:
-    """Return the factors whose levels are parts of the recipe, not numbers in it."""
+    """Return the factors whose levels are parts of the recipe, as opposed to numbers in the recipe."""
     names = study.template.names_at(RECIPE_PATH, study.factors)
     return [name for name in names if any(isinstance(level, str) for level in study.factors.get(name, ()))]
 

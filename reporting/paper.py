@@ -123,7 +123,7 @@ def _own_rows(theirs: PublishedTable, table: Table) -> set[str]:
 
 
 def _own_numbers(table: Table) -> list[int]:
-    """Return the indices of all rows, except those that only the paper has."""
+    """Return the indices of all rows except rows that only the paper has."""
     groups = table.groups or ("",) * len(table.rows)
     return [number for number, group in enumerate(groups) if group != PAPER_ONLY_HEADING]
 
@@ -356,7 +356,7 @@ def papers() -> tuple[str, ...]:
 
 
 def paper_sheet(paper: str, store: Store | str | Path) -> PaperSheet:
-    """Return the sheet of a paper from the results in a store; raise TableError for an unknown paper."""
+    """Return the sheet of our results for a paper in a store; raise TableError for an unknown paper."""
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
     if paper not in papers():
         raise TableError(f"unknown paper '{paper}'{nearest_hint(paper, papers())}")

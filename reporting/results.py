@@ -63,12 +63,12 @@ class StudyResults:
 
     @property
     def now(self) -> Snapshot:
-        """Read the store, and return what it now has of the study."""
+        """Read the store, and return a snapshot of the study's current results."""
         return Snapshot.of(self.study, self.store)
 
     @property
     def trials(self) -> pl.DataFrame:
-        """The status and metrics of each trial, a row for each cell and seed that has an outcome.
+        """The status and metrics of each trial: a row for each cell and seed that has an outcome.
 
         The factors are columns; a factor with the name of another column is called `factor_NAME`.
         """
@@ -88,7 +88,7 @@ class StudyResults:
 
     @property
     def best_points(self) -> list[BestPoint]:
-        """Return the best points of a search, the best first; none for a grid."""
+        """Return the best points of a search, the best first; empty for a grid."""
         search, found = self.study.search, self.points
         return best_of(search, found) if search and found else []
 

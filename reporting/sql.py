@@ -49,7 +49,7 @@ class QueryLimits:
 
 
 def query(store: Store | str | Path, sql: str, limits: QueryLimits | None = None) -> pl.DataFrame:
-    """Return the answer to one statement.
+    """Run one SQL statement on a store, and return the answer.
 
     The tables hold the trials of all studies. `trials` has a row for each trial's latest attempt, and
     `metrics` a row for each value that this attempt reported. Both have the factors' levels as columns.

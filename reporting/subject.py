@@ -90,7 +90,7 @@ def stored_levels(outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def study_levels(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the levels of a study's trials, a row for each cell and seed."""
+    """Return the levels of a study's trials: a row for each cell and seed."""
     if study.search is not None:
         return stored_levels(study_outcomes(study, outcomes))
     return levels_frame([(trial.id, trial.levels) for trial in study.cells])
@@ -216,7 +216,7 @@ class ResultSubject:
         return found
 
     def metric(self, name: str, digits: Mapping[str, int] | None = None) -> tuple[Metric, str]:
-        """Return a metric with a title that fits the trials, and the text after its name in a heading."""
+        """Return a metric with a title that fits the trials, and the text after its name in headings."""
         return with_true_title(find_metric(name, digits), self.settings)
 
     def observe(self, metric: str) -> Observations:

@@ -113,7 +113,7 @@ class CellResults:
         self._comparable = ComparableCells(study, self._trials, self._finite_value)
 
     def trials(self, comparison: Comparison, seeds: Collection[int]) -> dict[str, Trial]:
-        """Return the trials of a comparison with these seeds, by id."""
+        """Return a mapping from ids to the trials of a comparison that have these seeds."""
         cells = [self._trials.get(cell_key(each.cell), {}) for each in iter_quantities(comparison)]
         found = [trials[seed] for trials in cells for seed in seeds if seed in trials]
         return {trial.id: trial for trial in found}
@@ -137,7 +137,7 @@ class CellResults:
         return any(value is not None or status in trained for value, _, status in ends)
 
     def differences(self, comparison: Comparison, seeds: Collection[int]) -> dict[int, float]:
-        """Return left minus right for seeds with both values; two infinite values are equal."""
+        """Return left minus right for each seed that has both values; two infinite values count as equal."""
         found = {}
         for seed in seeds:
             left, right = self._evaluate(comparison.left, seed), self._evaluate(comparison.right, seed)
@@ -160,7 +160,7 @@ class CellResults:
         return any(math.isinf(value) for each in parts for value in self._answers[each].values.values())
 
     def notes(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return the diverged or censored trainings of a comparison, which count as the worst."""
+        """Return the diverged or censored trainings of a comparison, which count with the worst value."""
         notes = [note for part in iter_quantities(comparison) for note in self._answers[part].notes]
         return tuple(dict.fromkeys(notes))
 
@@ -231,7 +231,7 @@ class CellResults:
                 return 0.0 if fast == slow else slow - fast
 
     def _log_middle(self, quantity: Quantity, seed: int) -> float | None:
-        """Return the log of the cost midway between the evaluation that reached a target and the previous."""
+        """Return the log of a target's cost, less half the step between two evaluations."""
         value = self._answers[quantity].values.get(seed)
         if value is None:
             return None

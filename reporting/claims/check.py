@@ -1,4 +1,4 @@
-"""Claims checked against the results: every comparison is tested, and the tests are combined into a verdict.
+"""Checks of claims: every comparison is tested, and the results of the tests are combined into a verdict.
 
 The comparisons of a claim are one family. Hochberg's procedure chooses the level of all tests: the claim's
 own level if all are decided at it, else a stricter one. So an `all` is confirmed when each part alone would
@@ -234,7 +234,7 @@ def _decimals(comparison: Comparison) -> int:
 
 
 def _unit(comparison: Comparison) -> str:
-    """Return the unit of a comparison's effect; empty if its numbers have none or several."""
+    """Return the unit of a comparison's effect; empty if its numbers have no unit or different units."""
     if comparison.is_ratio or any(isinstance(each, Quotient) for each in iter_numbers(comparison)):
         return ""
     units = {find_metric(each.metric).unit for each in iter_quantities(comparison)}

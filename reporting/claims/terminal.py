@@ -134,7 +134,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
 
 
 def _permutes(checked: ClaimResult) -> bool:
-    """Return whether a permutation test replaced the t interval anywhere in a claim."""
+    """Return whether a permutation test is used for any comparison of a claim."""
     tested = (each for each in checked.findings if each.p is not None and not each.censored)
     return checked.spec.test == "pooled" and any(finding.degrees is None for finding in tested)
 

@@ -93,7 +93,7 @@ class CellFigure(CurveKind):
 
     @property
     def roles(self) -> dict[str, str]:
-        """Return the factor, or other name, that each used role has: x, y, series, panels or rows."""
+        """Return a mapping from each role in use (x, y, series, panels, rows) to its factor or other name."""
         found = {role: getattr(self, role, None) for role in _ROLES}
         return {role: name for role, name in found.items() if name is not None}
 
@@ -329,7 +329,7 @@ class FigureCells:
         return one_line(name)
 
     def short_names(self, factor: str | None) -> tuple[str, ...]:
-        """Return the short names of a factor's levels; empty if this is no factor."""
+        """Return the short names of a factor's levels; empty if the name is not a factor."""
         return short_level_names(self.levels.get(factor or "", ()))
 
     def full_names(self, factor: str | None) -> tuple[str, ...]:
@@ -383,7 +383,7 @@ class FigureCells:
         return next((cell.value for cell in cells if cell is not None), None)
 
     def _resolved_levels(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
-        """Yield each factor whose level a role gives or is the only one, with the index of that level."""
+        """Yield each factor whose level is given by a role or is the only one, with the level's index."""
         panel, columns = at.get("panel"), len(self.levels.get(self.spec.panels or "", ())) or 1
         row, column = divmod(panel, columns) if isinstance(panel, int) else (None, None)
         roles = {

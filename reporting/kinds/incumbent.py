@@ -33,7 +33,7 @@ _NAME = 8.0  # from the plot to a name
 
 
 class SearchFigure(CurveKind):
-    """The keys of figures of a search's points, with captions and notes."""
+    """The keys shared by figures of a search's points, with their captions and notes."""
 
     value: Names = ()
     """the metric or cost (default: the first objective)"""

@@ -198,7 +198,7 @@ def against(up: str, across: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawCell:
-    """A cell with the geometric means over its seeds; `results` are its sorted results."""
+    """A cell: the geometric means of cost and result over its seeds, and its sorted `results`."""
 
     series: str
     cost: float

@@ -138,7 +138,7 @@ def _pointers(study: Study, noun: str, prefix: str, names: Sequence[str]) -> Ite
 
 
 def claim_lines(inputs: Snapshot) -> Iterator[str]:
-    """Yield a paragraph with the verdict on each claim; nothing without claims or results."""
+    """Yield a paragraph with the verdict on each claim; nothing if there are no claims or no results."""
     found: Mapping[str, Any] | None = section_results.claims(inputs)
     if found is None:
         return

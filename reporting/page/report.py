@@ -44,7 +44,7 @@ def _finalize(value: object) -> object:
 
 
 def make_environment(*folders: Path) -> Environment:
-    """Return an environment with the templates of these folders; the first folder with a name wins."""
+    """Return a template environment for these folders; earlier folders have precedence."""
     environment = Environment(
         loader=FileSystemLoader(folders),
         autoescape=True,  # escape markup in texts of study files and stores,

@@ -37,7 +37,7 @@ from ..tables.render import html
 
 
 def status(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the counts, the training time, and the best points of a search, best first."""
+    """Return the counts of trials, the training time, and the best points of a search, the best first."""
     own = inputs.own_outcomes
     return {
         "summary": inputs.status.summary(),

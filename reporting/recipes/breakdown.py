@@ -100,7 +100,7 @@ class PartCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeCosts:
-    """The cost of a recipe: FLOPs of a forward pass, bytes of training memory, and numbers of state.
+    """The cost of a recipe: the FLOPs of a forward pass, the bytes of training memory, the size of the state.
 
     An unbounded reach is "all". `parts` is the tree of its parts, `difference` is relative to the first
     recipe.
@@ -150,7 +150,7 @@ class RecipeCosts:
 
 
 def heading(recipe: Recipe, before: str = "") -> str:
-    """Return the canonical text and the id, on one line if there is room."""
+    """Return the canonical text of a recipe and its id, on one line if there is room."""
     name, text = f"id {recipe.id}", f"{before}{recipe.text}"
     gap = WIDTH - len(text) - len(name)
     return f"{text}{' ' * gap}{name}" if gap >= 2 else f"{text}\n{' ' * len(before)}{name}"

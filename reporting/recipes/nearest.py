@@ -1,4 +1,4 @@
-"""The stored recipes nearest to a given one, by tree distance, with their results."""
+"""The stored recipes that are nearest to a given recipe by tree distance, with their results."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Plateau:
 
 
 def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
-    """Return the noise of a metric; None if no point has two seeds, or nothing varies."""
+    """Return the noise of a metric; None if no point has two seeds, or if the seeds do not differ."""
     squares, degrees, points = 0.0, 0, 0
     for point in found.points:
         values = list(point.measured.get(metric, {}).values())
@@ -84,7 +84,7 @@ def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
 
 
 def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> Plateau | None:
-    """Find the points within the noise of the best point; None with fewer than two points."""
+    """Find the points within the noise of the best point; return None for fewer than two points."""
     means = [(number, point, point.mean(goal.name)) for number, point in enumerate(found.points, 1)]
     known = [
         (number, point.seeds, value)

@@ -116,7 +116,7 @@ def metric_words(metrics: Mapping[str, float], own: Sequence[str] = ()) -> list[
 
 
 def number(name: str, value: float) -> str:
-    """Return a metric's value in the form of tables."""
+    """Return a metric's value as text, formatted as in tables."""
     if not math.isfinite(value):
         return "not a number" if math.isnan(value) else "∞" if value > 0 else "−∞"
     return METRICS[name].format(value) if name in METRICS else f"{value:,.4g}".replace("-", "−")
@@ -173,7 +173,7 @@ Points = Sequence[tuple[int, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallPlot:
-    """One trial's line as a path, with its labels; `value` is the last value, at `epoch`."""
+    """The learning curve of a trial as an SVG path, with labels; `value` is the last value, at `epoch`."""
 
     trial: str
     words: str
@@ -209,7 +209,7 @@ def trains_for_epochs(study: Study) -> bool:
 
 
 def learning_curves(now: StudyNow, courses: pl.DataFrame, metric: str | None) -> LearningCurves | None:
-    """Return the curves of a metric, by default the first available one; None while there are none.
+    """Return the curves of a metric (default: the first available metric); None while there are no curves.
 
     `courses` are the stored metrics of the study's trials, without indexed metrics. While nothing trains, the
     plots show the trials that ended last. A trial that ended after one epoch has no curve.

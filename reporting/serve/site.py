@@ -135,7 +135,7 @@ class Site:
         self._file_addresses = {"style": style_file, "script": script, "icon": icon}
 
     def answer(self, path: str, query: Mapping[str, str]) -> Response:
-        """Return the response for an address."""
+        """Return the response to a request for an address."""
         if path in self._files:
             name, data = self._files[path]
             return Response(
@@ -271,5 +271,5 @@ def _in_section(name: str, title: str, version: str, body: str) -> str:
 
 
 def _address(name: str, data: bytes) -> str:
-    """Return the address of a file, which changes with its content."""
+    """Return the address of a static file, which changes with the file's content."""
     return f"/static/{sha256(data).hexdigest()[:12]}/{name}"

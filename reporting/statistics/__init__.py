@@ -1,4 +1,4 @@
-"""Statistics for few seeds.
+"""Statistics for results with few seeds.
 
 `estimates` has means with their spreads, and compares values by seed. `pooled_differences` compares cells
 with a baseline at few seeds. `decided_differences` tests the differences of a table at several looks.

@@ -108,7 +108,7 @@ TalliesByLook = Sequence[Values]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedDifference:
-    """A difference of two cells at all looks.
+    """The difference of two cells over all looks, and whether it is decided.
 
     `shown` is the difference at the look that decided it, or at the last look that both cells have reached.
     `last` is the difference at the last look, and `looks` the number of looks so far. `p` covers all looks
@@ -228,7 +228,7 @@ def _first_below(p_values: Sequence[float], limit: float) -> int:
 
 
 def _decided(looks: Sequence[Difference], zero: _Tested, within: _Tested) -> DecidedDifference:
-    """Return the decision at the first look that shows a difference, or else that shows it to be small."""
+    """Return the decision, at the first look that shows a difference or, if none does, that it is small."""
     first = within.first if zero.first is None else zero.first
     return DecidedDifference(
         shown=looks[-1 if first is None else first],

@@ -60,7 +60,7 @@ def estimate(values: Iterable[float], *, spread: Spread = "sd", level: float = 0
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean, bit-identical for any order of the values."""
+    """Return the mean; the order of the values does not change a bit of the result."""
     return math.fsum(values) / len(values)
 
 
@@ -74,7 +74,7 @@ def sample_sd(values: Sequence[float]) -> float | None:
 
 @lru_cache(maxsize=1024)
 def t_quantile(level: float, count: float) -> float:
-    """Return the half width, in standard errors, of a two-sided t interval of `count` values."""
+    """Return half the width, in standard errors, of a two-sided t interval of `count` values."""
     from scipy.special import stdtrit  # noqa: PLC0415 -- a table of deviations does not need it
 
     return float(stdtrit(count - 1, (1 + level) / 2))
@@ -179,7 +179,7 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def holm_levels(p_values: Sequence[float], alpha: float) -> tuple[float, ...]:
-    """Return the level with which Holm's procedure compares each p-value, if it gets to this value."""
+    """Return the level with which each p-value is compared if Holm's procedure reaches it."""
     ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
     ranks = {index: rank for rank, index in enumerate(ranked)}
     return tuple(alpha / (len(p_values) - ranks[index]) for index in range(len(p_values)))

@@ -69,7 +69,7 @@ class ErrorVariance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """The shares of the variance that seeds, residuals and noise within cells have; None if unknown."""
+    """The shares of the variance due to seeds, residuals, and noise within cells; None if unknown."""
 
     seeds: float | None = None
     rest: float | None = None
@@ -178,7 +178,7 @@ class FactorModel:
 
     @cached_property
     def _terms(self) -> tuple[Term, ...]:
-        """Return the fitted terms: all factors, even confounded ones, and the estimable interactions."""
+        """Return the fitted terms: all factors, even confounded factors, and the estimable interactions."""
         return (*self.columns.mains, *(term for term in self.estimable if len(term) > 1))
 
     @cached_property
@@ -264,7 +264,7 @@ class FactorModel:
         return Contrast(value=value, error=error, low=value - half, high=value + half)
 
     def _inflation(self, term: Term) -> float:
-        """Return how many times the modelled variance a term's effects have; at least 1.
+        """Return the factor (at least 1) by which the variance of a term's effects exceeds that of the model.
 
         The variance is estimated in two ways: from the effects of each seed, and from the noise of the cells
         that each effect compares (White 1980). The squared residuals are scaled up for their degrees of

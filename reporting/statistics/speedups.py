@@ -110,7 +110,7 @@ def format_ratio(ratio: float, decimals: int) -> str:
 
 
 def _bounded(cell: TargetCosts, baseline: TargetCosts) -> SpeedupEstimate | None:
-    """Return a bound of the speedup if trainings of only one cell missed the target, otherwise None."""
+    """Return a bound of the speedup if trainings of only one of both cells missed the target, else None."""
     own, theirs = ({**each.reached, **each.limits} for each in (cell, baseline))
     seeds = sorted(own.keys() & theirs.keys())
     if not seeds or bool(cell.limits) == bool(baseline.limits):

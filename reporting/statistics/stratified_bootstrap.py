@@ -34,7 +34,7 @@ _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """A number over all tasks, with an interval unless a task has a single run or nothing varies."""
+    """A number over all tasks; it has no interval if a task has a single run or if the runs do not vary."""
 
     value: float
     low: float | None = None
@@ -47,7 +47,7 @@ Function = Callable[[Sequence[Floats]], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """A function of the runs of all tasks; `deciding` maps the number of tasks to how many matter."""
+    """A function of the runs of all tasks; `deciding` returns how many of the tasks determine its value."""
 
     of: Function
     deciding: Callable[[int], int] = lambda tasks: tasks

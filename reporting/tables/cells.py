@@ -97,7 +97,7 @@ class TableCells:
 
     @cached_property
     def looks(self) -> tuple[tuple[int, ...], ...]:
-        """Return the seeds of each look."""
+        """Return the seeds of each look, which is an interim test."""
         grows = bool(self.spec.smallest_difference) and SEED not in self.spec.select
         return seeds_at_looks(self.study.seeds, self.study.later_seeds if grows else ())
 
@@ -200,7 +200,7 @@ class TableCells:
 
     @cached_property
     def baselines(self) -> Mapping[str, str]:
-        """Return the row to which each row is compared."""
+        """Return a mapping from each row to the row with which it is compared."""
         if self.changes:
             rows = self.changes.rows
             return {
@@ -253,7 +253,7 @@ class TableCells:
 
     @cached_property
     def tallies(self) -> Mapping[CellKey, Tally]:
-        """Return the tally of each cell that is displayed: that of its last look."""
+        """Return, for each cell, the tally that the table shows, which is that of the last look."""
         return {place: looks[-1] for place, looks in self.look_tallies.items()}
 
     @cached_property
@@ -397,7 +397,7 @@ class TableColumn:
 
     @property
     def name(self) -> str:
-        """Return its name in a published table: its level, or its metric if it has none."""
+        """Return the column's name in a published table: its level, or its metric if it has no level."""
         return self.level or self.metric.name
 
 

@@ -69,7 +69,7 @@ def column_differences(
     choices: Mapping[str, int],
     counts: Sequence[int],
 ) -> ColumnDifferences:
-    """Return the differences of each row's cell in a column from that of its baseline or the previous row.
+    """Return, for a column, the difference of each row from its baseline or from the previous row.
 
     If a row was kept as the best of several, `choices` has their number. `counts` are the numbers of seeds at
     the looks.
@@ -145,7 +145,7 @@ def _families(baselines: Mapping[str, str]) -> list[list[str]]:
 
 
 def significance_text(decided: DecidedDifference | None) -> str:
-    """Return the text after a difference: a star if it is significant, and ≈ if it is too small to matter."""
+    """Return the text after a difference: a star if it is significant, ≈ if it is too small to matter."""
     if decided is None or decided.p is None:
         return ""
     return "*" * (decided.p < SIGNIFICANCE_LEVEL) + (f" {WITHIN}" if decided.is_within else "")

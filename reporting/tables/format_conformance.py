@@ -1,4 +1,4 @@
-"""Conformance checks of table formats, both built-in and plug-in ones.
+"""Conformance checks that built-in and plug-in table formats must pass.
 
 @pytest.mark.parametrize("check", CHECKS) def test_my_format_conforms(check): check("my_format")
 

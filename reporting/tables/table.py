@@ -81,7 +81,7 @@ class Cell:
 
     @property
     def full_text(self) -> str:
-        """Return centre, spread and difference as one text."""
+        """Return the centre, the spread and the difference as one text."""
         parts = (
             self.text,
             f"± {self.spread}" if self.spread else "",
@@ -133,7 +133,7 @@ class Footnote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnKey:
-    """What identifies a column for programs: its metric, and its level ("" if metrics are the columns)."""
+    """The key of a column for programs: its metric, and its level ("" if metrics are the columns)."""
 
     metric: str
     level: str

@@ -53,7 +53,7 @@ class Tally:
 
     @property
     def status(self) -> CellStatus:
-        """Return the progress of these trials."""
+        """Return the progress of the cell's trials."""
         if self.values:
             return CellStatus.DONE if len(self.values) == self.trials else CellStatus.PARTIAL
         return CellStatus(self._gap_status)
@@ -74,7 +74,7 @@ class Tally:
 
     @property
     def values_by_unit(self) -> dict[int, float]:
-        """Return a mapping from units, by which cells are paired, to values."""
+        """Return a mapping from units, such as seeds, to values; cells are paired by units."""
         return dict(zip(self.units, self.values, strict=True))
 
     def estimate(self, spread: Spread = "sd") -> Estimate | None:

@@ -108,7 +108,7 @@ def tick_texts(numbers: Sequence[float]) -> list[str]:
 
 
 def _step(positive: Sequence[float]) -> float:
-    """Return the distance on a logarithmic axis between 0 and the smallest number: the mean of the others."""
+    """Return how far below the smallest number a logarithmic axis places 0: the mean distance of numbers."""
     places = sorted({math.log10(number) for number in positive})
     return max((places[-1] - places[0]) / (len(places) - 1), 0.1) if len(places) > 1 else 1.0
 
@@ -183,7 +183,7 @@ def spread_labels(preferred: Sequence[float], height: float, low: float, high: f
 def _lowest(
     members: Sequence[int], preferred: Sequence[float], height: float, low: float, high: float
 ) -> float:
-    """Return the position of a group's lowest member that minimises the sum of squared distances."""
+    """Return the position of the lowest label of a group for which the squared distances are smallest."""
     count = len(members)
     free = sum(preferred[index] - height * number for number, index in enumerate(members)) / count
     return max(min(free, high - height * (count - 1)), low)
@@ -197,7 +197,7 @@ def place_labels(
     obstacles: Sequence[Rectangle],
     bounds: Rectangle,
 ) -> list[LabelPosition]:
-    """Return a position for each anchor's label.
+    """Return a position for the label of each anchor point.
 
     Labels avoid obstacles and each other, and stay within bounds if possible.
     """
@@ -368,7 +368,7 @@ def row_positions(count: int) -> list[float]:
 
 
 def label_rows(plot: Plot, names: Sequence[tuple[str, bool]]) -> None:
-    """Write the name of every row: long ones on two lines, the accented one in colour and bold."""
+    """Write the name of every row: long names on two lines, the accented name in colour and bold."""
     for (name, accent), row in zip(names, row_positions(len(names)), strict=True):
         plot.write(
             -_GAP,

@@ -45,7 +45,7 @@ def render(table: Table) -> str:
 
 
 def render_float(table: Table, form: CellForm) -> str:
-    """Return the float of a table with this form of cells."""
+    """Return the float of a table whose cells have this form."""
     shown, fit = table, _fit(table)
     short = replace(table, rows=short_level_names(table.rows))
     if (short_fit := _fit(short)) < fit:
@@ -120,7 +120,7 @@ def _num_lines(table: Table) -> float:
 
 
 class _Fit(NamedTuple):
-    """The fit of a table on a page, compared in this order; smaller is better."""
+    """How a table fits a page: its number of blocks, its width and its type size; smaller is better."""
 
     blocks: int
     is_over_columns: bool

@@ -47,7 +47,7 @@ class AlignedForm(CellForm):
         return over(text, span) if span > 1 else f"{{{text}}}"
 
     def ours(self, cell: Cell, span: int) -> str:
-        """Return a number for siunitx with its marks, or a text."""
+        """Return a cell's number for siunitx, with footnote marks, or its text if it has no number."""
         found = _number(cell)
         if found is None:
             return self.head(text_of(cell), span)
