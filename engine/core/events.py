@@ -1,6 +1,6 @@
 """Events of a running study: plain data, made where something happens and shown by listeners.
 
-`StudyProgress` counts them and estimates the remaining time; `NotebookProgress` shows both.
+`StudyProgress` counts trials by their events and estimates the remaining time; `NotebookProgress` shows both.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ClusterNode:
 class MachineFailed:
     """Event: the machine fails, for example with a full disk.
 
-    The study stops, and nothing is stored of the trial.
+    The study stops, and no outcome of the trial is stored.
     """
 
     reason: str
@@ -235,7 +235,8 @@ class StudyProgress:
     def advance_clock(self, now: float) -> None:
         """Advance the clock to `now` for every running trial.
 
-        Events come in batches; the time of a batch is charged to the trials that ran before it.
+        Events come in batches. The time until a batch arrives is charged to the trials that ran before the
+        batch.
         """
         if self._now is not None:
             for running in self.running.values():
@@ -245,7 +246,8 @@ class StudyProgress:
     def remaining_s(self) -> float | None:
         """Return the expected remaining wall time of the run; None before the first epoch has ended.
 
-        The remaining work is divided by the highest number of workers seen at once; a trial is never split.
+        The remaining work is divided by the highest number of workers that were busy at the same time. A
+        trial is never split.
         """
         mean = self._speed.mean_s
         if mean is None:

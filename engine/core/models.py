@@ -70,7 +70,7 @@ _log = logging.getLogger(__name__)
 def checkpoint_activations(model: AnyModel, settings: TrialSettings) -> None:
     """Make a model keep only the inputs of its sub-layers for the backward pass.
 
-    Warn once if a sub-layer does not allow it.
+    Log a warning once if a sub-layer does not allow this.
     """
     if (fault := checkpointing_fault(settings, model)) is None:
         for stack in outermost_stacks(model):

@@ -190,8 +190,9 @@ _alarm = _Alarm()
 def interruptible(limit_s: float | None, crash_report: int = 2) -> Iterator[None]:
     """Raise TimeLimitPassed in a context some seconds after `limit_s`, or StoppedMidway on a stop request.
 
-    Only the main thread can be interrupted; in any other it changes nothing. If native code does not return,
-    the process ends and writes a traceback to the file descriptor `crash_report`. The next attempt reads it.
+    Only the main thread can be interrupted; in other threads the context does nothing. If native code does
+    not return, the process ends and writes a traceback to the file descriptor `crash_report`. The next
+    attempt reads it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -28,7 +28,7 @@ class _Memory(Structure):
 def free_bytes(uuid: str) -> int | None:
     """Return the free memory of a GPU or MIG instance in bytes; `uuid` is its CUDA UUID.
 
-    None if NVIDIA's management library is missing or does not report it.
+    Return None if NVIDIA's management library is missing or does not report the free memory.
     """
     with suppress(OSError, AttributeError):  # the library is missing or too old
         library, handle, memory = CDLL(_LIBRARY), c_void_p(), _Memory()
@@ -180,9 +180,9 @@ _QUOTA_FILES = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
 def cpus_here(groups: Path = Path("/sys/fs/cgroup")) -> int:
     """Return the number of CPUs that this process may use, within its container's quota.
 
-    A fraction counts as a whole CPU, because Ray only has whole ones. The quota is read from the control
-    group mounted at `groups`, which inside a container is the container's; a limit of a systemd unit is not
-    seen.
+    A fraction counts as a whole CPU, because Ray counts only whole CPUs. The quota is read from the control
+    group mounted at `groups`, which inside a container is the group of the container. A limit of a systemd
+    unit is not seen.
     """
     may_use = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for names in _QUOTA_FILES:
@@ -207,10 +207,10 @@ class Machine:
     `cpus` and `gpus` are the resources of one trial; `gpus` is a share of one GPU, at most 1. Without an
     `address` a run starts Ray on this machine only. `data` is the folder of the corpora, on every machine of
     a cluster. A checkpoint is saved every `checkpoint_every_s` seconds within an epoch, by default only after
-    each epoch. `pack` trials of the same shapes train together; "auto" chooses the number by a CPU's caches
-    or a GPU's memory. With `activation_checkpointing` a trial keeps only the inputs of its sub-layers and
-    computes the rest again in the backward pass. `gpu_bytes` limits the bytes of a GPU that all trials on it
-    may hold together; None allows all that is free.
+    each epoch. Up to `pack` trials of the same shapes train together; "auto" chooses the number by a CPU's
+    caches or a GPU's memory. With `activation_checkpointing` a trial keeps only the inputs of its sub-layers
+    and computes the rest again in the backward pass. `gpu_bytes` limits the bytes of a GPU that all trials on
+    it may hold together; None allows all free memory.
     """
 
     cpus: float = 1.0

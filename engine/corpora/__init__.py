@@ -1,5 +1,5 @@
 """Files of corpora: downloaded, located and verified by checksums.
 
-`download` fetches them, `availability` lists those on this machine, and `files` reads published files, and
-keeps the user's own. `treebank_files` reads the files of treebanks.
+`download` fetches files, and `availability` lists the files on this machine. `files` reads published files
+and keeps copies of the user's own files. `treebank_files` reads the files of treebanks.
 """

@@ -30,7 +30,7 @@ class Availability:
 def check_availability(dataset: Dataset, folder: Path, *, verify: bool = False) -> Availability:
     """Check which files of a dataset are in the data folder.
 
-    `verify` reads the files and compares checksums and numbers of sentences with the published ones.
+    `verify` reads the files and compares checksums and numbers of sentences with the published values.
     """
     return check_folder(dataset_folder(dataset, folder), dataset, verify=verify)
 
@@ -38,7 +38,7 @@ def check_availability(dataset: Dataset, folder: Path, *, verify: bool = False) 
 def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Dataset]:
     """Return the datasets of which files are in the data folder.
 
-    A dataset that is part of another complete one is left out.
+    An incomplete dataset is left out if all its files belong to a dataset that is complete.
     """
     found = [check_availability(dataset, folder) for dataset in datasets]
     others = {path for each in found if each.complete for path in each.files}

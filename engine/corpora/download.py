@@ -28,7 +28,8 @@ def fetch(dataset: Dataset, folder: Path, progress: Progress) -> list[Path]:
     """Download a dataset's files into the folder of all data, and check files that are already there.
 
     A broken download resumes where it stopped. Raise DataError if no address has a file, if a file differs
-    from the published one, or if a dataset has no address; the message then explains what to do by hand.
+    from the published file, or if a dataset has no address. In the last case the message explains what to do
+    by hand.
     """
     found = check_availability(dataset, folder)
     if found.complete and not check_availability(dataset, folder, verify=True).faults:
@@ -46,7 +47,7 @@ def fetch(dataset: Dataset, folder: Path, progress: Progress) -> list[Path]:
 def copy_from(dataset: Dataset, origin: Path, folder: Path) -> list[Path]:
     """Copy a dataset's files, plain or packed, from the folder `origin` or the dataset's folder inside it.
 
-    Raise DataError if they are missing or differ from the published ones.
+    Raise DataError if files are missing or differ from the published files.
     """
     below = check_folder(dataset_folder(dataset, origin), dataset)
     within = below.folder if below.files or below.faults else origin

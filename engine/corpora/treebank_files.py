@@ -54,7 +54,7 @@ def find_treebank_files(treebank: Treebank, place: Path) -> TreeFiles:
 def read_treebank(treebank: Treebank, place: Path) -> list[tuple[int, bytes]]:
     """Return the numbers and contents of a treebank's files, in order.
 
-    Raise DataError if there are none, or if together they differ from the published treebank.
+    Raise DataError if there are no files, or if the joined files differ from the published treebank.
     """
     found = find_treebank_files(treebank, place)
     if not found.numbers:

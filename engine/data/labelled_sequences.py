@@ -66,8 +66,8 @@ class LabelledCorpus:
 def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
     """Open the sequences that a `[task]` table names; `folder` is the folder of all data.
 
-    The first call writes them below `encoded/`; several processes may call it at once. Raise DataError if
-    files are missing or have changed.
+    The first call writes the encoded sequences below `encoded/`; several processes may call this at once.
+    Raise DataError if files are missing or have changed.
     """
     place = place_of_labelled(task, folder)
     about = prepared(place, task.corpus.dataset.name, partial(_write, task, folder))

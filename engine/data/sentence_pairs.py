@@ -29,8 +29,8 @@ from .vocabularies.words import END, Vocabulary
 def iter_pairs(corpus: ParallelCorpus, files: PairFiles, folder: Path) -> Iterator[tuple[str, str]]:
     """Yield sentences with their translations as in the files, without line ends.
 
-    Raise DataError, possibly at the end, if a file is missing, damaged or differs from the published one, or
-    if the two sides have different numbers of lines.
+    Raise DataError, possibly at the end, if a file is missing or damaged, if it differs from the published
+    file, or if the two sides have different numbers of lines.
     """
     place = dataset_folder(corpus, folder)
     source = _sentences(corpus, files.source, place)
@@ -79,7 +79,7 @@ def split_pairs(corpus: ParallelCorpus, folder: Path) -> Iterator[Pair]:
     """Yield all pairs with their splits, except pairs with an empty side.
 
     No source sentence is in two splits, ignoring case and spaces. If the files are split already, a pair is
-    dropped when another split holds its source out.
+    dropped if its source is also in the dev or test split.
     """
     if corpus.held_out is not None:
         for files in corpus.files["train"]:
@@ -104,7 +104,7 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
 def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
     """Yield the usable pairs of each split.
 
-    Pairs with an empty side, or whose source another split holds out, are dropped.
+    A pair is dropped if a side is empty, or if its source is in a dev or test split that was read before.
     """
     held_out: set[bytes] = set()
     for split in _SPLITS:
@@ -236,8 +236,8 @@ class ParallelText:
 def open_pairs(task: TranslationSettings, folder: Path) -> ParallelText:
     """Open the pairs that a `[task]` table names; `folder` is the folder of all data.
 
-    The first call writes them below `encoded/`; several processes may call it at once. Raise CorpusError for
-    a wrong table, and DataError if the pairs are missing or differ from the published ones.
+    The first call writes the encoded pairs below `encoded/`; several processes may call this at once. Raise
+    CorpusError for a wrong table, and DataError if the pairs are missing or differ from the published pairs.
     """
     writing, depends = _writing_of(task, folder)
     return open_prepared(writing, place_of_writing(writing, depends, folder))

@@ -82,7 +82,7 @@ def smallest_dtype(vocab: int) -> np.dtype[Any]:
 def encoded_folder(folder: Path, parts: Sequence[str], depends: Sequence[object], *, pieces: bool) -> Path:
     """Return the folder of a prepared corpus, named by `parts` and a hash of `depends`.
 
-    With `pieces` it also depends on the version of SentencePiece.
+    With `pieces` the hash also depends on the version of SentencePiece.
     """
     version = [importlib.metadata.version("sentencepiece")] if pieces else []
     digest = hashlib.sha256(json.dumps([*depends, *version]).encode()).hexdigest()

@@ -58,8 +58,8 @@ Bracket = tuple[str, int, int]
 class BracketScore:
     """Bracket counts, summed over gold trees and guessed trees; the scores are in per cent.
 
-    No score of EVALB counts a sentence without a guess, or whose words differ from the gold words after
-    deletion; `missed` counts the brackets of their gold trees.
+    EVALB's scores leave out a sentence that has no guess, or whose words differ from the gold words after
+    deletion. `missed` counts the brackets in the gold trees of these sentences.
     """
 
     matched: int = 0

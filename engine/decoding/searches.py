@@ -212,7 +212,7 @@ class Hypotheses:
 class Candidates:
     """The best continuations by falling score, each (sentences, 2 * beam): scores, rows, symbols.
 
-    Missing ones have a score of minus infinity. At least half of them do not end.
+    Missing continuations have a score of minus infinity. At least half of all continuations do not end.
     """
 
     sentences: Tensor  # (sentences,)
@@ -344,8 +344,8 @@ class LengthLine:
     def fit(cls, sources: Tensor, targets: Tensor) -> Self:
         """Fit the line by least squares to the lengths (pairs,) of sources and targets.
 
-        They are whole numbers. If all sources have one length, the line is constant: the mean of the targets.
-        At least one pair is needed.
+        Lengths are whole numbers. If all sources have the same length, the line is constant: the mean target
+        length. At least one pair is needed.
         """
         sources, targets = sources.long(), targets.long()
         count, total, written = len(sources), int(sources.sum()), int(targets.sum())
@@ -389,7 +389,7 @@ class SizeSearch:
     def tried(self, lengths: Tensor, longest: Tensor) -> tuple[Tensor, Tensor]:
         """Return the smallest and the largest size to try for sources of these lengths, at most `longest`.
 
-        Each is (rows,).
+        Both sizes are (rows,).
         """
         most = (self.ratio * lengths.double()).floor().long() + self.margin
         least, most = torch.minimum(lengths, longest), torch.minimum(most, longest)
@@ -417,7 +417,7 @@ def search_lengths(
     """Beam-search each output at the size whose greedy output is best (Kaiser and Bengio 2016, section 3).
 
     `max_length` (batch,) bounds the sizes. If outputs have costs, the greedy output is kept unless the beam's
-    is better. With a line no size is searched.
+    is better. With a length line no size is searched.
     """
     costs = sizes.costs
     if beam > 1 and sizes.line is not None and costs is None:
@@ -509,7 +509,7 @@ PLAIN_SIZES = SizeSearch()
 class Decoded:
     """A decoded output: its symbols, the end symbol last, and their log-probability in nats.
 
-    It is the negative of `TransductionModel.nll` for these symbols.
+    The score is the negative of `TransductionModel.nll` for these symbols.
     """
 
     tokens: list[int]

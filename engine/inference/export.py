@@ -169,7 +169,7 @@ def _compare(module: Model, program: Callable[..., Tensor], trained: TrainedMode
 def _compared_lengths(trained: TrainedModel, module: Model) -> list[int]:
     """Return the lengths to test, just below, at and above lengths where a block may compute differently.
 
-    These come from numbers of the recipe and the task, such as kernel widths, spans and training lengths.
+    They are taken from numbers in the recipe and the task, such as kernel widths, spans and training lengths.
     """
     settings = trained.file.trial.settings
     numbers = re.findall(r"\d+", trained.recipe + settings.task.model_dump_json())

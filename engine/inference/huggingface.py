@@ -1,7 +1,7 @@
 """A trained language model as classes of `transformers`: configuration, model and tokenizer.
 
-The folder that `activemem model export` writes names them, so that `AutoModelForCausalLM` and `AutoTokenizer`
-open it with `trust_remote_code=True` where activemem is installed.
+The folder that `activemem model export` writes names these classes, so that `AutoModelForCausalLM` and
+`AutoTokenizer` open it with `trust_remote_code=True` where activemem is installed.
 """
 
 # pyright: reportMissingImports=false

@@ -49,8 +49,8 @@ class Prediction:
     `text` is one line, empty for an empty line, and `output` the same as plain data. Labels of tokens are a
     list, with None (in `text` UNREAD) for each token that the model did not read. `probabilities` maps every
     class to its probability, for labels of tokens in a list; symbols have one number each. It is None if the
-    model gives no probabilities. `unknown` has the line's symbols that the vocabulary lacks, and `unread`
-    counts the tokens beyond the longest sequence.
+    model gives no probabilities. `unknown` has the line's symbols that are not in the vocabulary, and
+    `unread` counts the tokens beyond the longest sequence.
     """
 
     text: str = ""
@@ -265,7 +265,7 @@ def _sentence_answer(
 ) -> _Answerer:
     """Return a predictor of sentences by the task's search.
 
-    Where the task prefers them, outputs are trees.
+    If the task prefers trees, outputs are trees.
     """
     decoding, trees = Decoding.of_task(settings), prefers_trees(settings)
 

@@ -33,7 +33,7 @@ class NextSymbols:
     def read(self, symbols: Tensor) -> Tensor:
         """Read the next symbols of each text (texts, n).
 
-        Return the log-probabilities after them (texts, vocab).
+        Return the log-probabilities (texts, vocab) of the symbols that may follow.
         """
         if self._streams:
             outputs, self._state = self._model.forward_stream(symbols, self._state)

@@ -29,7 +29,7 @@ _CPU = torch.device("cpu")
 def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, text: str) -> TextScore:
     """Return the likelihood of a text; every token is scored once, as in the splits of a corpus.
 
-    Raise DataError for text without a symbol, and if nothing in the text can be scored.
+    Raise DataError if a part of the text has no symbol, or if nothing in the text can be scored.
     """
     data, end, by_sentence = text.encode(), symbols.end_of_line, task.batching == "sentences"
     encoded = symbols.encode_bytes(sentences_as_lines(data) if by_sentence else data)
@@ -104,8 +104,8 @@ class TrainedModel:
     def generate(self, beginning: str = "", **sampling: Unpack[SamplingKeywords]) -> Iterator[str]:
         """Yield the text that follows a beginning, piece by piece; `Sampling` explains the keywords.
 
-        Raise UseError if the model is no language model, GenerationError, and DataError for text without
-        symbols.
+        Raise UseError if the model is no language model, GenerationError for wrong settings, and DataError if
+        a part of the text has no symbol.
         """
         model, symbols, task = self._language_model()
         settings, beginning = Sampling(**sampling), _checked_text(beginning)
@@ -122,7 +122,7 @@ class TrainedModel:
     def score(self, text: str) -> TextScore:
         """Return the likelihood of a text.
 
-        Raise UseError if the model is no language model, and DataError.
+        Raise UseError if the model is no language model, and DataError if the text cannot be scored.
         """
         model, symbols, task = self._language_model()
         return score_text(model, symbols, task, _checked_text(text))
@@ -146,7 +146,7 @@ def _checked_text(text: str) -> str:
 def load_model(path: Path | str) -> TrainedModel:
     """Load a trained model from a file, or from a folder with `model.safetensors`.
 
-    Nothing in it is executed. Raise ModelFileError with the reason.
+    No code in the file is executed. If the file cannot be used, raise ModelFileError with the reason.
     """
     fault = argument_fault("path", path, (str, Path), "the path of a trained model")
     check_arguments(fault, error=ModelFileError)

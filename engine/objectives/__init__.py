@@ -1,8 +1,8 @@
 """One objective for each kind of task: its data, its loss and its metrics.
 
-`base` is their interface. `generated` is for tasks that draw examples, and `regression` for the long-term
-problems. `labelled`, `language_modelling` and `seq2seq` read corpora. `text_scores` computes the likelihood
-of a text, and `generation` scores a model's outputs.
+`base` has the interface of objectives. `generated` is for tasks that draw examples, and `regression` for the
+long-term problems. `labelled`, `language_modelling` and `seq2seq` read corpora. `text_scores` computes the
+likelihood of a text, and `generation` scores a model's outputs.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class Objective(ABC, Generic[ModelOf]):
     def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:
         """Return the loss of one part of the current batch; the mean over all parts is the batch's loss.
 
-        The observer is called.
+        The observer, if there is one, gets the inputs, outputs and targets.
         """
 
     def _show(self, inputs: Tensor, outputs: Tensor, targets: Tensor) -> None:

@@ -222,7 +222,8 @@ class TaggingExamplesObjective(GeneratedObjective):
     def causal_view(self) -> CausalView | None:
         """Return the longest scored example and the outputs for its tokens, if the task is causal.
 
-        After a bottleneck every output may see the whole input, but the body's output for a token may not.
+        After a bottleneck every output may depend on the whole input, but the body's output for a token may
+        not.
         """
         if not self.interface.causal:
             return None
@@ -366,7 +367,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
     def _test(self, model: Model) -> Metrics:
         """Return loss, accuracy and share of faultless sequences for each test length, and their averages.
 
-        The averages weight all lengths equally, however many symbols they have.
+        All lengths have equal weight in the averages, no matter how many symbols they have.
         """
         found: Metrics = {}
         means: dict[str, list[float]] = {}
@@ -530,7 +531,7 @@ class Curriculum:
     def record(self, accuracy: float) -> None:
         """Record the accuracy at the current length, a fraction of tokens.
 
-        Grow the length if it is high enough.
+        Increase the length if the accuracy is high enough.
         """
         if accuracy >= self.grow_at:
             self.passed = self.length

@@ -93,8 +93,8 @@ class LanguageObjective(Objective[Model]):
     def _truncate(self, split: Split, limit: int | None) -> Split:
         """Return the lines that end within the first `limit` tokens of a split, but at least one.
 
-        If the first line is longer, it is cut, but only for character tokens: elsewhere a perplexity is per
-        word.
+        If the first line is longer than `limit`, it is cut, but only if tokens are characters: for other
+        tokens, perplexity is per word, and a word must stay whole.
         """
         if limit is None or limit >= len(split.tokens):
             return split

@@ -170,7 +170,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
     def _guess(self, model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
         """Replace some targets by guesses, drawn in parallel (Mihaylova and Martins 2019).
 
-        With scheduled sampling they are drawn one after the other.
+        With scheduled sampling the guesses are drawn one after another instead.
         """
         if is_scheduled(self.settings.train):
             return _guess_places(model, sources, targets, draws)
@@ -216,7 +216,7 @@ class GuessDraws(NamedTuple):
     def of(cls, targets: Tensor, share: float, seed: int, *, together: bool) -> GuessDraws:
         """Draw the random numbers for targets (pairs, symbols).
 
-        With `together` all pairs share the places.
+        With `together` the same places are replaced in all pairs.
         """
         generator = torch.Generator().manual_seed(seed)
         rows = torch.rand(targets.shape[-1:] if together else targets.shape, generator=generator)

@@ -185,7 +185,7 @@ class _Total:
 def _padded_loss(nats: Tensor, lengths: Tensor, rows: int) -> float:
     """Return the mean loss over all positions of batches of `rows` lines; the loss of padding counts as 0.
 
-    The program of Dowdell and Zhang 2019 prints this; an incomplete last batch is left out.
+    The program of Dowdell and Zhang (2019) prints this number. An incomplete last batch is left out.
     """
     batches = list(zip(nats.split(rows), lengths.split(rows), strict=True))
     full = [batch for batch in batches if len(batch[0]) == rows] or batches

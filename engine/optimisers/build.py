@@ -190,7 +190,7 @@ class GroupSize:
 def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
     """Return the size of each group in each model of these trials; nothing is allocated.
 
-    Raise ParameterGroupError with all models that lack a group.
+    Raise ParameterGroupError with all models in which a group matches no weight.
     """
     distinct = {
         (settings.model, settings.task.interface, settings.train.groups): settings
@@ -256,7 +256,8 @@ def regroup(
 ) -> None:
     """Split the groups of a fresh optimiser, and freeze the weights of frozen groups.
 
-    Raise ParameterGroupError like `assign_groups`, and if a decay is set for a rule without decay.
+    Raise ParameterGroupError as `assign_groups` does, and also if a group has a weight decay but the
+    optimiser has none.
     """
     weights = dict(model.named_parameters())
     chosen = assign_groups(weights, groups)
@@ -320,8 +321,8 @@ def build_optimizer(
 def keep_steps_on_cpu(optimizer: torch.optim.Optimizer) -> None:
     """After a checkpoint was loaded, move step counters that Python reads back to the CPU.
 
-    Torch restores them to the device onto which the checkpoint was loaded; on a GPU every read would wait for
-    it.
+    Torch puts the counters on the device onto which the checkpoint was loaded. On a GPU, every read of a
+    counter would wait for the GPU.
     """
     for group in optimizer.param_groups:
         if group.get("fused") or group.get("capturable"):
@@ -397,7 +398,7 @@ def change_settings(
 ) -> list[float]:
     """Change an optimiser's settings except the learning rates; return the new highest rate of each group.
 
-    Afterwards the groups have the settings of a new optimiser.
+    All other settings of the groups become those of a new optimiser.
     """
     begun = build_optimizer(settings, model, groups)
     for group, other in zip(optimizer.param_groups, begun.param_groups, strict=True):
@@ -427,7 +428,8 @@ def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> Non
 def weight_state(settings: TrialSettings) -> WeightState:
     """Return the size of a trial's frozen weights, and of the optimiser state of all other weights.
 
-    Step counters, in some rules 4 bytes a weight, are not counted. Raise ParameterGroupError.
+    Step counters (in some optimisers 4 bytes for each weight tensor) are not counted. Raise
+    ParameterGroupError for impossible groups.
     """
     model, groups, optimizer = meta_model(settings), settings.train.groups, settings.train.optimizer
     weights = dict(model.named_parameters())
@@ -445,7 +447,7 @@ def weight_state(settings: TrialSettings) -> WeightState:
 def _numbers_kept(optimizer: OptimizerSettings, weight: nn.Parameter, *, is_map: bool) -> int:
     """Return the number of state values that an optimiser keeps for a weight.
 
-    A plug-in's rule declares a maximum.
+    An optimiser of a plug-in declares a maximum.
     """
     if isinstance(optimizer, OwnOptimizerSettings) and optimizer.name == "muon" and is_map:
         return weight.numel()

@@ -219,7 +219,8 @@ def take_steps_together(members: Sequence[Member]) -> None:
     """Take the remaining steps of an epoch, or as many as the earliest time limit allows.
 
     All members have the same form and sequence length. Raise StoppedMidway on a stop, normally between two
-    steps. Whatever a step raises is passed on; the trainings are then restored to the state before.
+    steps. If a step raises an exception, the trainings are restored to the state before this call, and the
+    exception is raised again.
     """
     trainings = [member.training for member in members]
     before = [_copied(training.state()) for training in trainings]
@@ -242,7 +243,7 @@ def take_steps_together(members: Sequence[Member]) -> None:
 def _take_some(members: Sequence[Member], left_s: float | None) -> None:
     """Take all remaining steps together; stop early if a checkpoint is due or a time limit is reached.
 
-    Each training is charged the same time.
+    Each training gets an equal share of the time.
     """
     trainings = [member.training for member in members]
     began, device = time.perf_counter(), trainings[0].device

@@ -54,9 +54,10 @@ def coordinate_check(
 ) -> list[LayerChange]:
     """Return the change of each layer after this many steps at the full learning rate.
 
-    It is averaged over a width's trials. All trials are trained on the CPU, and read the same inputs before
-    and after. Raise CoordinateError for fewer than two widths, for models whose layers differ across widths,
-    for models that read two sequences, and if activations are no longer finite.
+    The change is averaged over the trials of a width. All trials are trained on the CPU, and the activations
+    are measured for the same inputs before and after these steps. Raise CoordinateError for fewer than two
+    widths, for models whose layers differ across widths, for models that read two sequences, and if
+    activations are no longer finite.
     """
     if len(trials) < 2:
         raise CoordinateError(f"expected at least two widths, got {len(trials)}")

@@ -30,7 +30,7 @@ GATE_QUANTILES = 20
 class MemoryStatistics:
     """Memory statistics of one layer over some sequences; padding is ignored.
 
-    `changes` has Δ of every two consecutive steps, sequence by sequence. The other fields have an entry for
+    `changes` has Δ of each two consecutive steps, sequence by sequence. The other fields have an entry for
     each step, over the sequences that reach it. `retention` is γ, and `forget_gates` has the activations of
     all units of the forget gate. `updates` is the mean size of the added term, i ⊙ c of the paper's equation
     10.
@@ -130,8 +130,8 @@ NO_ENCODER = "no recurrent encoder"
 class EncoderProbe:
     """The recurrent encoder of a trained model, in double precision and without dropout.
 
-    The last layer is measured, whose outputs a decoder attends to. Raise ProbeError if the model has no such
-    encoder or its weights cannot be read.
+    The last layer is measured, because a decoder attends to its outputs. Raise ProbeError if the model has no
+    such encoder or its weights cannot be read.
     """
 
     def __init__(self, settings: TrialSettings, weights_file: Path) -> None:
@@ -152,7 +152,7 @@ class EncoderProbe:
     def attention(self, split: PairSplit, pair: int) -> Tensor | None:
         """Return the attention of each output of a pair to each of its inputs, (m, n).
 
-        None without attention.
+        Return None if the model has no attention.
         """
         batch, model = collate(split, [pair]), self._model
         sources, targets = self._embed_sources(batch), model.target(shift_right(batch.targets)) * model.scale
@@ -178,7 +178,7 @@ class EncoderProbe:
 def choose_pair(split: PairSplit, sequences: int) -> int | None:
     """Return the pair whose attention is shown: the one with the longest of the first `sequences` sources.
 
-    Sources longer than MAX_SHOWN_SYMBOLS are skipped; None if all are.
+    Sources longer than MAX_SHOWN_SYMBOLS are skipped. Return None if all sources are too long.
     """
     lengths = split.source.line_lengths[:sequences]
     lengths = torch.where(lengths > MAX_SHOWN_SYMBOLS, 0, lengths)

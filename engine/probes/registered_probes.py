@@ -29,7 +29,7 @@ def run_registered_probes(study: Study, store: Store, machine: Machine = ONE_CPU
     """Run each plug-in probe that fits a trial's kind of task in the model of the trial.
 
     Stored results of a probe with the same source are reused. If a probe fails, or a model exceeds the
-    machine's time limit, that is reported and the others continue.
+    machine's time limit, the result says so, and the other probes and models continue.
     """
     with restored_process():
         yield from _run_registered_probes(study, store, machine)

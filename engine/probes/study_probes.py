@@ -47,8 +47,8 @@ class StandardTrials:
 def group_key(settings: TrialSettings) -> str | None:
     """Return the key of a trial's group. A group's trials read the same sequences with the same encoder.
 
-    They may differ in the decoder's attention and in the length of training. None without a recurrent
-    encoder.
+    They may differ in the decoder's attention and in the length of training. Return None if the trial has no
+    recurrent encoder.
     """
     arguments = encoder_arguments(settings.model.recipe)
     if arguments is None:
@@ -62,7 +62,7 @@ def group_key(settings: TrialSettings) -> str | None:
 def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
     """Return the trials among `others` that attend to the encoder's outputs; they may include `trial`.
 
-    If several have the same attention, the one with the same [train] is taken.
+    If several trials have the same attention, the one with the same [train] as `trial` is taken.
     """
     candidates: dict[str, list[Trial]] = {}
     for other in others:
@@ -93,7 +93,8 @@ REQUESTED_METRIC, MEASURED_METRIC, PAIR_METRIC = PROBED_METRIC, "probed[measured
 class ProbeResult:
     """The result of a probe for one trial; `metrics` is empty if stored before or impossible to measure.
 
-    `reason` says why not. A trial is not compared with `ambiguous` attentions, which several trials share.
+    `reason` says why a model cannot be measured. A trial is not compared with `ambiguous` attentions, which
+    several trials share.
     """
 
     trial: Trial
@@ -113,8 +114,9 @@ def probe_study(
 ) -> Iterator[ProbeResult]:
     """Measure every trained model of a study on the first `sequences` test sequences of its task.
 
-    A model is measured again only for another number of sequences, or if new models can be compared with it.
-    Everything runs on the CPU in double precision, within the machine's time limit for each model.
+    A model is measured again only if the number of sequences differs from the last time, or if new models can
+    be compared with it. Everything runs on the CPU in double precision, within the machine's time limit for
+    each model.
     """
     check_arguments(
         study_fault(study),
@@ -149,7 +151,7 @@ def _probe_study(study: Study, store: Store, machine: Machine, sequences: int) -
 class _Group:
     """Trials whose models read the same sequences with the same encoder.
 
-    `requested` sequences are measured.
+    The first `requested` test sequences are measured.
     """
 
     def __init__(self, members: Sequence[TrainedTrial], store: Store, requested: int) -> None:
@@ -203,7 +205,7 @@ class _Group:
 def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[str, float]]) -> ProbeResult:
     """Return the results for a trial's model, or why there are none, such as a time limit.
 
-    Raise MachineError if the machine fails. Other errors are passed on.
+    Raise MachineError if the machine fails. All other errors are raised unchanged.
     """
     try:
         with interruptible(machine.time_limit_s):

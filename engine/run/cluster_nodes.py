@@ -38,8 +38,8 @@ _SEES_GPUS = {"env_vars": {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}}
 class StorePlace:
     """The folder or address of the store, and the path of its marker file.
 
-    Only a store folder used by a cluster has a marker; nodes look for it to verify that they share the
-    folder.
+    Only a store folder used by a cluster has a marker; nodes look for the marker to verify that they share
+    the folder.
     """
 
     root: str
@@ -70,7 +70,7 @@ def fit_to_cluster(
 
     "auto" uses GPUs if any node has one. The share depends on the nodes and on how many trials can train
     `at_once`. Raise NodeError if a node cannot train, or if none has room. A node that joins later is checked
-    by its workers.
+    by the workers that run on it.
     """
     automatic = machine.gpus == "auto"
     if automatic:

@@ -95,10 +95,10 @@ def expected_work(trial: Trial) -> float:
 class GridCohorts:
     """Cohorts of given jobs: in the given order for one worker, the largest jobs first for several workers.
 
-    A cohort has the work of COHORT_S seconds, by the speed of finished cohorts. Towards the end cohorts
-    shrink, as in guided self-scheduling (Polychronopoulos and Kuck, 1987). With `pack`, jobs that can be
-    packed are scheduled together. A single worker gets as many as fit a cohort; one of several workers gets
-    its share of the remaining work.
+    A cohort has as much work as takes COHORT_S seconds, estimated from the speed of finished cohorts. Towards
+    the end cohorts shrink, as in guided self-scheduling (Polychronopoulos and Kuck, 1987). With `pack`, jobs
+    that can be packed are scheduled together. A single worker gets as many of these jobs as fit a cohort. If
+    there are several workers, each gets its share of the remaining jobs.
     """
 
     def __init__(
@@ -144,8 +144,9 @@ class GridCohorts:
     def _least(self, second: float, workers: int) -> float:
         """Return the minimum work of a cohort; less work would not hide the time to schedule it.
 
-        Until as many cohorts as workers have ended, it is at most a worker's share of the remaining work.
-        Among cohorts that started together the shortest end first, and they say little about the speed.
+        Until as many cohorts have ended as there are workers, the minimum is at most a worker's share of the
+        remaining work. Among cohorts that started together the shortest end first, and they say little about
+        the speed.
         """
         least = SCHEDULING_S * second * workers
         return least if self._num_ended >= workers else min(least, self._left / workers)
@@ -407,7 +408,7 @@ class Lockstep:
     def advance(self) -> list[Event]:
         """Train one more epoch of the trials with the fewest epochs; return the events.
 
-        Thus trials that a crash has set back catch up first, and all are judged at the same epoch.
+        So trials that a crash has set back catch up first, and all trials are compared at the same epoch.
         """
         events = list(self._buffer.stored(self._step()))
         if any(isinstance(event, MachineFailed) for event in events):

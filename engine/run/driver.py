@@ -249,7 +249,7 @@ def _save_record(study: Study, store: Store) -> None:
 class RunCounter(Relay):
     """Listener of a run: it counts ended trials, and requests a stop after too many failures.
 
-    At intervals it merges the files of ended trials, so that a folder never holds thousands.
+    At intervals it merges the files of ended trials, so that a folder never holds thousands of files.
     """
 
     def __init__(
@@ -408,7 +408,8 @@ class RunRounds:
     def _wait(self, trials: Mapping[str, ClaimedElsewhere]) -> dict[str, int]:
         """Wait until trials that other drivers held are free, all have ended, or a stop is requested.
 
-        Return each free trial with the last attempt of its dead owner; -1 if there was none.
+        Return a mapping from each free trial to the number of its dead owner's last attempt, or -1 if there
+        was no attempt.
         """
         waiting, shown = dict(trials), set[ClaimedElsewhere]()
         while waiting and not self._stop.requested:

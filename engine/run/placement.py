@@ -45,7 +45,7 @@ def with_share(
 ) -> Machine:
     """Set the share of a GPU for each trial, on a machine with this many CPUs.
 
-    At most `at_once` trials can train at the same time; None is any number.
+    At most `at_once` trials can train at the same time; None means any number.
     """
     machine = with_gpu_bytes(machine)
     if machine.gpus != "auto":
@@ -107,7 +107,8 @@ def free_bytes() -> int:
 def device_bytes(machine: Machine) -> int:
     """Return how many bytes of each GPU trials may use: those free when the run started, or else all.
 
-    For whole GPUs of a cluster, it is the bytes free now: a process asks before its first trial.
+    For whole GPUs of a cluster, these are the bytes that are free now, since a process calls this before its
+    first trial.
     """
     if machine.gpu_bytes is not None:
         return machine.gpu_bytes

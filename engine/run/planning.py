@@ -75,7 +75,7 @@ def plan_study(
 def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> Plan:
     """Return a plan with notes on the machine.
 
-    At most `at_once` of the trials can train at once; None is any number.
+    At most `at_once` of the trials can train at the same time; None means any number.
     """
     notes = MachineNotes(
         total=_total_time(plan, machine),
@@ -155,7 +155,7 @@ def describe_device(plan: Plan, machine: Machine, at_once: int | None = None) ->
     """Describe the training device.
 
     For example `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`. At most `at_once`
-    of the study's trials can train at once; None is any number.
+    of the study's trials can train at the same time; None means any number.
     """
     gpus, address = machine.gpus, machine.address
     if address is not None:

@@ -47,7 +47,7 @@ from ..trial.training import Training
 def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
     """Raise LeakError if a causal trial has a block whose outputs depend on later inputs.
 
-    Sums, sequences and copies of causal blocks are causal, so each block is tested alone.
+    Sums, sequences and copies of causal blocks are causal, so it is enough to test each block separately.
     """
     recipes = dict.fromkeys(
         settings.model.recipe for settings in all_settings if settings.task.spec.kind.causal
@@ -195,7 +195,7 @@ _SPLITS = ("", "dev", "test")
 def rehearse_plugins(all_settings: Iterable[TrialSettings], data: Path) -> None:
     """Run the plug-in code of trials once: metrics, generators, loss terms and callbacks.
 
-    Raise PluginError with all exceptions, each with its file and line.
+    Raise a PluginError that lists all exceptions, each with its file and line.
     """
     every = list(all_settings)
     interfaces = {settings.task.interface: None for settings in every}

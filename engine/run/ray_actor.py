@@ -61,7 +61,7 @@ def request_stop(run: str) -> None:
 def share_cores(machine: Machine) -> None:
     """Limit torch's compile workers to the cores of a trial, unless the environment sets their number.
 
-    By default each process starts up to 32: thousands, if many share a GPU.
+    By default each process starts up to 32 compile workers, so many trials on one GPU would start thousands.
     """
     if machine.gpus != "auto" and machine.gpus < 1:
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(machine.threads))
@@ -211,7 +211,7 @@ class _LeaveWatcher:
     def _is_draining(self) -> bool:
         """Return whether Ray is draining the node.
 
-        Ray has no public interface for it; SIGTERM comes later.
+        Ray has no public interface that tells this; the node's SIGTERM comes later.
         """
         from ray._private.state import state  # noqa: PLC0415 -- private, so guarded
 

@@ -1,6 +1,6 @@
 """Trials on Ray: Tune runs cohorts in actors, which are reused and write results to the store themselves.
 
-Nothing here must survive a crash: the next driver finds the missing trials in the store.
+No state of this module is needed after a crash: the next driver finds the missing trials in the store.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _CohortSearcher(_NeverPickled, Searcher):
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
         """Return the next cohort's configuration, None if Tune must ask later, or Tune's mark for the end.
 
-        There is always one cohort more than workers, for the first worker that is free.
+        One cohort more than there are workers is always ready, for the first worker that is free.
         """
         if self._stop.requested:
             return _FINISHED
@@ -155,9 +155,10 @@ def run_cohorts(
 ) -> list[str]:
     """Run all cohorts of a source on Ray; return why some were abandoned.
 
-    With a metric each epoch is reported, and the source may prune a cohort. If at most `at_once` trials can
-    train at the same time, they are spread over all GPUs. A stop while Ray starts ends the run at once. Raise
-    NodeError if the cluster of an address has nodes that cannot train trials of these settings.
+    With a metric, each epoch is reported to the source, which may prune the cohort. If at most `at_once`
+    trials can train at the same time, they are spread over all GPUs. A stop while Ray starts ends the run at
+    once. Raise NodeError if the cluster at the machine's address has nodes that cannot train trials with
+    these settings.
     """
     run, code = uuid.uuid4().hex, look_at_code()
     with ExitStack() as opened:

@@ -1,6 +1,6 @@
 """A connection to a Ray cluster: to an existing one by its address, or to a local one that ends with the run.
 
-Its workers must import the same package as the driver.
+The cluster's workers must import the same package as the driver.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def _limited(seconds: float) -> Iterator[None]:
 def _job() -> JobConfig:
     """Return the settings of this driver's Ray job; they give workers the driver's module search path.
 
-    By default Ray puts the working folder first, except for a client's job.
+    By default Ray puts the working folder first in this path, except for the job of a Ray client.
     """
     return JobConfig(_client_job=True, _py_driver_sys_path=search_path())
 
@@ -257,7 +257,8 @@ def search_path() -> list[str]:
 def _make_look() -> Callable[[], Code]:
     """Return a function that describes the code of the process that calls it.
 
-    An inner function is pickled by value, so a worker needs no package to run it.
+    The returned function is an inner one, which is pickled by value: a worker can run it without this
+    package.
     """
 
     def look() -> Code:
@@ -295,7 +296,7 @@ look_at_code = _make_look()
 def code_fault(driver: Code, worker: Code) -> str | None:
     """Return how a worker's code differs from the driver's, or None if it is the same.
 
-    A cluster's node may have the same code in another folder.
+    On a node of a cluster, the same code may be in a different folder.
     """
     if worker["fault"]:
         place = f" from {worker['folder']}" if worker["folder"] else ""

@@ -5,8 +5,8 @@ load_plugin("mqar.py")
 @pytest.mark.parametrize("check", CHECKS) def test_my_task_conforms(check): check(subject("mqar", vocab=32,
 length=16))
 
-A check raises AssertionError if the drawn examples contradict the task's stated properties. Settings should
-be small: a few tokens and a few symbols, so that every case is drawn.
+A check raises AssertionError if the drawn examples contradict the task's stated properties. Choose small
+settings, with a few tokens and a few symbols, so that every case is drawn.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Toy problems on which the memory of encoders degrades (Harvat and Martín-Guerrero 2022, appendix A).
 
-All sequences of a problem are distinct. Its seed draws the sequences and its fixed symbols: the tabu set and
-the bigrams.
+All sequences of a problem are distinct. The sequences and the fixed symbols (the tabu set and the bigrams)
+are drawn from the problem's seed.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def tabu_symbols(spec: DegradationProblem, seed: int) -> Tensor:
 def fixed_bigrams(spec: DegradationProblem, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return distinct first symbols of the bigrams, their successors, and the probabilities.
 
-    Each (bigrams,).
+    All three are (bigrams,).
     """
     generator = _fixed_generator(spec, seed)
     firsts = torch.randperm(spec.symbols, generator=generator)[: spec.num_bigrams]

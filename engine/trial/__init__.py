@@ -4,6 +4,7 @@
 and `evaluation` what follows each epoch, including the end of a training. `checkpoints` stores what it
 resumes from, and `outcome` writes its row. `failures` recognises failures that are not the trial's fault and
 deaths of processes, and retries a trial with less memory. `training_parts` has the learning-rate schedule and
-the optional parts of a training: loss terms, callbacks and the norm of gradients. Those change no bit of a
-training that does not use them. `conformance` checks loss terms and callbacks.
+the optional parts of a training: loss terms, callbacks and the norm of gradients. A training that does not
+use these parts is bit for bit the same as if they did not exist. `conformance` checks loss terms and
+callbacks.
 """

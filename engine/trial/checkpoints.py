@@ -50,8 +50,8 @@ class CheckpointData:
 class Checkpoint:
     """The folder of one unfinished trial, with its settings, its starts, its state and its previous state.
 
-    Without its own state it continues a `shorter` trial, whose last state is in the file beside it. When a
-    method returns, the data that it wrote are in the folder's `place`.
+    If the trial has no state of its own, it continues a `shorter` trial, whose last state is in the given
+    file. When a method returns, the data that it wrote are in the folder's `place`.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ def trial(
 ) -> TrialSettings:
     """Return a trial that trains in seconds with these loss terms and callbacks.
 
-    `train` has other [train] keys.
+    `train` has more keys of [train].
     """
     tables = {
         "optimizer": {"name": "adam", "lr": 0.01},
@@ -68,7 +68,7 @@ def check_repeats(settings: TrialSettings) -> None:
 def check_resumes(settings: TrialSettings) -> None:
     """Check that a training resumes from its checkpoint as if it had not been interrupted.
 
-    It is interrupted within an epoch, before the evaluation of one, and between two.
+    The training is interrupted within an epoch, before the evaluation of an epoch, and between two epochs.
     """
     expected = _course(_begin(settings))
     for pieces in (2, STEPS, STEPS + 1, STEPS + 3):

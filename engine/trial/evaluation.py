@@ -43,7 +43,7 @@ def check_future_is_hidden(model: nn.Module, view: CausalView) -> None:
 
     A copy of the model computes in double precision, so an output stays the same only if the model does not
     see the replaced inputs. The sequence is real; a fixed seed draws the replacements. The copy takes twice
-    the memory of the weights; if a GPU lacks it, the check runs on the CPU.
+    the memory of the weights; if a GPU does not have so much, the check runs on the CPU.
     """
     try:
         _check_on(view.inputs.device, model, view)
@@ -112,8 +112,8 @@ class Patience:
 class BestEpoch:
     """The epoch with the best value of `metric` so far, and its weights on the CPU.
 
-    They are the evaluated weights: averaged ones if the training averages weights. `value` is None before the
-    first value that is not NaN.
+    These are the weights that were evaluated, which are averages if the training averages weights. `value` is
+    None before the first value that is not NaN.
     """
 
     metric: str

@@ -5,8 +5,8 @@ report next to the checkpoint. A trial fails if its processes die too often in o
 
 A trial that ran out of memory is tried again: alone in its process, then with smaller micro-batches. The
 parts of a batch are computed one after the other, and their gradients are added. The numbers are the same up
-to the order of sums, but dropout draws for each part. The row's device says the number of parts. Evaluations
-without enough memory use smaller batches, which changes only the order of sums.
+to the order of sums, but dropout draws for each part. The device in the trial's row also states the number of
+parts. Evaluations without enough memory use smaller batches, which changes only the order of sums.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ class HeadLostError(MachineError):
 def check_gpu(machine: Machine) -> None:
     """Raise MachineError if trials need a GPU but this machine has none.
 
-    With "auto", raise it if there is a GPU but CUDA fails: on a CPU training would take days.
+    With gpus = "auto", also raise it if there is a GPU but CUDA fails, because training on a CPU would take
+    days.
     """
     gpus = machine.gpus
     if gpus and machine.address is None and (fault := gpu_fault()) is not None:
@@ -159,7 +160,7 @@ def _lost_gpu(error: BaseException) -> str | None:
 def _query_gpu() -> str | None:
     """Query the GPU for an error of finished kernels, without waiting for running ones.
 
-    None if there is none.
+    Return None if there is no such error.
     """
     if not torch.cuda.is_initialized():
         return None
@@ -173,7 +174,8 @@ def _query_gpu() -> str | None:
 def machine_failure(error: BaseException) -> str | None:
     """Return, on one line, the machine failure that caused a training's error; None if the trial caused it.
 
-    If a GPU is lost, its libraries only report that something failed.
+    After a GPU is lost, CUDA's libraries only report that something failed, so the process's own record of
+    the loss is used.
     """
     if _lost and any(isinstance(each, RuntimeError) for each in _causes(error)):
         return lost_gpu()

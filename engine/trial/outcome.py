@@ -48,9 +48,9 @@ def commit() -> str | None:
 def describe_code(root: Path) -> str | None:
     """Return the short git commit of a folder; None if the folder is not a git clone.
 
-    If code differs from it, a hash follows, as in 5d02964+a1b2c3d4. It covers the names and contents of all
-    changed or new Python files and files in the catalog. Equal changes have equal hashes. Tests, documents
-    and results do not count as code.
+    If the code differs from the commit, a hash follows, as in 5d02964+a1b2c3d4. The hash covers the names and
+    contents of all changed or new Python files and files in the catalog. Equal changes have equal hashes.
+    Tests, documents and results do not count as code.
     """
     if not (root / ".git").exists():
         return None
@@ -123,10 +123,11 @@ def _processor() -> str:
 class Job:
     """A trial to run, with the number of its attempt, from 0, and the id of the study's run.
 
-    Until it is claimed, the attempt is the first number that the store did not know at planning; attempts up
-    to `gone` belong to dead processes. `keep_weights` says whether the store gets its trained weights,
-    `keep_checkpoint` whether it gets the last state of its training. Without its own checkpoint it continues
-    the last state of a `shorter` trial, if there is one. Jobs of an earlier `turn` start first.
+    Before the trial is claimed, `attempt` is the first number that the store did not know when the run was
+    planned. Attempts up to `gone` belong to dead processes. `keep_weights` says whether the store gets its
+    trained weights, `keep_checkpoint` whether it gets the last state of its training. If the trial has no
+    checkpoint, it continues from the last state of the `shorter` trial, if there is one. Jobs of an earlier
+    `turn` start first.
     """
 
     trial: Trial

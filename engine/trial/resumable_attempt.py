@@ -140,8 +140,8 @@ class Attempt:
     without an outcome.
 
     The trial is saved after each epoch, every `checkpoint_every_s` seconds within one, and on a requested
-    stop. With `save_after_s` an epoch is saved only after that many seconds of training since the last save.
-    A trial whose process has died ignores `save_after_s`.
+    stop. With `save_after_s` an epoch is saved only if the training took that many seconds since the last
+    save. A trial whose process has died ignores `save_after_s`.
 
     `time_limit_s` bounds the training seconds over all starts. A trial that exceeds it fails, within its
     epoch if that does not end soon, and resumes from its checkpoint under a longer limit. A `buffer` stores
@@ -185,8 +185,8 @@ class Attempt:
         """Start the trial, train one more epoch, or end the trial; return the event.
 
         Must not be called after the end. A machine failure is an event that leaves the trial unchanged. While
-        this process is suspended, another one may take the trial over, and write and remove the same files.
-        Any failure here is then due to that process. Raise StoppedMidway.
+        this process is suspended, another one may take the trial over, and write and remove the same files. A
+        failure in this process is then caused by the other process. Raise StoppedMidway.
         """
         try:
             while (event := self._next_event()) is None:
@@ -328,7 +328,7 @@ class Attempt:
     def close(self) -> None:
         """Remove the files of the unfinished trial, once its outcome is stored.
 
-        The checkpoint stays if a longer time limit could use it.
+        The checkpoint is kept if the trial could resume from it under a longer time limit.
         """
         reason, self._rows = self.outcome.trial.reason, []
         self._outcome = None

@@ -78,7 +78,7 @@ class TimeBudget:
     def add_step(self, began: float, step: int, device: torch.device) -> int:
         """Add the time since `began`; return how many steps the whole training will have at the mean speed.
 
-        So a schedule is at the fraction of the budget that is spent.
+        So the progress of a schedule equals the fraction of the budget that is spent.
         """
         if device.type == "cuda":
             torch.cuda.synchronize(device)
@@ -114,7 +114,7 @@ class Training:
     All random numbers come from its own generators. So several trainings can take turns in one process, and a
     restored one continues bit for bit, unless [train] seconds ends it. `data` is the folder of the corpora.
     With `recomputes` the model computes activations again in the backward pass. Raises PrecisionError if the
-    device lacks the precision.
+    device does not support the precision.
     """
 
     def __init__(
@@ -236,7 +236,7 @@ class Training:
     def end_step(self, loss: Tensor, *, packed: bool = False) -> None:
         """End a step after the weights were updated.
 
-        `packed` if it was taken together with other trainings.
+        `packed` says whether the step was taken together with other trainings.
         """
         if packed:
             self._loss, self.packed_steps = self._loss + loss, self.packed_steps + 1

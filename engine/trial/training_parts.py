@@ -28,7 +28,7 @@ from ..objectives.base import Objective, reported_number
 class Schedule:
     """The learning rate of an optimiser: a linear warm-up, then the schedule of the settings.
 
-    `total_steps` may change between steps, if only the time of a training is known.
+    If the settings give the time of a training instead of its steps, `total_steps` may change between steps.
     """
 
     def __init__(self, settings: ScheduleSettings, optimizer: Optimizer, total_steps: int) -> None:
@@ -167,7 +167,7 @@ def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path
 def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
     """Return the states of plug-in parts for a checkpoint; note which tensors are not on the device.
 
-    Checkpoints are read on the CPU, which loses this difference.
+    The note is needed because checkpoints are read onto the CPU.
     """
     on_cpu = [] if device.type == "cpu" else list(_paths_on_cpu(states, ()))
     return {"states": states, **({"on_cpu": on_cpu} if on_cpu else {})}

@@ -149,9 +149,10 @@ def iter_packed_batches(
 ) -> Iterator[StreamBatch]:
     """Yield endless batches of pieces of `context` tokens from batch number `position` on.
 
-    `sources` are texts with their weights. The rows are dealt out by a golden-ratio sequence, so that any run
-    of rows has nearly the shares of the weights. A source is read in passes: each takes all of its pieces
-    once, in an order that depends on the seed and the number of the pass. A piece may span documents.
+    `sources` are texts with their weights. A golden-ratio sequence assigns the rows to sources, so that the
+    shares of sources in any run of rows are close to the weights. A source is read in passes: each takes all
+    of its pieces once, in an order that depends on the seed and the number of the pass. A piece may span
+    documents.
     """
     weights = np.array([weight for weight, _ in sources])
     bounds = np.cumsum(weights / weights.sum())[:-1]
@@ -184,8 +185,8 @@ def _source_of_rows(bounds: NDArray[Any], start: int, stop: int) -> NDArray[Any]
 def iter_packed_eval(tokens: Tensor, *, batch_size: int, context: int) -> Iterator[ScoredBatch]:
     """Yield pieces of `context` tokens as in training; each token of the text but the first is scored once.
 
-    A token is predicted from those before it in its piece, whose first input is the last token of the piece
-    before. The last row is padded.
+    A token is predicted from the tokens before it in its piece. The first input of a piece is the last token
+    of the previous piece. The last row is padded.
     """
     scores = len(tokens) - 1
     if scores < 1:

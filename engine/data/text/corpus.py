@@ -63,7 +63,7 @@ def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
     """Open the text that a `[task]` table names; `folder` is the folder of all data.
 
     The first call writes its tokens below `encoded/`; several processes may call it at once. Raise
-    CorpusError for a wrong table, and DataError if the text is missing or differs from the published one.
+    CorpusError for a wrong table, and DataError if the text is missing or differs from the published text.
     """
     corpus, vocab = corpus_of_task(task), vocabulary_size(task)
     place = place_of_corpus(task, folder)

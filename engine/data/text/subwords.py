@@ -38,8 +38,8 @@ def lowered(line: str) -> str:
 def separate_punctuation(line: str) -> str:
     """Return a line in lower case, with hyphens inside words as ` @-@ ` and spaces around punctuation.
 
-    The first paper trains on this form (section 4.1). Marks that already have it stay: `<unk>`, `@-@`, `@,@`,
-    `@.@`.
+    The first paper trains on this form (section 4.1). Marks that already have this form stay: `<unk>`, `@-@`,
+    `@,@`, `@.@`.
     """
     return " ".join(_MARKS.sub(r" \1 ", _HYPHEN.sub(" @-@ ", line.lower())).split())
 

@@ -172,7 +172,7 @@ def encode_units(tokenizer: FileTokenizer, units: Sequence[bytes]) -> EncodedUni
 def tokenizer_encoder(tokenizer: FileTokenizer) -> TextEncoder:
     """Return an encoder that encodes each line of a text alone, so that no token spans a line break.
 
-    The text begins with a mark, which no line has, so that all of it can be scored.
+    The text begins with an extra mark, so that its first token can be scored too.
     """
 
     def encode(data: bytes) -> EncodedText:

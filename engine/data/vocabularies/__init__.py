@@ -1,7 +1,7 @@
 """Vocabularies, which map the symbols of sentences to numbers; each is learnt once and stored.
 
-`words` has their interface, and vocabularies of words, spelled words and bytes. `subwords` has vocabularies
-of pieces.
+`words` has the interface of vocabularies, and vocabularies of words, spelled words and bytes. `subwords` has
+vocabularies of pieces.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The interface of sentence vocabularies, and vocabularies of words, bytes, or a closed set of symbols.
 
-Spelled ones have frequent words and spell all others by characters (second paper); they are lossless.
+Spelling vocabularies have the frequent words, and spell all other words by characters (second paper). They
+are lossless.
 """
 
 from __future__ import annotations
@@ -282,7 +283,7 @@ class SpelledVocabulary(SpellingVocabulary):
 class DigitSpellingVocabulary(SpellingVocabulary):
     """Spelling vocabulary that also separates words at digits and some forty signs.
 
-    The released program does this.
+    The program that its authors released does this.
     """
 
     marks = DIGITS_AND_SIGNS

@@ -1,7 +1,7 @@
 """Optuna's samplers and schedulers by name, and its studies, which propose points and get their results.
 
-Samplers and schedulers may be a plug-in's. With rungs there is an Optuna study for each rung, since values
-of different rungs are never compared. The sampler uses the study of the highest rung with enough finished
+Plug-ins may add samplers and schedulers. With rungs there is an Optuna study for each rung, since values of
+different rungs are never compared. The sampler uses the study of the highest rung with enough finished
 points, as in BOHB (Falkner et al. 2018). Each study knows all points of the search; points that ended on
 another rung are failed trials with a note.
 """
@@ -209,7 +209,8 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
     """Return, for Optuna's genetic samplers, the generation of the point that ended after `ended` others.
 
-    They store it on each trial when they propose it; for points from the store it follows from their order.
+    These samplers note the generation on each trial that they propose. For points from the store, the
+    generation follows from the order in which they ended.
     """
     genetic = sampler.genetic if isinstance(sampler, RestartableSampler) else None
     if genetic is None or genetic.population_size is None:
@@ -309,7 +310,8 @@ class AskTell:
     ) -> tuple[SearchPoint, optuna.Trial, str] | None:
         """Return a new point, its Optuna trial and the sampler that proposed it; None if no point is left.
 
-        `accept` returns the point for new values, else None. `begun` is the number of points so far.
+        `accept` returns the point with these values if it is new, else None. `begun` is the number of points
+        so far.
         """
         sampler = self._settings.sampler_name
         for _ in range(REJECTED_PROPOSALS.get(sampler, MAX_REJECTED_PROPOSALS)):
@@ -412,7 +414,7 @@ class RungStudies:
     def tell(self, trial: optuna.Trial, end: PointEnd, rung: int) -> bool:
         """Report how the point of a trial ended on a rung.
 
-        Return False if another rung's study proposed it; that study gets no value.
+        Return False if the study of a different rung proposed the point; that study gets no value.
         """
         if trial.study is not self._studies[rung]:
             self._known[self._studies.index(trial.study)].add(point_key(trial.params))

@@ -132,7 +132,7 @@ def make_race(study: Study) -> SeedRace | None:
 def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
     """Return the standard deviation that rows and columns do not explain, with its degrees of freedom.
 
-    None if it cannot be estimated, or if nothing varies.
+    Return None if the deviation cannot be estimated, or if it is 0.
     """
     rows, columns = losses.shape
     degrees = (rows - 1) * (columns - 1)
@@ -214,9 +214,9 @@ class Search:
     """The points of a study's search, as a source of cohorts.
 
     Points over the study's budget are skipped. In a race over seeds a cohort is one training; with rungs it
-    is a point on one rung. Other drivers may search the same study: their points count, and Optuna receives
-    their results. `gone` maps trials of other drivers to the last attempt whose driver is dead. With `looks`
-    a search stores nothing.
+    is a point on one rung. Different drivers may search the same study: the points of all drivers count, and
+    Optuna receives all results. `gone` maps trials of other drivers to the last attempt whose driver is dead.
+    If `looks` is true, the search only proposes points and stores nothing.
     """
 
     def __init__(
@@ -276,7 +276,7 @@ class Search:
     def propose(self) -> tuple[SearchPoint, str] | None:
         """Return the next point that no driver has begun, and the sampler that proposed it; None at the end.
 
-        From now on the point counts as one in training.
+        From then on the point counts as a point in training.
         """
         while (proposed := self._ask()) is not None:
             tracked, source = proposed
@@ -455,7 +455,8 @@ class Search:
     def _tell(self, tracked: TrackedPoint, courses: Mapping[str, Mapping[int, float]]) -> None:
         """Report to Optuna, the rungs and the race how a point has ended.
 
-        A scheduler receives each epoch of a restored point in turn, because it compares other points with it.
+        A scheduler receives all epochs of a restored point in turn, because it compares later points with
+        them.
         """
         point = tracked.point
         if tracked.trial is None and self._settings.compares_epochs:
@@ -475,7 +476,8 @@ class Search:
     def _prune_with_others(self, point: SearchPoint) -> None:
         """Store the begun trials of a point as pruned if one of its other trials was pruned.
 
-        The driver was killed in between; trained further, they would be compared with trials of fewer epochs.
+        This happens if a driver was killed while it stored them. If they trained on, they would be compared
+        with trials of fewer epochs.
         """
         stored = [self._stored[trial.id] for trial in point.trials if trial.id in self._stored]
         if any(row["status"] == "pruned" for row in stored):

@@ -166,7 +166,7 @@ class StoredPoints:
     def rung_loss(self, point: SearchPoint) -> float:
         """Return the loss of an ended point, from its first objective.
 
-        Infinity for a failure or an exceeded limit.
+        The loss is infinite if the point has failed or exceeds a limit.
         """
         end = self.end(point)
         if end.state != TrialState.COMPLETE or any(excess > 0 for excess in end.excess.values()):

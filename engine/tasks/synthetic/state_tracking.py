@@ -64,7 +64,7 @@ def draw_modular(
 def solve_modular(task: ModularArithmeticSettings, inputs: Tensor) -> Tensor | None:
     """Return the value of the expression up to each token, tracked as a sum and a product to add to it.
 
-    None with brackets, where part of an expression has no value.
+    Return None if there are brackets, because part of an expression then has no value.
     """
     if task.brackets:
         return None

@@ -76,7 +76,7 @@ class Population:
     def _compare(self) -> list[Worth]:
         """Return the values by which each living point is compared: first its excess over limits.
 
-        Then come the loss, or front and crowding distance.
+        The next value is the loss or, with several objectives, the front and the crowding distance.
         """
         excess = [sum(max(0.0, each) for each in trial.constraints.values()) for trial in self.living]
         losses = [self._losses(trial) for trial in self.living]
@@ -164,7 +164,7 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
 def cross(first: Mapping[str, Any], second: Mapping[str, Any], rng: Random) -> dict[str, Any]:
     """Cross two points: each value comes from either parent.
 
-    A value that only one parent has is used if its option is chosen.
+    A value that only one parent has is used if the option above it is chosen.
     """
     shared = [name for name in sorted(first) if name in second]
     both = {name: first[name] if rng.random() < 0.5 else second[name] for name in shared}
