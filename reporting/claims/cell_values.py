@@ -231,7 +231,7 @@ class CellResults:
                 return 0.0 if fast == slow else slow - fast
 
     def _log_middle(self, quantity: Quantity, seed: int) -> float | None:
-        """Return the log of a target's cost, less half the step between two evaluations."""
+        """Return log(cost − step / 2) of a target, where the step is the cost between two evaluations."""
         value = self._answers[quantity].values.get(seed)
         if value is None:
             return None
