@@ -115,7 +115,7 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     if plan.timed_devices:
         stored = "; ".join(f"{plural(count, 'trial')} on {on}" for on, count in plan.timed_devices.items())
         again = command_line("study", "forget", study.name)
-        yield "stored", f"{stored}: they count on that device alone; to train on another, first run {again}"
+        yield "stored", f"{stored}: they count only on that device; to train on another, first run {again}"
     for each in study.expansions.values():
         yield from each.notes(study, plan)
 
@@ -155,10 +155,10 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
 def _trial_notes(plan: Plan) -> Iterator[_Note]:
     settings = [each.trial.settings for each in plan.trials]
     if blocks := [found for each in settings if (found := blocks_compiled_for_each_length(each))]:
-        text = f"batches of {plural(len(blocks), 'trial')} have many lengths, and torch compiles for each"
+        text = f"batches of {plural(len(blocks), 'trial')} have many lengths, and for each torch compiles"
         named = sorted(set(chain(*blocks)))
         more = f" and {len(named) - _MAX_NAMED:,} other blocks" if len(named) > _MAX_NAMED else ""
-        words = f"{text} {', '.join(named[:_MAX_NAMED])}{more} anew"
+        words = f"{text} {', '.join(named[:_MAX_NAMED])}{more} again"
         yield "compile", f"{words}; compile pays off with fixed lengths"
     if plan.stale:
         yield "stale", f"{describe_stale(plan.stale)}; a run trains them again, --keep-stale reuses them"

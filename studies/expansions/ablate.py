@@ -33,7 +33,7 @@ class Ablation(Expansion):
         if not isinstance(model, dict) or not isinstance(text, str) or not isinstance(factors, Mapping):
             return None
         if RECIPE in factors:
-            message = "ablate creates a factor of this name: rename yours"
+            message = "ablate creates a factor with this name: rename your factor"
             diagnostics.report(("factors", RECIPE), message, key=True)
             return None
         try:

@@ -57,7 +57,7 @@ class Fidelity(Expansion):
         try:
             rungs, changed = _rungs(data, name, reduction)
             if len(rungs) < 2:
-                message = f"expected at least two rungs, got {name} = {rungs[0]} alone"
+                message = f"expected at least two rungs, got only {name} = {rungs[0]}"
                 raise _FidelityError(_PATH, f"{message} with a reduction of {reduction}")
         except RecipeError as error:
             diagnostics.report_faults(("search", "space", name), error.faults)
@@ -252,10 +252,8 @@ def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
         low, top = (_whole(curriculum.get(key), at_least=1) for key in ("start", "end"))
         if low is not None and top is not None:
             return low, top, {"train": {**train, "curriculum": {**curriculum, "end": hole}}}
-    message = (
-        f"{LENGTH} is the longest of a training: expected lengths = [shortest, longest] in [train] or [task]"
-    )
-    raise _FidelityError(_PATH, f"{message}, or the end of a curriculum, got none")
+    needed = "lengths = [shortest, longest] in [train] or [task], or the end of a curriculum"
+    raise _FidelityError(_PATH, f"{LENGTH} is the longest length of a training: expected {needed}, got none")
 
 
 def _whole(value: object, *, at_least: int) -> int | None:

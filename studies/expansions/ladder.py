@@ -140,7 +140,7 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
     counts = {name: len(sizes) for name, sizes in found.sizes.items()}
     if len(set(counts.values())) > 1:
         text = ", ".join(f"{count} of {name}" for name, count in counts.items())
-        yield path, f"expected as many numbers in each list, got {text}"
+        yield path, f"expected equally many numbers in each list, got {text}"
     for name, sizes in found.sizes.items():
         if len(sizes) < _FEWEST:
             yield (*path, name), f"expected at least {_FEWEST} sizes, got {len(sizes)}"

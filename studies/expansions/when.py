@@ -75,7 +75,7 @@ def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -
     """Return whether a path's last key is another factor that a condition can name; report it if not."""
     _, name, other = path
     if other == SEED:
-        diagnostics.report(path, "every cell is there with every seed", key=True)
+        diagnostics.report(path, "every cell has every seed: the seed has no condition", key=True)
     elif other == name:
         diagnostics.report(path, f"{name} depends on itself", key=True)
     elif other not in names:

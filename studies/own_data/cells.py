@@ -205,7 +205,7 @@ def _csv_rows(text: str) -> Iterator[_Row]:
                 yield line, row
             line = reader.line_num + 1
     except csv.Error as error:
-        raise RowsError([f"line {line:,}: expected fields in quotes that end, got: {error}"]) from error
+        raise RowsError([f"line {line:,}: expected every quoted field to end, got: {error}"]) from error
 
 
 def _lines_with_tabs(text: str) -> Iterator[_Row]:

@@ -243,5 +243,5 @@ def _side_by_side(left: str, right: str) -> Cells:
     ]
     lines, others = map(len, sides)
     if lines != others:
-        raise RowsError([f"expected as many lines in both, got {lines:,} and {others:,}"])
+        raise RowsError([f"expected equally many lines in both files, got {lines:,} and {others:,}"])
     return Cells(unit="line", numbers=range(1, lines + 1), columns=sides)

@@ -151,7 +151,7 @@ def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, s
         message = "expected the study's own baseline and a design with steps"
         yield ("against",), f'{message}, such as design = "cumulative"'
     if spec.pick is not None:
-        yield ("pick",), "rows of changes do not allow a pick"
+        yield ("pick",), "it has no effect on rows of changes: remove it"
     if spec.baseline is not None and not isinstance(spec.baseline, Mapping):
         yield (
             ("baseline",),

@@ -82,7 +82,7 @@ class ResultKeys(StrictModel):
             if (name := getattr(self, key)) is None:
                 continue
             if factor not in levels:
-                yield (key,), "expected the factor of this level as series"
+                yield (key,), "expected the key series to name the factor of this level"
             elif message := level_name_fault(name, levels[factor], factor):
                 yield (key,), message
 
@@ -195,7 +195,7 @@ def factor_faults(
         if name not in known:
             yield path, f"unknown factor '{name}'{nearest_hint(name, known)}"
         elif name in met:
-            yield path, f"expected another factor than that of {met[name]}, got '{name}'"
+            yield path, f"expected a factor other than that of {met[name]}, got '{name}'"
         met.setdefault(name, key)
 
 

@@ -147,7 +147,7 @@ def _is_fragment(
     if not is_name(diagnostics, path):
         diagnostics.invalid.add(path)
     if name in others:
-        diagnostics.report(path, f"'{name}' is {others[name]} already", key=True)
+        diagnostics.report(path, f"'{name}' is already {others[name]}", key=True)
         diagnostics.invalid.add(path)
     if not isinstance(text, str):
         diagnostics.report_invalid(path, f"expected a recipe, got {format_value(text)}")

@@ -48,7 +48,7 @@ class TrainingBudget:
     def steps_of(self, settings: TrialSettings) -> int:
         """Return the steps of an epoch; raise ValueError if they are unknown, or fewer than one."""
         if has_many_lengths(settings):
-            raise ValueError(f"steps of many lengths differ in cost: expected {_STEPS}")
+            raise ValueError(f"expected {_STEPS}, since steps of different lengths differ in cost")
         if self.key == "flops":
             if fault := uncounted_kernels(read_recipe(settings.model.recipe).root):
                 raise ValueError(fault)
@@ -58,7 +58,9 @@ class TrainingBudget:
             step = settings.train.sequences(length) * length
         least = settings.train.epochs * step
         if self.amount < (half := -(-least // 2)):
-            raise ValueError(f"expected at least {half:,}, half of a step an epoch, got {self.amount:,.0f}")
+            raise ValueError(
+                f"expected at least {half:,}, which is half a step in each epoch, got {self.amount:,.0f}"
+            )
         return max(1, round(self.amount / least))
 
     def spend(self, settings: TrialSettings) -> TrialSettings:

@@ -425,7 +425,7 @@ class DesignReader:
             self.diagnostics.report(path, message, key=True)
         faults = [*self._missing_keys()]
         if design.conditions and not design.has_conditions:
-            faults.append((("when",), f"in a design of {design.kind} every factor is in every cell"))
+            faults.append((("when",), f"in a {design.kind} design every factor is in every cell"))
         faults += design.faults()
         for path, message in faults:
             self.diagnostics.report(path, message)

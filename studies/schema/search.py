@@ -90,14 +90,14 @@ def check_search(
     for number, name in enumerate(settings.across):
         if name not in factors or name in (SEED, settings.fidelity):
             known = ", ".join(each for each in factors if each not in (SEED, settings.fidelity)) or "none"
-            diagnostics.report(("search", "across"), f"expected factors, of {known}, got '{name}'")
+            diagnostics.report(("search", "across"), f"expected factors among {known}, got '{name}'")
         elif name in settings.across[:number]:
             diagnostics.report(("search", "across"), f"expected each factor once, got '{name}' twice")
     if settings.scheduler.name == RACE and len(factors[SEED]) < 2:
         diagnostics.report(("search", "scheduler"), f"{RACE} needs several seeds, got one in [factors]")
     for name in settings.space:
         if name in factors:
-            diagnostics.report(("search", "space", name), f"'{name}' is a factor already", key=True)
+            diagnostics.report(("search", "space", name), f"'{name}' is already a factor", key=True)
 
 
 def check_search_space(

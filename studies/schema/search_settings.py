@@ -269,7 +269,7 @@ class SearchBudget(StrictModel):
     @model_validator(mode="after")
     def _check_any(self) -> SearchBudget:
         if self.trainings is None and self.flops is None and self.hours is None and self.gpu_hours is None:
-            raise ValueError("expected trainings, flops, hours or gpu_hours, got none of them")
+            raise ValueError("expected at least one of trainings, flops, hours and gpu_hours, got none")
         return self
 
     def words(self) -> str:
@@ -350,10 +350,10 @@ class SearchSettings(StrictModel):
         if not self.metric:
             raise ValueError("metric: expected at least one, got an empty list")
         if len(set(self.metric)) < len(self.metric):
-            raise ValueError(f"metric: expected different ones, got {', '.join(self.metric)}")
+            raise ValueError(f"metric: expected different metrics, got {', '.join(self.metric)}")
         if self.direction and len(self.direction) != len(self.metric):
             raise ValueError(
-                f"direction: expected one for each of {', '.join(self.metric)}, "
+                f"direction: expected one direction for each of {', '.join(self.metric)}, "
                 f"got {', '.join(self.direction)}"
             )
         return self

@@ -62,7 +62,7 @@ def test_results_of_a_number_of_steps_may_be_of_several_devices(stored):
 def test_a_plan_names_the_device_of_stored_trials_and_how_to_train_on_another(stored):
     results = stored("one", seconds=5)
     told = " ".join(str(make_plan(results.study, results.store)).split())
-    assert "stored 6 trials on one: they count on that device alone; to train on another, first run" in told
+    assert "stored 6 trials on one: they count only on that device; to train on another, first run" in told
     assert "activemem study forget tiny" in told
     results = stored("one", steps_per_epoch=2)
     assert not make_plan(results.study, results.store).timed_devices

@@ -43,7 +43,7 @@ def compile_note(tmp_path):
 )
 def test_it_tells_of_which_blocks_each_length_is_compiled(compile_note, train, told):
     note = (
-        "batches of 1 trial have many lengths, and torch compiles for each lstm anew; compile pays off with "
+        "batches of 1 trial have many lengths, and for each torch compiles lstm again; compile pays off with "
         "fixed lengths"
     )
     assert compile_note(["lstm"], **train) == (note if told else None)
@@ -57,8 +57,8 @@ def test_what_is_compiled_for_most_lengths_at_once_is_not_told(compile_note):
 def test_of_many_blocks_the_first_are_named(compile_note):
     mixers = ["sa(heads=2, pos=alibi)", "gru", "lstm", "lstm + conv(k=3)", "hyena", "conv(k=3)", "mamba"]
     assert compile_note(mixers, **GROWN) == (
-        "batches of 6 trials have many lengths, and torch compiles for each gru, hyena, lstm and 2 "
-        "other blocks anew; compile pays off with fixed lengths"
+        "batches of 6 trials have many lengths, and for each torch compiles gru, hyena, lstm and 2 "
+        "other blocks again; compile pays off with fixed lengths"
     )
 
 

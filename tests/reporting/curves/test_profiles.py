@@ -69,7 +69,7 @@ def test_a_method_without_a_task_has_no_line_and_is_told():
     [
         ({"series": "mixers"}, "unknown factor 'mixers'; nearest: mixer"),
         ({"accent": "ff"}, "unknown level 'ff' of "),
-        ({"tasks": "mixer"}, "expected another factor than that of series, got 'mixer'"),
+        ({"tasks": "mixer"}, "expected a factor other than that of series, got 'mixer'"),
         ({"baseline": "sa"}, "unknown key 'baseline'"),
     ],
 )

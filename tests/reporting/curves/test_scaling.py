@@ -70,7 +70,7 @@ def test_what_has_no_logarithm_is_told():
         ({"x": "loss"}, "expected a metric or a cost other than value, got 'loss'"),
         ({"series": "mixers"}, "unknown factor 'mixers'; nearest: mixer"),
         ({"accent": "ff"}, "unknown level 'ff' of "),
-        ({"series": None, "accent": "sa"}, "expected the factor of this level as series"),
+        ({"series": None, "accent": "sa"}, "expected the key series to name the factor of this level"),
     ],
 )
 def test_what_does_not_fit_is_told(changes, message):

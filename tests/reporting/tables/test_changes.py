@@ -166,7 +166,7 @@ def test_parts_of_a_recipe_are_taken_away_one_by_one(tmp_path):
     ("recipe", "factors", "message"),
     [
         ("sa", {}, "expected a recipe with removable parts, got 'sa'"),
-        ("sa + gru", {"recipe": ["sa"]}, "ablate creates a factor of this name: rename yours"),
+        ("sa + gru", {"recipe": ["sa"]}, "ablate creates a factor with this name: rename your factor"),
         ("sa + grue", {}, "unknown block 'grue'; nearest: gru"),
     ],
 )

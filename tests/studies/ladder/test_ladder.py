@@ -105,7 +105,7 @@ def test_all_faults_of_a_ladder_are_told_at_once():
     assert faults(text.replace("seed = [0, 1]", "depth = [1]")) == [
         '[study] design: expected design = "grid" with a [ladder], since all factors cross it,'
         " got 'random'",
-        "sizes: expected as many numbers in each list, got 3 of width, 2 of depth, 3 of filter",
+        "sizes: expected equally many numbers in each list, got 3 of width, 2 of depth, 3 of filter",
         "sizes.width: expected sizes in increasing order, got 32, 16, 48",
         "[train] steps_per_epoch: a [ladder] sets the steps of each size: remove this key",
         "[factors] depth: depth is a size of [ladder]: give this factor another name",

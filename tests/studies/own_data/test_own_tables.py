@@ -234,7 +234,10 @@ def test_pairs_are_the_same_in_two_files_and_in_a_table(folder):
 @pytest.mark.parametrize(
     ("corpus", "expected"),
     [
-        ({"source": "a.en", "target": "b.fr"}, "a.en and b.fr: expected as many lines in both, got 2 and 3"),
+        (
+            {"source": "a.en", "target": "b.fr"},
+            "a.en and b.fr: expected equally many lines in both files, got 2 and 3",
+        ),
         ({"source": "a.en"}, "missing key 'target'"),
         ({"path": "c.tsv"}, "c.tsv: line 2: expected two columns with a tab between them, got 1"),
         ({"path": "d.jsonl"}, "d.jsonl: line 1, column target: expected a sentence in one line, got 3"),
@@ -335,7 +338,7 @@ def test_splits_are_chosen_by_their_names(folder):
     assert chosen["test"] == found["test"]
     assert len(chosen["train"]) + len(chosen["dev"]) == 60
     (message,) = told(folder, {"path": "hub", "splits": {"train": "sft"}})
-    assert "expected splits called sft, got train_sft, validation_matched, validation_odd" in message
+    assert "expected splits named sft, got train_sft, validation_matched, validation_odd" in message
 
 
 def test_a_corpus_without_the_later_keys_keeps_its_name(folder):
@@ -388,7 +391,7 @@ BAD = {
         ({"path": "ragged.csv"}, ["ragged.csv: line 4: expected 2 columns, got 1"]),
         (
             {"path": "open.csv"},
-            ["open.csv: line 3: expected fields in quotes that end, got: unexpected end of data"],
+            ["open.csv: line 3: expected every quoted field to end, got: unexpected end of data"],
         ),
         (
             {"path": "empty.csv"},

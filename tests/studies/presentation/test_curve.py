@@ -120,11 +120,11 @@ def test_everything_that_is_wrong_is_told_at_once():
             "published: no published table 'table9' of active-memory-transformer; nearest: table4",
         ),
         (f'{GOOD[14:]}y = "task"', "y: kind 'line' has no y; heat has"),
-        (f'{GOOD[14:]}panels = "filter"', "panels: expected another factor than that of x, got 'filter'"),
+        (f'{GOOD[14:]}panels = "filter"', "panels: expected a factor other than that of x, got 'filter'"),
         (
             'kind = "line"\nx = "filter"\nvalue = "loss"\naccent = "sa"\n'
             'select = { task = "sort", mixer = "sa" }',
-            "accent: expected the factor of this level as series",
+            "accent: expected the key series to name the factor of this level",
         ),
         (
             'kind = "line"\nx = "step"\nvalue = "loss"\nseries = "mixer"\npublished = "table4"\n'

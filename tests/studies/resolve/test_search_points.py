@@ -291,7 +291,7 @@ def test_a_point_that_does_not_fit_is_told(values, told):
         ),
         (
             ("[search.space]", "[factors]\nk = [3]\n\n[search.space]"),
-            "  31 | k = \"integer(3, 40)\"\n       ^  [search.space] 'k' is a factor already",
+            "  31 | k = \"integer(3, 40)\"\n       ^  [search.space] 'k' is already a factor",
         ),
     ],
     ids=lambda value: value[1] if isinstance(value, tuple) else "",

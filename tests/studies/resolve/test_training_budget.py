@@ -58,7 +58,7 @@ def test_a_budget_can_be_a_factor():
         ({"steps_per_epoch": 3, "tokens": 1280}, "got steps_per_epoch and tokens"),
         ({"steps_per_epoch": 3, "seconds": 9}, "got steps_per_epoch and seconds"),
         ({"seconds": 0}, "expected a number above 0"),
-        ({"tokens": 10}, "expected at least 64, half of a step an epoch, got 10"),
+        ({"tokens": 10}, "expected at least 64, which is half a step in each epoch, got 10"),
         ({"tokens": -1}, "at least 1"),
         ({"flops": 0.0}, "expected a number above 0"),
         ({}, "steps_per_epoch"),
@@ -71,7 +71,7 @@ def test_a_budget_that_gives_no_steps_is_a_fault_at_its_key(train, message):
 
 
 def test_lengths_that_differ_have_no_budget():
-    with pytest.raises(StudyError, match="steps of many lengths differ"):
+    with pytest.raises(StudyError, match="since steps of different lengths differ"):
         study(task={"name": "reverse"}, curriculum={"start": 5}, tokens=1000)
 
 

@@ -163,11 +163,11 @@ def test_tables_figures_and_claims_have_nothing_where_a_factor_is_not(tmp_path):
         ({"when": {"k": {"mixer": "gru"}}}, "unknown level 'gru' of mixer; known: conv(k={k})"),
         ({"when": {"k": {"act": "relu"}, "act": {"k": 3}}}, "k depends on itself"),
         ({"when": {"k": {"k": 3}}}, "k depends on itself"),
-        ({"when": {"k": {"seed": 3}}}, "every cell is there with every seed"),
+        ({"when": {"k": {"seed": 3}}}, "every cell has every seed: the seed has no condition"),
         ({"factors": FACTORS | {"k": []}}, "expected a list of levels, got an empty list"),
         ({"when": {"k": 3}}, 'expected levels of other factors, such as { mixer = "conv" }, got 3'),
         ({"when": {"k": {"mixer": CONV}}}, "no value for the hole {k}, since k is absent"),
-        ({"design": "zip"}, "in a design of zip every factor is in every cell"),
+        ({"design": "zip"}, "in a zip design every factor is in every cell"),
         (
             {"design": "one_at_a_time", "around": "k"},
             "k crosses the design: it is in every cell",

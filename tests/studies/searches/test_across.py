@@ -72,7 +72,7 @@ def test_what_another_study_has_trained_fits_on_every_task(study, store):
 
 
 def test_a_search_is_across_its_factors():
-    with pytest.raises(StudyError, match="expected factors, of task, got 'tasks'"):
+    with pytest.raises(StudyError, match="expected factors among task, got 'tasks'"):
         load_study(replaced(SEARCH, ('across = ["task"]', 'across = ["tasks"]')))
     with pytest.raises(StudyError, match="expected each factor once, got 'task' twice"):
         load_study(replaced(SEARCH, ('across = ["task"]', 'across = ["task", "task"]')))
@@ -90,7 +90,7 @@ def test_a_baseline_of_5_0_is_the_point_of_5(study):
         ("study.baseline.k=4", "[study] baseline.k: expected 3 to 9 in steps of 2, got 4"),
         (
             "search.budget={}",
-            "[search] budget: expected trainings, flops, hours or gpu_hours, got none of them",
+            "[search] budget: expected at least one of trainings, flops, hours and gpu_hours, got none",
         ),
     ],
 )

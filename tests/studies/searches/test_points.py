@@ -86,11 +86,14 @@ def test_a_failed_point_has_no_objectives_and_is_not_compared(store):
     [
         (["search.sampler=cmaes"], "cmaes needs a single metric, got max_length, parameters"),
         (["search.scheduler=asha"], "asha needs a single metric, got max_length, parameters"),
-        (["search.direction=max"], "direction: expected one for each of max_length, parameters, got max"),
+        (
+            ["search.direction=max"],
+            "direction: expected one direction for each of max_length, parameters, got max",
+        ),
         (["search.min_fidelity=2"], 'write scheduler = { name = "asha", min_fidelity = 2 }'),
         (["search.budget={ hours = 0 }"], "hours: expected a number above 0, got 0"),
         (["search.metric=[]"], "metric: expected at least one, got an empty list"),
-        (['search.metric=["loss", "loss"]'], "metric: expected different ones, got loss, loss"),
+        (['search.metric=["loss", "loss"]'], "metric: expected different metrics, got loss, loss"),
         (["search.metric=gradient_norm"], "gradient_norm has no better direction: set direction"),
         (["search.metric=parametres"], "unknown metric 'parametres'; nearest: parameters"),
         (
