@@ -135,7 +135,7 @@ def nearest_hint(word: str, known: Iterable[str]) -> str:
         return near
     if len(names) > MAX_KNOWN:
         alike = get_close_matches(_spelling(word), names, n=MAX_ALIKE, cutoff=0.0)
-        return f"; {len(names)} are known, the most alike: {', '.join(alike)}"
+        return f"; {len(names)} are known, the most similar: {', '.join(alike)}"
     return f"; known: {', '.join(names)}" if names else ""
 
 

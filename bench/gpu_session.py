@@ -298,11 +298,15 @@ def call(folder: Path, seconds: float, keep: Path | None, *, tiny: bool) -> int:
         if keep is not None:
             pack(folder, keep)
     left = [stage.name for stage in todo if stage.name not in notes.ended]
-    print(f"left: {', '.join(left)}; the same command goes on" if left else "all has ended")
+    print(
+        f"left: {', '.join(left)}; run the same command again to continue"
+        if left
+        else "all stages have ended"
+    )
     ended = [(stage, notes.ended[stage.name]) for stage in todo if stage.name in notes.ended]
     failed = [stage.name for stage, how in ended if not stage.has_done(how)]
     if failed:
-        print(f"not as it should be: {', '.join(failed)}; see the logs in {folder}")
+        print(f"failed: {', '.join(failed)}; see the logs in {folder}")
     return 75 if left else 1 if failed else 0  # EX_TEMPFAIL: call again
 
 

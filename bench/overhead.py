@@ -263,13 +263,15 @@ def main() -> None:
         bare = bare_tune(max(count // 8, 20), folder / "bare")
     print(f"a no-op trial, {count} of them, on {os.cpu_count()} cores")
     print(f"  inside a cohort            {alone:7.2f} ms   of which the disk's syncs {disk:.2f} ms")
-    print(f"  without leases             {free:7.2f} ms   {alone / free:.2f} × as much with one")
-    print(f"  the bare write of its row  {write:7.2f} ms   {alone / write:.2f} × as much with all else")
-    print(f"  a lease: claimed in        {claim:7.3f} ms   looked at in {look:.3f} ms, ended in {end:.3f} ms")
+    print(f"  without leases             {free:7.2f} ms   {alone / free:.2f} × as long with leases")
+    print(f"  the bare write of its row  {write:7.2f} ms   {alone / write:.2f} × as long for the whole trial")
+    print(
+        f"  a lease: claimed in        {claim:7.3f} ms   checked in {look:.3f} ms, released in {end:.3f} ms"
+    )
     every_s = LEASE_S / BEATS_PER_LEASE
     share = beat / every_s / 10
     print(f"  its heartbeat              {beat:7.3f} ms   every {every_s:.0f} s, {share:.5f} % of the time")
-    print(f"  on Ray, all told           {ray:7.2f} ms   workers start included")
+    print(f"  on Ray, in total           {ray:7.2f} ms   with the start of workers")
     print(f"  bare Ray Tune, reused      {bare:7.2f} ms   {bare / alone:.0f} × a trial inside a cohort")
 
 

@@ -96,7 +96,9 @@ def check_reach(node: BlockNode, *, causal: bool, width: int = WIDTH) -> None:
     found = Reach(left=max(0, int(distances.max())), right=max(0, int(-distances.min())))
     is_leak = causal and found.right > 0
     if is_leak or found.left > stated.left or found.right > stated.right:
-        what = "in a causal model, which has none to the right" if is_leak else f"but states {_words(stated)}"
+        what = (
+            "but a causal model must not see any to the right" if is_leak else f"but states {_words(stated)}"
+        )
         owner = code.rpartition(" ")[0]
         raise PluginError(f"{owner}: {render(node)} sees {_words(found)}, {what}")
 
@@ -377,7 +379,7 @@ def _block_flops(spec: Spec, block: Block, length: int, *, past: int, width: int
             y = block.forward_with_past(x, held) if past else block(x)
             if spec.role is not Role.POOL and getattr(y, "shape", None) != x.shape:
                 found = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
-                raise TypeError(f"expected an output of shape {tuple(x.shape)}, as the input, got {found}")
+                raise TypeError(f"expected an output of shape {tuple(x.shape)}, like the input, got {found}")
 
     with torch.device("meta"):
         return {"flops": _flops(lambda: forward(3)) - _flops(lambda: forward(2))}

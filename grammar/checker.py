@@ -253,7 +253,7 @@ def _is_valid_range(call: CallSyntax, found: dict[str, Scalar | None], faults: F
     elif found.get("log") and low <= 0:
         message = f"lo must be above 0 where log=true, got {low}"
     elif found.get("log") and found.get("step", 1) != 1:
-        message = "step and log exclude each other"
+        message = "step and log cannot be combined"
     else:
         return True
     faults.add(call.start, call.end, message, call.end)

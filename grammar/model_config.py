@@ -240,7 +240,7 @@ class ModelConfig:
 
         yield (
             self.residual or self.residual_init != "zero",
-            "expected residual connections where residual_init is zero, got none",
+            "residual_init zero needs residual connections, got none",
         )
 
     def _inputs_and_outputs(self) -> Iterator[Rule]:
@@ -273,15 +273,15 @@ class ModelConfig:
         yield symbols or not clustered, f"expected symbols in and out with cutoffs, got {given}"
         yield (
             self.output_bias or not self.tied,
-            "expected untied weights without output_bias, got tied ones",
+            "output_bias=False needs weights that are not tied, got tied ones",
         )
         yield (
             self.tied or not self.tied_bias,
-            "expected tied weights with tied_bias, got none",
+            "tied_bias needs tied weights, got none",
         )
         yield (
             clustered or not self.project_first_cluster,
-            "expected cutoffs with project_first_cluster, got none",
+            "project_first_cluster needs cutoffs, got none",
         )
         if clustered:
             ends = (0, *self.cutoffs, *(() if self.vocab is None else (self.vocab,)))
@@ -300,11 +300,11 @@ class ModelConfig:
         if self.mup is not None:
             scaled = self.embedding_scale != 1.0 and self.columns is None
             yield self.mup >= 1, f"expected mup of at least 1, got {self.mup}"
-            yield not scaled, f"expected an embedding such as unit with mup, got {self.embedding}"
-            yield not self.cutoffs, "expected no cutoffs with mup, got some"
+            yield not scaled, f"mup needs an embedding such as unit, got {self.embedding}"
+            yield not self.cutoffs, "mup cannot be combined with cutoffs"
             yield (
                 self.source_vocab is None,
-                "expected a model of one sequence with mup, got two",
+                "mup needs a model of one sequence, got a source and a target",
             )
 
 

@@ -113,7 +113,7 @@ def _faults(settings: Settings) -> Iterator[str]:
     if settings["attend"] == "outputs" and settings["positions"] != _POSITIONS.default:
         yield "positions are appended to attended inputs: they need attend=inputs"
     if attention in ("luong", "bahdanau") and _is_stack(settings["decoder"]):
-        law = "needs lstm or gru as the decoder; others attend after every mixer"
+        law = "needs lstm or gru as the decoder; other decoders attend after every mixer"
         yield f"attention={attention} {law}"
     if settings["feed"] is True and attention == "none":
         yield "feed=true feeds back the attention context: it needs luong or bahdanau"
@@ -134,7 +134,11 @@ def _check_connection(settings: Settings) -> str | None:
     if isinstance(encoder, HoleNode | ChoiceDimension) or isinstance(decoder, HoleNode | ChoiceDimension):
         return None
     if not is_recurrent(decoder):
-        return None if _always_mixes(decoder) else "the decoder attends after mixers, but it has none"
+        return (
+            None
+            if _always_mixes(decoder)
+            else "a decoder attends after each mixer, but this decoder has no mixer"
+        )
     if is_recurrent(encoder):
         return _check_states(encoder, decoder)
     if settings["attention"] == "none":

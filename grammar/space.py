@@ -374,7 +374,7 @@ class Space:
         for _ in range(MAX_TRIES):
             if self._admits(found := self._draw(rng)):
                 return found
-        raise SpaceError(f"none of {MAX_TRIES:,} architectures drawn is within the budget")
+        raise SpaceError(f"none of {MAX_TRIES:,} drawn architectures is within the budget")
 
     def sample_distinct(self, count: int, rng: Random) -> list[Recipe]:
         """Return `count` distinct members, drawn like `sample`; fewer if the space has fewer.

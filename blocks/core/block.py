@@ -110,7 +110,7 @@ class Block(nn.Module, ABC):
         Raises BuildError if the state would grow with the stream.
         """
         if self.context_length is None and not self.state_is_bounded:
-            raise BuildError(f"{type(self).__name__} sees all of the past, and a stream has no beginning")
+            raise BuildError(f"{type(self).__name__} sees the whole past, but a stream is endless")
         y, state = self.step_with_grad(x, state)
         return y, None if state is None else state.detach()
 

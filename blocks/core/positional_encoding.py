@@ -63,7 +63,9 @@ class PositionalEncoding(nn.Module):
         if longest is not None and start + length > longest:
             raise BuildError(f"expected at most {longest} positions with {self.name}, got {start + length}")
         if self.kind.by_length and start:
-            raise BuildError(f"expected whole sequences with {self.name} positions, got one from {start} on")
+            raise BuildError(
+                f"expected whole sequences with {self.name} positions, got a piece from {start} on"
+            )
 
 
 def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0) -> Tensor:

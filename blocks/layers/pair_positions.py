@@ -156,6 +156,8 @@ class PairPositions(nn.Module):
         if self.count is None:
             return
         if start:
-            raise BuildError(f"expected whole sequences with {self.name} positions, got one from {start} on")
+            raise BuildError(
+                f"expected whole sequences with {self.name} positions, got a piece from {start} on"
+            )
         if length > self.count:
             raise BuildError(f"expected at most {self.count} positions with {self.name}, got {length}")

@@ -59,9 +59,12 @@ def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
     length of the fading ramp, a block's `ramp`. Raises WeightsError with all differences between model and
     program, or all missing, surplus or differently shaped tensors.
     """
-    _refuse(f"{model.recipe.text} is no model of the program", [*_config_faults(model), *_body_faults(model)])
+    _refuse(
+        f"the released program cannot build {model.recipe.text}",
+        [*_config_faults(model), *_body_faults(model)],
+    )
     saved, wanted = _read(path), list(_tensors(model))
-    _refuse(f"{path} has other weights than {model.recipe.text}", _faults(saved, wanted))
+    _refuse(f"the weights in {path} do not fit {model.recipe.text}", _faults(saved, wanted))
     parts: dict[str, list[Tensor]] = {}
     for one in wanted:
         if one.ours is not None:
@@ -94,7 +97,7 @@ def _read(path: Path | str) -> Mapping[str, Tensor]:
         raise WeightsError(f"{path} cannot be read: {error}") from error
     weights = saved.get("model", saved) if isinstance(saved, Mapping) else None
     if not isinstance(weights, Mapping) or not all(isinstance(each, Tensor) for each in weights.values()):
-        raise WeightsError(f"expected tensors by name, or these as the model of a checkpoint, in {path}")
+        raise WeightsError(f"expected tensors by name, or a checkpoint with these as its `model`, in {path}")
     named = cast("Mapping[str, Tensor]", weights)
     return {name.removeprefix(_PREFIX): tensor for name, tensor in named.items()}
 
@@ -109,7 +112,7 @@ def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[
         if tuple(found.shape) != one.shape:
             yield f"expected {one.name} {one.shape}, got {tuple(found.shape)}"
         elif one.same_as is not None and not found.equal(saved.get(one.same_as, found)):
-            yield f"expected {one.name} to be {one.same_as}, got other numbers"
+            yield f"expected {one.name} to equal {one.same_as}, got other numbers"
     known = {one.name for one in wanted}
     yield from (f"expected no {name}, got {tuple(saved[name].shape)}" for name in saved if name not in known)
 
@@ -148,15 +151,15 @@ def _body_faults(model: Model) -> Iterator[str]:
     body, previous, width = model.body, None, model.config.d_model
     first = next((part.window for part in _parts(model) if isinstance(part, _ATTENTION)), None)
     if body.order != tuple(range(len(body.layers))):
-        yield "expected sub-layers with weights of their own, got tied ones"
+        yield "expected sub-layers with separate weights, got tied ones"
     for place, part in enumerate([*_parts(model), None], 1):
         reasons: list[tuple[bool, str]] = []
         if isinstance(previous, WindowedSelfAttention) and not isinstance(part, FeedForward):
-            reasons.append((True, "expected ff behind sa, got none"))
+            reasons.append((True, "expected ff after sa, got none"))
         if isinstance(part, FeedForward):
             alone = isinstance(previous, WindowedSelfAttention)
-            reasons.append((not alone, "expected ff behind sa alone, got it elsewhere"))
-            reasons.append((part.act is not ACTIVATIONS["relu"], "expected act=relu, got another"))
+            reasons.append((not alone, "expected ff only after sa, got it elsewhere"))
+            reasons.append((part.act is not ACTIVATIONS["relu"], "expected act=relu, got another activation"))
         elif isinstance(part, _ATTENTION) and first is not None:
             window, heads = part.window.window, part.heads * part.window.window.head_width
             other = window.relative and part.window.positions is not first.positions
@@ -166,13 +169,13 @@ def _body_faults(model: Model) -> Iterator[str]:
                 (other, f"{same}, got {got}"),
                 (window.includes_self, "expected self=false, got true"),
                 (window.pos_values, "expected pos_values=false, got true"),
-                (heads != width, f"expected heads together as wide as the model, {width}, got {heads}"),
+                (heads != width, f"expected a width of all heads of {width}, as the model, got {heads}"),
             ]
             if isinstance(part, AllAttention):
                 reasons.append((part.persistent is None, "expected N of at least 1, got 0"))
             else:
                 scaled = part.scale != window.head_width**-0.5
-                reasons.append((scaled, "expected temperature=1.0, got another"))
+                reasons.append((scaled, "expected temperature=1.0, got another temperature"))
         elif part is not None:
             got = type(part).__name__
             reasons.append((True, f"expected all_attn, or sa with a span and ff, got {got}"))

@@ -90,10 +90,10 @@ def transduction_faults(config: ModelConfig) -> list[str]:
     rules = (
         (config.columns is None and config.targets is None, "expected symbols in and out, got numbers"),
         (config.classes is None, "expected symbols out, got classes"),
-        (not config.cutoffs, "expected no cutoffs, got some: two vocabularies have no clusters in common"),
+        (not config.cutoffs, "expected no cutoffs in a transducer: its vocabularies have no common clusters"),
         (
             not config.input_dropout,
-            "expected no input_dropout, got some: embedding_dropout drops what enters a transducer",
+            "expected no input_dropout in a transducer: embedding_dropout applies to its inputs",
         ),
         (not config.position_kind.by_length, f"expected no {config.position} positions in a transducer"),
         (not config.bottleneck, "expected no bottleneck in a transducer, got one"),

@@ -291,9 +291,9 @@ def _assemble(recipe: Recipe, config: ModelConfig, max_parameters: int | None) -
 def _check(recipe: Recipe, config: ModelConfig, max_parameters: int | None, *, transduces: bool) -> None:
     faults = _recipe_faults(recipe)
     if config.source_vocab is not None and not transduces:
-        faults.append(f"expected a transducer, as seq2seq(lstm, lstm), got {recipe.text}")
+        faults.append(f"expected a transducer, such as seq2seq(lstm, lstm), got {recipe.text}")
     if config.bottleneck and output_kind(recipe.root) == VECTOR:
-        faults.append(f"expected an output for each token with a bottleneck, got {recipe.text}")
+        faults.append(f"a bottleneck needs an output for each token, got {recipe.text}")
     faults += [*config.faults(), *(transduction_faults(config) if transduces else ())]
     if (fault := pair_position_fault(recipe.root, config.position)) is not None and not transduces:
         faults.append(fault)

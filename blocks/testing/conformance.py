@@ -74,7 +74,7 @@ def reach_is_as_stated(text: str, *, causal: bool) -> None:
     _assert_reach(touched, reach)
     spec = lookup(node.name)
     if spec is not None and spec.role is Role.CHANNEL:
-        assert touched.equal(torch.eye(19, dtype=torch.bool)), "a channel block sees its own position alone"
+        assert touched.equal(torch.eye(19, dtype=torch.bool)), "a channel block sees other positions"
 
 
 def future_is_hidden(text: str, *, causal: bool) -> None:
@@ -250,7 +250,7 @@ def half_precision_is_near(text: str, *, causal: bool) -> None:
         near = _with_gradient(block, x)
     for one, other, most in zip(exact, near, (0.05, 0.3), strict=True):
         off = float((other.float() - one).norm() / one.norm())
-        assert off <= most, f"expected at most {most:g} of the norm off, got {off:.3f}"
+        assert off <= most, f"expected an error of at most {most:g} of the norm, got {off:.3f}"
 
 
 def compiled_is_the_same(text: str, *, causal: bool) -> None:
@@ -331,7 +331,8 @@ def states_stay_small(text: str, *, causal: bool) -> None:
         assert state is None or not state.requires_grad, "the state of a stream has a gradient"
         sizes.append(0 if state is None else state.numel())
     assert len(set(sizes)) == 1, (
-        f"expected a state of one size, got {sizes} numbers after {length} inputs each"
+        f"expected a state of constant size, got {sizes} numbers "
+        f"after pieces of {length}, {length} and 1 inputs"
     )
     assert block.context_length != 0 or state is None, "the state of a block that sees no past is not None"
 

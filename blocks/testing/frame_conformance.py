@@ -87,7 +87,7 @@ def norm_in_half_precision_is_near(name: str) -> None:
     with torch.no_grad():
         exact = norm(x)
     off = float((near - exact).norm() / exact.norm())
-    assert off <= 0.05, f"expected at most 0.05 of the norm off, got {off:.3f}"
+    assert off <= 0.05, f"expected an error of at most 0.05 of the norm, got {off:.3f}"
 
 
 def positions_are_distinct(name: str) -> None:

@@ -254,7 +254,8 @@ class WeightMap:
             ours = [f"{name} {tuple(each.shape)}" for name, each in missing.items()]
             raise OtherLayerError(
                 "the weights cannot be mapped: "
-                f"the block has {', '.join(ours) or 'nothing'} left, the layer {', '.join(left) or 'nothing'}"
+                f"unmatched in the block: {', '.join(ours) or 'nothing'}; "
+                f"in the layer: {', '.join(left) or 'nothing'}"
             )
         return cls(parts=tuple(parts), zeroed=zeroed)
 
@@ -404,7 +405,7 @@ def compare_initial_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[b
         if not differ:
             break
     if least:
-        return False, f"{text} these are distributed otherwise: {', '.join(least)} ({tested})"
+        return False, f"{text} these weights have another distribution: {', '.join(least)} ({tested})"
     return True, f"equally distributed {text} ({tested})"
 
 

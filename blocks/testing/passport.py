@@ -69,7 +69,8 @@ def verify_block(text: str, *, against: str | None = None, width: int = 32) -> P
         raise ActivememError(f"expected a block that maps a sequence to one, got the transducer {text}")
     if spec.package is not None:
         raise ActivememError(
-            f"{text} is a layer of {spec.package}, its own reference; name it in --against of another block"
+            f"{text} is itself the reference, a layer of {spec.package}; "
+            "to compare another block with it, name it in --against"
         )
     layer = None if against is None else OtherLayer.read(against, spec.settings(node), width=width)
     checks = [

@@ -29,7 +29,9 @@ _SOURCE = "Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Mem
 
 def _check_even_heads(settings: Settings) -> str | None:
     heads = as_int(settings, "heads")
-    return check_ramp(settings) if heads % 2 == 0 else f"head_split halves its heads, got {heads}"
+    return (
+        check_ramp(settings) if heads % 2 == 0 else f"head_split needs an even number of heads, got {heads}"
+    )
 
 
 def _persistent_attention(

@@ -275,7 +275,7 @@ def define(*specs: Spec) -> None:
 
 def _check(spec: Spec) -> None:
     if spec.name in RESERVED_WORDS:
-        raise ValueError(f"block '{spec.name}': that is a word of the recipe language")
+        raise ValueError(f"block '{spec.name}': this name is a word of the recipe language")
     for name in (spec.name, *(parameter.name for parameter in spec.parameters)):
         if not (name.isascii() and name.isidentifier()):
             raise ValueError(f"block '{spec.name}': expected a name, got '{name}'")

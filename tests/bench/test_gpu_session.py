@@ -113,7 +113,7 @@ def is_alive(pid):
 def test_a_session_does_each_stage_once_and_goes_on_from_what_is_kept(tmp_path):
     folder, kept = tmp_path / "session", tmp_path / "kept.tar.gz"
     status, lines = call(folder, kept)
-    assert lines.pop() == "all has ended" and status == 0
+    assert lines.pop() == "all stages have ended" and status == 0
     assert [line.rpartition(", ")[0] for line in lines] == [f"{stage}: status 0" for stage in STAGES]
     logs = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.log")}
     assert len(logs) == len(STAGES)
@@ -124,7 +124,7 @@ def test_a_session_does_each_stage_once_and_goes_on_from_what_is_kept(tmp_path):
     assert " passed" in logs["test-tests-grammar-test_canonical.py"]
     assert set(Store(folder / "results").trials()["status"]) == {"done"}
     elsewhere = tmp_path / "another machine"
-    assert call(elsewhere, kept) == (0, ["all has ended"])
+    assert call(elsewhere, kept) == (0, ["all stages have ended"])
     notes = json.loads((elsewhere / "notes.json").read_text(encoding="utf-8"))
     notes["ended"] |= {
         "bench": "status 1",
@@ -133,8 +133,8 @@ def test_a_session_does_each_stage_once_and_goes_on_from_what_is_kept(tmp_path):
     }
     (folder / "notes.json").write_text(json.dumps(notes), encoding="utf-8")
     kept.unlink()
-    told = f"not as it should be: bench, study; see the logs in {folder}"
-    assert call(folder, kept) == (1, ["all has ended", told])
+    told = f"failed: bench, study; see the logs in {folder}"
+    assert call(folder, kept) == (1, ["all stages have ended", told])
 
 
 def commands():
@@ -198,8 +198,8 @@ def test_a_stage_has_done_what_it_should_by_its_log_too(tmp_path):
         "all: status 5",
     ]
     assert lines[3:] == [
-        "all has ended",
-        f"not as it should be: tests, all; see the logs in {tmp_path}",
+        "all stages have ended",
+        f"failed: tests, all; see the logs in {tmp_path}",
     ]
 
 
@@ -218,8 +218,8 @@ def test_a_study_without_kept_states_is_left_when_no_trial_ends_in_two_calls(tmp
         1,
         [
             "study: cut off 2 times, with no trial ended, 2 s",
-            "all has ended",
-            f"not as it should be: study; see the logs in {tmp_path / 'b'}",
+            "all stages have ended",
+            f"failed: study; see the logs in {tmp_path / 'b'}",
         ],
     )
     for _ in range(3):  # where all is kept it goes on by steps

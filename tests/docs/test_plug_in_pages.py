@@ -74,7 +74,11 @@ def test_a_block_that_cannot_be_is_a_fault_of_its_file(folder):
             "smoothing.py:{line}: block 'smoothing': NameError: name 'no' is not defined",
         ),
         ("self.output(", "self.outputs(", "smoothing.py:{line}: block 'smoothing': AttributeError"),
-        (".mT)\n", ".mT)[:, 1:]\n", "expected an output of shape (3, 20, 16), as the input, got (3, 19, 16)"),
+        (
+            ".mT)\n",
+            ".mT)[:, 1:]\n",
+            "expected an output of shape (3, 20, 16), like the input, got (3, 19, 16)",
+        ),
     ],
 )
 def test_a_block_whose_code_fails_is_named_with_its_line(folder, right, wrong, fault):

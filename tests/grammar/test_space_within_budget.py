@@ -71,7 +71,7 @@ def test_a_budget_that_admits_nothing_is_told(monkeypatch: pytest.MonkeyPatch):
     space = Space(SIZED, Budget(max_parameters=10, d_model=64, vocab=20))
     with pytest.raises(SpaceError) as caught:
         space.sample(Random(0))
-    assert str(caught.value) == "none of 50 architectures drawn is within the budget"
+    assert str(caught.value) == "none of 50 drawn architectures is within the budget"
     assert list(space) == []
 
 

@@ -88,9 +88,7 @@ def test_gradients_end_where_a_piece_begins():
 
 
 def test_attention_to_everything_has_no_stream():
-    with pytest.raises(
-        BuildError, match=r"^SelfAttention sees all of the past, and a stream has no beginning$"
-    ):
+    with pytest.raises(BuildError, match=r"^SelfAttention sees the whole past, but a stream is endless$"):
         model(f"sa({HEADS})").forward_stream(tokens(), StreamState())
 
 

@@ -66,7 +66,7 @@ def test_a_bottleneck_costs_what_its_analysis_says(norm, norm_kind, dropout):
 
 
 def test_what_has_no_last_position_of_a_sequence_is_refused():
-    with pytest.raises(BuildError, match="expected an output for each token with a bottleneck"):
+    with pytest.raises(BuildError, match="a bottleneck needs an output for each token"):
         build("ff(5) >> mean_pool", **SETTINGS)
     with pytest.raises(BuildError, match="expected no bottleneck in a transducer, got one"):
         build("seq2seq(lstm, lstm)", **SETTINGS)

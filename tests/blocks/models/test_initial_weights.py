@@ -151,7 +151,7 @@ def test_a_model_whose_last_maps_are_zero_begins_as_the_identity(bias_init):
 
 
 def test_without_residuals_last_maps_cannot_be_zero():
-    with pytest.raises(BuildError, match="expected residual connections where residual_init is zero"):
+    with pytest.raises(BuildError, match="residual_init zero needs residual connections"):
         make_model("ff(8)", vocab=40, residual=False, residual_init="zero")
 
 

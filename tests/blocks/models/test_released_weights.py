@@ -107,8 +107,8 @@ def test_what_does_not_fit_is_told_at_once_and_the_model_stays_as_it_was(tmp_pat
     with pytest.raises(WeightsError) as caught:
         load_adaptive_span_weights(model, saved(tmp_path / "program.pt", weights))
     assert str(caught.value) == (
-        f"{tmp_path}/program.pt has other weights than {model.recipe.text}\n"
-        "  expected out_emb.out_projs.1 to be in_emb.emb_projs.1, got other numbers\n"
+        f"the weights in {tmp_path}/program.pt do not fit {model.recipe.text}\n"
+        "  expected out_emb.out_projs.1 to equal in_emb.emb_projs.1, got other numbers\n"
         "  expected layers.0.attn.proj_key.weight (16, 16), got none\n"
         "  expected layers.1.norm1.weight (16,), got (3,)\n"
         "  expected no layers.2.norm1.weight, got (16,)"
@@ -128,7 +128,7 @@ def test_a_model_that_the_program_does_not_have_is_refused_with_all_reasons():
         load_adaptive_span_weights(model, "nothing.pt")
     assert str(caught.value) == "\n".join(
         [
-            f"{model.recipe.text} is no model of the program",
+            f"the released program cannot build {model.recipe.text}",
             "  expected causal=True, got False",
             "  expected norm=post, got pre",
             "  expected position=none, got timing",
@@ -137,13 +137,13 @@ def test_a_model_that_the_program_does_not_have_is_refused_with_all_reasons():
             "  expected output_bias=True, got False",
             "  sub-layer 1: expected self=false, got true",
             "  sub-layer 1: expected pos_values=false, got true",
-            "  sub-layer 1: expected heads together as wide as the model, 16, got 8",
-            "  sub-layer 2: expected act=relu, got another",
-            "  sub-layer 3: expected ff behind sa alone, got it elsewhere",
+            "  sub-layer 1: expected a width of all heads of 16, as the model, got 8",
+            "  sub-layer 2: expected act=relu, got another activation",
+            "  sub-layer 3: expected ff only after sa, got it elsewhere",
             "  sub-layer 4: expected all_attn, or sa with a span and ff, got AttentionSplit",
             "  sub-layer 5: expected the span and head_width of the first sub-layer, got positions of "
             "span=1024, head_width=64",
-            "  sub-layer 5: expected heads together as wide as the model, 16, got 512",
+            "  sub-layer 5: expected a width of all heads of 16, as the model, got 512",
             "  sub-layer 5: expected N of at least 1, got 0",
         ]
     )
@@ -154,7 +154,7 @@ def test_a_file_that_holds_no_weights_is_told(tmp_path):
     torch.save([1, 2], tmp_path / "list.pt")
     (tmp_path / "text.pt").write_text("weights")
     for name, told in (
-        ("list.pt", "expected tensors by name, or these as the model of a checkpoint, in .*list.pt"),
+        ("list.pt", "expected tensors by name, or a checkpoint with these as its `model`, in .*list.pt"),
         ("text.pt", ".*text.pt cannot be read: "),
         ("none.pt", ".*none.pt cannot be read: .*No such file"),
     ):

@@ -63,7 +63,7 @@ def test_a_wrong_initialisation_is_found_although_outputs_are_equal(compare):
     assert compare(compare_with_layer, "gated_program.Gated(std=0.02)")[0]
     passed, finding = compare(compare_initial_weights, "gated_program.Gated(std=0.02)")
     assert not passed
-    assert "these are distributed otherwise: inner (" in finding
+    assert "these weights have another distribution: inner (" in finding
 
 
 def test_a_layer_that_computes_something_else_fails(compare):
@@ -76,7 +76,7 @@ def test_weights_without_a_counterpart_are_named(compare):
     with pytest.raises(OtherLayerError) as caught:
         compare(compare_with_layer, "gated_program.More")
     assert str(caught.value) == (
-        "the weights cannot be mapped: the block has nothing left, the layer temperature (3,)"
+        "the weights cannot be mapped: unmatched in the block: nothing; in the layer: temperature (3,)"
     )
 
 

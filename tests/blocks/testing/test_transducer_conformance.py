@@ -123,7 +123,7 @@ def test_what_cannot_be_built_is_told_at_once():
     assert str(caught.value) == (
         "recipe 'sa >> ff({filter})' cannot be built\n"
         "  hole {filter} is not filled\n"
-        "  expected a transducer, as seq2seq(lstm, lstm), got sa >> ff({filter})\n"
+        "  expected a transducer, such as seq2seq(lstm, lstm), got sa >> ff({filter})\n"
         "  expected source_vocab of at least 1, got 0\n"
         "  expected dropout from 0 to 0.9999, got 1.0"
     )

@@ -102,5 +102,5 @@ def test_a_name_like_no_other_is_told_with_a_few_of_the_nearest(run):
     result = run("show", "nosuch")
     first, hint = result.stderr.splitlines()
     assert (result.exit_code, result.stdout) == (2, "")
-    assert re.fullmatch(r"unknown name 'nosuch'; \d+ are known, the most alike: \w+(, \w+){4}", first)
+    assert re.fullmatch(r"unknown name 'nosuch'; \d+ are known, the most similar: \w+(, \w+){4}", first)
     assert "activemem list blocks, list tasks" in hint

@@ -138,7 +138,7 @@ def test_what_maximal_updates_and_the_check_cannot_be_with_is_told():
         return [fault.message for fault in caught.value.faults]
 
     assert told(TEXT.replace('embedding = "unit"\n', "").replace('"adam"', '"muon"')) == [
-        "[model] expected an embedding such as unit with mup, got scaled",
+        "[model] mup needs an embedding such as unit, got scaled",
         "[train] optimizer: expected an optimizer among adam, adamw, lion with mup, got muon",
     ]
     with pytest.raises(CoordinateError, match="has no \\[ladder\\]"):

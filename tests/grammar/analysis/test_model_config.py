@@ -146,8 +146,8 @@ def test_a_cutoff_at_the_end_of_the_vocabulary_is_none():
 def test_biases_beside_tied_weights_and_a_map_of_the_first_cluster_ask_for_what_they_are_of():
     config = ModelConfig(d_model=16, vocab=10, tied_bias=True, project_first_cluster=True)
     assert config.faults() == [
-        "expected tied weights with tied_bias, got none",
-        "expected cutoffs with project_first_cluster, got none",
+        "tied_bias needs tied weights, got none",
+        "project_first_cluster needs cutoffs, got none",
     ]
 
 

@@ -63,7 +63,7 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
         ),
         (
             "seq2seq(sa, 2 * (sa >> ff(8)), attention=luong)",
-            "attention=luong needs lstm or gru as the decoder; others attend after every mixer",
+            "attention=luong needs lstm or gru as the decoder; other decoders attend after every mixer",
         ),
         (
             "seq2seq(lstm, gru)",
@@ -86,10 +86,10 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
             "seq2seq(choice(lstm, sa), lstm)",
             "without attention nothing passes to the decoder: expected luong or bahdanau",
         ),
-        ("seq2seq(sa, 2 * ff(8))", "the decoder attends after mixers, but it has none"),
+        ("seq2seq(sa, 2 * ff(8))", "a decoder attends after each mixer, but this decoder has no mixer"),
         (
             "seq2seq(sa, choice(sa, ff(9)) + ff(8) >> ff(8))",
-            "the decoder attends after mixers, but it has none",
+            "a decoder attends after each mixer, but this decoder has no mixer",
         ),
         (
             "seq2seq(sa >> mean_pool, sa)",

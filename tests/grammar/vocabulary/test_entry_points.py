@@ -30,7 +30,7 @@ PACKAGES = {
 BROKEN_HALF = f"{SPEC}\nadd('burst')\nraise RuntimeError('first\\nsecond \\u202e')\n"
 PROBLEMS = {
     "burst": "half 1.0: RuntimeError: first second \N{REPLACEMENT CHARACTER}",
-    "choice": "reserved 1.0: ValueError: block 'choice': that is a word of the recipe language",
+    "choice": "reserved 1.0: ValueError: block 'choice': this name is a word of the recipe language",
     "gone": "absent 1.0: ModuleNotFoundError: No module named 'absent_module'",
     "left": "leaving 1.0: SystemExit: 3",
     "sa": "taking 1.0: ValueError: the block 'sa' is already defined by activemem",

@@ -59,7 +59,7 @@ def test_a_block_describes_itself_and_its_text_is_read_back(name: str):
     assert all(parameter.meaning for parameter in spec.parameters)
     block = BlockNode(name, tuple((parameter.name, _example(parameter)) for parameter in spec.parameters))
     if (conflict := find_conflict(spec, block)) is not None:  # of an odd number
-        halved = "heads" if conflict == "head_split halves its heads, got 3" else "head_width"
+        halved = "heads" if conflict == "head_split needs an even number of heads, got 3" else "head_width"
         block = BlockNode(name, tuple((one, 4 if one == halved else value) for one, value in block.arguments))
     if name == "sa":  # some of these are for attention without a span
         changed = {**dict(block.arguments), "pos": "relative"}
@@ -106,7 +106,7 @@ def test_a_name_that_is_taken_is_refused_with_its_owner():
 
 
 def test_a_word_of_the_language_is_no_name_for_a_block():
-    with pytest.raises(ValueError, match=r"^block 'choice': that is a word of the recipe language$"):
+    with pytest.raises(ValueError, match=r"^block 'choice': this name is a word of the recipe language$"):
         register(_spec("choice"))
 
 
