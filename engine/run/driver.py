@@ -99,15 +99,21 @@ def run_study(
     notebook shows the progress. An ablation path continues from round to round.
 
     Ctrl-C ends the run cleanly, and the same call resumes each trial from its last checkpoint. Failed trials
-    count as outcomes; `retry_failed` retries failed trials; after a time limit they resume where they
-    stopped. Any number of drivers may run one study on one store at once. Each trains trials that no other
-    has claimed, waits for the rest, and takes over the trials of dead processes.
+    count as outcomes. With `retry_failed` they are trained again; a trial that failed by a time limit resumes
+    where it stopped. Any number of drivers may run one study on one store at the same time. Each driver
+    trains trials that no other driver has claimed, waits for the rest, and takes over the trials of dead
+    processes.
 
-    Raises before anything trains: LeakError: a causal model sees later tokens. ParameterGroupError,
-    LossTermError: a model lacks what a group of weights or a loss term names. TaskError: a model cannot read
-    its test. PrecisionError, CompileModeError: the device lacks a precision or a mode of torch's compiler.
-    DataError: a corpus is missing or altered. Raises at any time: MachineError: the machine lacks a GPU or
-    fails, as with a full disk; no outcome of that is stored.
+    Raises before anything trains:
+
+    - LeakError: a causal model sees later tokens.
+    - ParameterGroupError, LossTermError: a group of weights or a loss term names what a model does not have.
+    - TaskError: a model cannot read its test sequences.
+    - PrecisionError, CompileModeError: the device does not support a precision or a mode of torch's compiler.
+    - DataError: a corpus is missing or altered.
+
+    Raises MachineError at any time if a GPU is missing or the machine fails, for example with a full disk. No
+    outcome is stored of the trials that this stops.
     """
     check_arguments(
         study_fault(study),
