@@ -87,7 +87,7 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
         Padding must be on the right, where it changes no earlier output.
         """
         if attention_mask is not None and bool((attention_mask.diff(dim=1) > 0).any()):
-            raise ValueError("expected padding on the right, got some on the left: padding_side='right'")
+            raise ValueError("expected padding on the right, got some on the left: set padding_side='right'")
         logits = self.module(input_ids)
         loss = None
         if labels is not None:

@@ -105,7 +105,9 @@ class GeneratedObjective(FreshObjective[Examples]):
         """Return the whole next batch, on the CPU; raise TaskError if its examples have lengths."""
         examples = self._draw_batch()
         if examples.lengths is not None:
-            raise TaskError(f"{self._task.name}: expected no lengths, since its batches have one shape")
+            raise TaskError(
+                f"{self._task.name}: expected batches without lengths, since the task has one shape"
+            )
         return self._scored(examples)
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:

@@ -184,6 +184,6 @@ def stacking_fault(model: nn.Module) -> str | None:
     if next(model.buffers(), None) is not None:
         return "its model has buffers"
     if any(isinstance(each, Block) and not each.can_be_stacked for each in model.modules()):
-        return "kernels of another package cannot be stacked"
+        return "it uses kernels of another package, which cannot be stacked"
     looking = next(filter(needs_step_hook, model.modules()), None)
     return None if looking is None else f"{type(looking).__name__} records its weights"

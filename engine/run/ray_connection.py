@@ -150,7 +150,8 @@ def connect(address: str) -> None:
         if "RAY_AUTH_MODE" in os.environ:
             raise
         hint = (
-            "if it was started with a token, as Ray does where ~/.ray/auth_token is, set RAY_AUTH_MODE=token"
+            "if the cluster was started with a token, as Ray does if ~/.ray/auth_token exists, "
+            "set RAY_AUTH_MODE=token"
         )
         raise ConnectionError(f"{error}: {hint}") from error
 
@@ -300,7 +301,8 @@ def code_fault(driver: Code, worker: Code) -> str | None:
     """
     if worker["fault"]:
         place = f" from {worker['folder']}" if worker["folder"] else ""
-        return f"expected to import activemem from {driver['folder']}, got{place}: {worker['fault']}"
+        expected = f"expected to import activemem from {driver['folder']}"
+        return f"{expected}, but the import{place} failed: {worker['fault']}"
     if worker["digest"] == driver["digest"]:
         return None
     expected, got = (f"{each['folder']} ({each['digest'][:8]})" for each in (driver, worker))

@@ -73,7 +73,9 @@ class Checkpoint:
         try:
             begun = trial_files.read_begun(self._folder)
         except (DamagedError, UnreadableError) as error:
-            _log.warning("%s; the trial continues, and its count of died workers restarts at 0", error)
+            _log.warning(
+                "%s; the trial continues, and the count of its workers that died restarts at 0", error
+            )
             begun = None
         if begun is None:
             self._folder.mkdir(parents=True, exist_ok=True)

@@ -115,8 +115,11 @@ def check_gpu(machine: Machine) -> None:
     """
     gpus = machine.gpus
     if gpus and machine.address is None and (fault := gpu_fault()) is not None:
-        asked = "one, or gpus = 0 to train on CPUs" if gpus == "auto" else f"{gpus:g} for each trial"
-        raise MachineError(f"gpus: expected {asked}, but torch finds none here, because CUDA fails: {fault}")
+        asked = "a GPU" if gpus == "auto" else f"{gpus:g} for each trial"
+        remedy = "; to train on CPUs, set gpus = 0" if gpus == "auto" else ""
+        raise MachineError(
+            f"gpus: expected {asked}, but torch finds none here, because CUDA fails: {fault}{remedy}"
+        )
     if gpus != "auto" and gpus and machine.address is None and not torch.cuda.is_available():
         raise MachineError(f"gpus: expected {gpus:g} for each trial, but torch finds none here")
 

@@ -217,7 +217,8 @@ class SpellingVocabulary(Vocabulary):
         room = size - _CHARACTERS - len(characters)
         if room < 0:
             raise DataError(
-                f"expected room for {_CHARACTERS + len(characters):,} symbols without words, got {size:,}"
+                f"expected a size of at least {_CHARACTERS + len(characters):,} symbols, without any words, "
+                f"got {size:,}"
             )
         return cls(characters, most_frequent(words, room), size)
 

@@ -99,7 +99,7 @@ def restarted_search_is_the_same(name: str) -> None:
         again = _study(name, 0)
         again.add_trials(whole.trials[:stopped])
         found = _ask(again, name)
-        assert found == expected[stopped], f"restarted after {stopped} points it proposes {found}"
+        assert found == expected[stopped], f"a search restarted after {stopped} points proposes {found}"
 
 
 def failed_points_are_survived(name: str) -> None:

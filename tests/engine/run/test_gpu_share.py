@@ -306,16 +306,17 @@ def test_a_gpu_that_is_not_there_is_told_before_anything_is_stored(tmp_path, tin
 
 
 @pytest.mark.parametrize(
-    ("gpus", "asked"), [("auto", "one, or gpus = 0 to train on CPUs"), (0.5, "0.5 for each trial")]
+    ("gpus", "asked", "remedy"),
+    [("auto", "a GPU", "; to train on CPUs, set gpus = 0"), (0.5, "0.5 for each trial", "")],
 )
 def test_a_gpu_that_cuda_fails_with_is_told_before_trials_train_on_the_cpu(
-    tmp_path, tiny, monkeypatch, gpus, asked
+    tmp_path, tiny, monkeypatch, gpus, asked, remedy
 ):
     monkeypatch.setattr(failures, "gpu_fault", lambda: "Error 805")
     store = Store(tmp_path / "results")
     with pytest.raises(MachineError) as refused:
         run_study(load_study(tiny), store, Machine(gpus=gpus), local=True)
-    told = f"gpus: expected {asked}, but torch finds none here, because CUDA fails: Error 805"
+    told = f"gpus: expected {asked}, but torch finds none here, because CUDA fails: Error 805{remedy}"
     assert str(refused.value) == told
     assert not (tmp_path / "results").exists()
     check_gpu(Machine(gpus=0.0))

@@ -58,7 +58,8 @@ def test_the_same_code_in_another_folder_is_told_from_other_code(tmp_path):
     assert code_fault(mine, {**mine, "folder": "/elsewhere"}) is None
     other = {"folder": "/b/activemem", "digest": "", "fault": "ImportError: another one"}
     assert code_fault({**mine, "folder": "/a/activemem"}, other) == (
-        "expected to import activemem from /a/activemem, got from /b/activemem: ImportError: another one"
+        "expected to import activemem from /a/activemem, but the import from /b/activemem failed: "
+        "ImportError: another one"
     )
 
 
