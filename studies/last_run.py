@@ -23,7 +23,16 @@ from ..plugins import loaded_files
 from ..storage import Store, StoreError, open_store, store_fault
 from ..storage.trial_files import STARTS_FILE, read_begun
 from .resolve.trial import first_of_each_kind
-from .study import Study, follow_rounds, is_path, load_recorded_study, load_study, read_size, shipped_studies
+from .study import (
+    Study,
+    follow_rounds,
+    is_path,
+    kind_of_name,
+    load_recorded_study,
+    load_study,
+    read_size,
+    shipped_studies,
+)
 from .text.document import Diagnostics, read_document
 from .text.errors import StudyError, StudyFault, command_line
 
@@ -171,6 +180,9 @@ def _check_known(name: str, store: Store) -> None:
             f"file, which rewrites the record: activemem study run FILE"
         )
         raise StudyError(f"{name} (last run)", [StudyFault(message=message)])
+    if kind := kind_of_name(name):
+        message = f"it is a {kind}, not a study: activemem show {shlex.quote(name)}"
+        raise StudyError(name, [StudyFault(message=message)])
     known = {*shipped, *store.trials(columns=_KEY_COLUMNS)["study"].unique()}
     near = hint(name, known) or ". Train it first: activemem study run FILE; other stores: --results PATH"
     where = f"{store.absolute_place}{other_results(store, name)}"

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..diagnostics import hint, nearest, nearest_hint
 from ..errors import argument_fault, check_arguments, texts_fault
-from ..grammar import Recipe
+from ..grammar import Recipe, registered_names
 from ..grammar.nodes import Dimension
+from .catalog.metrics import METRICS
+from .catalog.tasks import task_names
 from .claims.comparisons import Claim
 from .claims.reader import check_claimed_metrics, read_claims
 from .presentation.kinds import (
@@ -633,10 +635,18 @@ def find_study_file(name_or_path: str | Path) -> Path:
         message = "expected a study file, got a folder"
     elif is_path(str(name_or_path)):
         message = f"there is no such file{_beside(path) or hint(path.stem, shipped)}"
+    elif kind := kind_of_name(path.name):
+        message = f"it is a {kind}, not a study: activemem show {path.name}"
     else:
         near = hint(path.name, shipped) or ": see activemem study list"
         message = f"there is no such file and no study of that name{near}"
     raise StudyError(str(name_or_path), [StudyFault(message=message)])
+
+
+def kind_of_name(name: str) -> str:
+    """Return `task`, `block` or `metric` for the name of one; "" for another text."""
+    known = {"task": task_names(), "block": registered_names(), "metric": METRICS}
+    return next((kind for kind, names in known.items() if name in set(names)), "")
 
 
 def _beside(path: Path) -> str:

@@ -225,6 +225,8 @@ def require_dataset(name: str, kind: type[DatasetT] = Dataset) -> DatasetT:
     """Return the dataset of this kind and name; raise CorpusError with the nearest name or all names."""
     found = _datasets().get(name)
     if not isinstance(found, kind):
+        if "." in name or "/" in name:
+            raise CorpusError(f'for a file of your own write corpus = {{ path = "{name}" }}')
         raise CorpusError(f"unknown {kind.KIND} '{name}'{nearest_hint(name, dataset_names(kind))}")
     return found
 
