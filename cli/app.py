@@ -30,7 +30,7 @@ class _CommandGroup(PanelGroup):
     """A group of commands with the option `--plugin`."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """Return the command with the option `--plugin`; groups do not get it."""
+        """Return the named command, with the option `--plugin` added unless it is a group."""
         command = super().get_command(ctx, cmd_name)
         is_group = isinstance(command, PanelGroup)
         if command and not is_group and all(parameter.name != "plugin" for parameter in command.params):

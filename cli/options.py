@@ -35,7 +35,7 @@ OnlyOption = Annotated[
     typer.Option(
         "--only",
         metavar="FACTOR=LEVEL",
-        help="Use only trials with this factor level. Repeatable; levels of one factor are alternatives.",
+        help="Use only trials with this factor level. Repeatable; of one factor's levels, any may match.",
     ),
 ]
 
@@ -191,7 +191,7 @@ class RunOptions:
         """
         if not self.until_decided:
             if self.budget is not None:
-                raise typer.BadParameter("--budget: expected --until-decided as well, got none")
+                raise typer.BadParameter("--budget: expected --until-decided as well")
             return None
         parts = {"--only": self.only, "--shard": self.shard, "--max-trials": self.max_trials}
         if given := [name for name, value in parts.items() if value]:

@@ -196,7 +196,7 @@ class MetricEntry(Page):
 
 
 class NameEntry(Page):
-    """A norm, a sampler or another name, with the study's `key` for it."""
+    """A norm, a sampler or another name, with the `key` of a study file that takes such a name."""
 
     kind: str
     key: str

@@ -56,7 +56,7 @@ def address_fault(text: str) -> str | None:
     if found is None or found[1] not in SCHEMES:
         return f"{_EXPECTED}, got {text!r}"
     if any(part in (".", "..") for part in found[3].split("/")):
-        return f"{_EXPECTED} and names, got {text!r}"
+        return f"{_EXPECTED}, without . or .. in its path, got {text!r}"
     return None
 
 
@@ -224,7 +224,7 @@ class Bucket:
                         continue
 
     def require_conditions(self) -> None:
-        """Raise `StoreError` unless the server heeds conditions: create only once, replace only a version."""
+        """Raise `StoreError` if the server does not support conditional writes."""
         if self._has_conditions:
             return
         key, ignored = f"unfinished/.probe.{secrets.token_hex(8)}", list[str]()
@@ -264,7 +264,7 @@ class Bucket:
 
     @contextmanager
     def _file_errors(self, key: str) -> Iterator[None]:
-        """Raise errors of files instead of obstore's errors within a context."""
+        """Raise an OSError instead of an error of obstore within a context."""
         from obstore import exceptions  # noqa: PLC0415  as above
 
         try:

@@ -159,7 +159,7 @@ class BucketPlace(Place):
                     path.unlink(missing_ok=True)
 
     def move(self, path: Path, target: Path) -> Path:
-        """Copy an object within the bucket, then remove it."""
+        """Copy an object within the bucket, then remove the original."""
         with self._lock:
             self.list_names(target.parent)
             target = unused_path(target)
@@ -281,7 +281,7 @@ def _make_own_folder() -> Path:
     base = Path(tempfile.gettempdir()) / f"activemem-objects-{user}"
     base.mkdir(mode=0o700, exist_ok=True)
     if base.is_symlink() or base.stat().st_uid != user:
-        raise StoreError(f"{base}: expected a folder of this user's, got another's; set TMPDIR")
+        raise StoreError(f"{base}: expected a folder of this user, got another user's; set TMPDIR")
     with FileLock(base / "making"):
         for folder in base.iterdir():
             if folder.is_dir():

@@ -120,9 +120,7 @@ def read_model(path: Path) -> tuple[dict[str, Any], bytes]:
     """
     data = read_regular(path)
     if not _has_checksum(data):
-        raise DamagedError(
-            "expected the file of a model, got one with a damaged header or of another program"
-        )
+        raise DamagedError("expected a model's file, got one that is damaged or that another program wrote")
     checksum = zlib.crc32(data[_AT + _DIGITS :], zlib.crc32(_BLANK, zlib.crc32(data[:_AT])))
     if data[_AT : _AT + _DIGITS] != f"{checksum:08x}".encode():
         raise DamagedError("its bytes do not match its checksum")

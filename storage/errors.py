@@ -16,4 +16,4 @@ class ForeignError(StoreError):
 
 
 class UnreadableError(StoreError):
-    """Raised for a data file's name that is not a file or cannot be read; readers skip it."""
+    """Raised for something with a data file's name that is no file or cannot be read; readers skip it."""

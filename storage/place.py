@@ -271,7 +271,7 @@ class Layout:
         return Layout, (self.place,)
 
     def lease(self, trial: str, attempt: int) -> Path:
-        """Return the file of the lease of an attempt at a trial."""
+        """Return the lease file of an attempt at a trial."""
         return self.leases / f"{validate_trial_id(trial)}-{attempt}"
 
     def study(self, name: str) -> Path:

@@ -230,7 +230,7 @@ class Store:
         return read_adopted(self._quarantine, [study])
 
     def latest_attempts(self) -> dict[str, tuple[str, int]]:
-        """Return the status and number of each trial's latest done attempt, or of its latest attempt."""
+        """Return the status and the number of each trial's valid attempt: a done one, if there is any."""
         frame = read_latest(self._quarantine, ["trial", "attempt", "status"])
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
 
@@ -239,7 +239,7 @@ class Store:
         return last_numbers(self._quarantine)
 
     def leases(self, run: str) -> Leases:
-        """Return the leases of the store's trials, with which this process claims trials in a run.
+        """Return the leases of the store's trials; during a run, this process claims trials with them.
 
         Raise `StoreError` if a bucket's server has no conditional writes.
         """
@@ -315,7 +315,7 @@ class Store:
             self._layout.place.put(path, encode(frame))
 
     def _make_way(self, path: Path) -> None:
-        """Quarantine something other than a file that blocks the name of a new file."""
+        """Quarantine what has this path if it is not a file, so that a new file can be written there."""
         if is_other_than_file(path):
             self._quarantine.move(path, "expected a file", "it blocked the file of a trial")
 

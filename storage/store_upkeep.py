@@ -220,7 +220,7 @@ def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
     for path in (*entries(layout.unfinished), *temporary):
         runs = writer_runs(path.name)
         if runs is False or (runs is None and _last_change(path, now) < oldest):
-            yield _leftover(path, "its writer has died")
+            yield _leftover(path, "the process that wrote it has died")
     for path in begun:
         if path.name.endswith(".damaged"):
             yield _leftover(path, "a damaged checkpoint that its trial no longer needs")
@@ -353,7 +353,7 @@ def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
     rows = read_latest(quarantine, columns).filter(status=INCOMPLETE)
     for trial, attempt, study, _ in rows.iter_rows():
         path = quarantine.layout.attempt_file("metrics", study, trial, attempt)
-        reason = "metrics of a trial whose row is intact; study run trains it again"
+        reason = "metrics of this trial are lost; study run trains the trial again"
         yield Finding(kind=FindingKind.INCOMPLETE, path=path, reason=reason, size=0)
 
 

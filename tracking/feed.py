@@ -223,8 +223,10 @@ def _close(thread: TrackerThread) -> str | None:
     parts = [plural(epochs, "epoch")] if epochs else []
     parts += [plural(ends, "end")] if ends else []
     parts += ["the tables"] if thread.tables_missing else []
-    texts = [f"lacks {', '.join(parts)} of {plural(len(thread.missing), 'trial')}"] if parts else []
-    texts += [] if over else [f"had not received everything after {CLOSE_S:g} s"]
+    texts = (
+        [f"has not received {', '.join(parts)} of {plural(len(thread.missing), 'trial')}"] if parts else []
+    )
+    texts += [] if over else [f"was still receiving data after {CLOSE_S:g} s"]
     if not texts:
         return None
     why = f" ({thread.error})" if thread.error else ""

@@ -130,7 +130,7 @@ def _add(written: optuna.Study, trial: optuna.trial.FrozenTrial, place: str) -> 
         written.add_trial(trial)
     except ValueError as error:  # Optuna allows one distribution for each dimension
         raise TrackingError(
-            f"optuna: {place} has {written.study_name} with another space; give another file: {error}"
+            f"optuna: {place} has {written.study_name} with another search space; give another file: {error}"
         ) from error
 
 

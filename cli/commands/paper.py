@@ -126,7 +126,7 @@ def check(
             command = command_line("paper", "build", str(paper), results=results)
             print_stderr(f"\nwrite the generated files again: {command}")
     else:
-        print_stdout(f"{text}: every number is what the store gives")
+        print_stdout(f"{text}: every number agrees with the store")
     if wrong:
         raise typer.Exit(EXIT_FAILED)
 

@@ -115,7 +115,9 @@ def serve(
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
-        raise ServeError(f"port {port}: expected a free one, got one that is in use; see --port") from error
+        raise ServeError(
+            f"port {port}: expected a free port, got one that is in use; choose another with --port"
+        ) from error
     shown = f"[{host}]" if ":" in host else host
     print_piece(f"{store.place} at http://{shown}:{server.port}/{'?token=…' if access.token else ''}\n")
     if not store.state().studies:

@@ -160,7 +160,7 @@ def _print_summary(
         print_stderr(f"stopped because {summary.stop_reason}. Continue: {request.resume_command}")
         return
     if _has_run_out(request, now):
-        print_stderr("  no point is left: the space has no other new point that the constraints allow")
+        print_stderr("  no point is left: the space has no further point that meets the constraints")
     for line in format_best_points(request.study, StudyResults(request.study, store).points):
         print_stderr(line)
     if not _print_where_to_look(request, now) and study.search is None and (best := headline.best_words()):

@@ -67,7 +67,7 @@ def kinds_with(name: str, kinds: Sequence[str]) -> list[str]:
     if found or ("blocks" in kinds and not re.fullmatch(r"[\w-]+", name)):
         return found or ["blocks"]
     if name in dataset_names():
-        raise ActivememError(f"{name} is a corpus, which activemem data list shows")
+        raise ActivememError(f"{name} is a corpus; see activemem data list")
     kind = "name" if len(kinds) > 1 else _singular(kinds[0])
     keys = key_names() if len(kinds) > 1 else set[str]()
     raise ActivememError(f"unknown {kind} '{name}'{nearest_hint(name, keys.union(*names.values()))}")

@@ -62,7 +62,11 @@ def format_score(score: TextScore) -> list[str]:
 def _bits_per_byte(score: TextScore) -> str:
     """Return the bits per byte, or why there are none."""
     bits = score.bits_per_byte
-    return "none per byte, since the tokens lose text" if bits is None else f"{bits:.4f} per byte"
+    return (
+        "unknown per byte, because the tokens do not keep all of the text"
+        if bits is None
+        else f"{bits:.4f} per byte"
+    )
 
 
 def _value(model: KeptModel, metric: str) -> str:

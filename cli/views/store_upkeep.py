@@ -48,7 +48,7 @@ def format_clean(store: Store, found: Sequence[Finding], *, dry: bool) -> list[s
 def format_forgotten(study: str, gone: Forgotten, *, dry: bool) -> list[str]:
     """Return the removed parts of a study (or parts to remove)."""
     if not gone.trials:
-        return [f"{study}: nothing of it is stored"]
+        return [f"{study}: the store has none of its trials"]
     verb = "would be removed" if dry else "removed"
     parts = [f"{plural(count, 'row')} of {dataset}" for dataset, count in gone.rows.items()]
     parts += [

@@ -62,5 +62,5 @@ def test_a_port_that_is_taken_is_told(run):
         result = run("serve", "--port", str(port))
     assert (result.exit_code, result.stderr) == (
         2,
-        f"port {port}: expected a free one, got one that is in use; see --port\n",
+        f"port {port}: expected a free port, got one that is in use; choose another with --port\n",
     )

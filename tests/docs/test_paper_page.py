@@ -40,7 +40,7 @@ def run(folder, *words):
 
 def test_the_paper_of_the_page_has_no_fault(folder):
     done = run(folder, "check", "main.tex")
-    assert (done.exit_code, done.stdout) == (0, "main.tex: every number is what the store gives\n")
+    assert (done.exit_code, done.stdout) == (0, "main.tex: every number agrees with the store\n")
 
 
 def test_the_faults_of_the_page_are_told_as_shown(folder):

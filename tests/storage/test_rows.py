@@ -146,8 +146,11 @@ def test_all_faults_of_a_trials_sense_are_named_at_once():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"status": "failed"}, "reason: expected one unless the status is done, got None with failed"),
-        ({"reason": "why"}, "reason: expected one unless the status is done, got 'why' with done"),
+        (
+            {"status": "failed"},
+            "reason: expected one exactly if the status is not done, got None with failed",
+        ),
+        ({"reason": "why"}, "reason: expected one exactly if the status is not done, got 'why' with done"),
     ],
 )
 def test_a_reason_goes_with_a_status_that_is_not_done(changes, message):

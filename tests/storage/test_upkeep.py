@@ -132,7 +132,7 @@ def test_a_check_tells_every_fault_and_changes_nothing(root, sound, caplog):
         (
             "incomplete",
             f"metrics/alpha/{make_trial_id(201)}-0.parquet",
-            "metrics of a trial whose row is intact; study run trains it again",
+            "metrics of this trial are lost; study run trains the trial again",
         ),
         ("foreign", "metrics/alpha/notes.txt", "a store has no file of this name"),
         (
@@ -140,7 +140,7 @@ def test_a_check_tells_every_fault_and_changes_nothing(root, sound, caplog):
             f"checkpoints/{make_trial_id(301)}/state.pt",
             "without a checksum, so that damage would not be noticed",
         ),
-        ("leftover", "weights/.0.safetensors.0", "its writer has died"),
+        ("leftover", "weights/.0.safetensors.0", "the process that wrote it has died"),
     ]
     assert found.has_faults
     assert names(root) == before
@@ -225,7 +225,7 @@ def leftovers(root):
 
 def test_leftovers_are_told_with_their_sizes_and_removed(root, leftovers):
     expected = [
-        (f"checkpoints/{make_trial_id(6)}/.state.pt.0", "its writer has died", 1000),
+        (f"checkpoints/{make_trial_id(6)}/.state.pt.0", "the process that wrote it has died", 1000),
         (f"checkpoints/{make_trial_id(1)}", "its trial is done", 7),
         (f"checkpoints/{make_trial_id(2)}", "its trial is failed", 7),
         (f"checkpoints/{make_trial_id(5)}", "its trial is done", 7),

@@ -52,7 +52,7 @@ def test_epochs_of_which_nobody_told_are_told_at_the_end(trial):
     listener = Tracking(Listener(), {"recorder": Recorder()})
     run(listener, trial, first=2)
     assert listener.close() == [
-        "recorder lacks 2 epochs of 1 trial; activemem study export adds what is missing"
+        "recorder has not received 2 epochs of 1 trial; activemem study export adds what is missing"
     ]
 
 
@@ -83,7 +83,7 @@ def test_a_tracker_that_breaks_is_warned_of_once_told_at_the_end_and_tried_again
         "mlflow cannot be reached; training continues: ConnectionError: the server is gone"
     ]
     assert told == [
-        "mlflow lacks 2 epochs of 1 trial (ConnectionError: the server is gone); "
+        "mlflow has not received 2 epochs of 1 trial (ConnectionError: the server is gone); "
         "activemem study export adds what is missing"
     ]
 
@@ -109,7 +109,7 @@ def test_a_tracker_that_hangs_holds_up_neither_the_study_nor_its_end(trial, monk
     line, *others = [each for each in listener.close() if each.startswith("slow")]
     released.set()
     assert (line, others) == (
-        "slow lacks 2 epochs, 1 end of 1 trial and had not received everything after 0.05 s; "
+        "slow has not received 2 epochs, 1 end of 1 trial and was still receiving data after 0.05 s; "
         "activemem study export adds what is missing",
         [],
     )

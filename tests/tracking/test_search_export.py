@@ -138,7 +138,7 @@ def test_what_is_no_search_no_file_or_another_study_is_refused(searched, trained
             str(other),
             f"optuna: expected search in {other} to be an export of this search by loss, got another study",
         ),
-        ((wider, elsewhere), own, f"optuna: {own} has search with another space; give another file: "),
+        ((wider, elsewhere), own, f"optuna: {own} has search with another search space; give another file: "),
     ):
         with pytest.raises(TrackingError) as caught:
             export_search(*given, place)

@@ -1,4 +1,4 @@
-"""MLflow: an experiment for each study, a run for each trial, and one for the study's tables."""
+"""MLflow: an experiment for each study, which has a run for each trial and one for tables."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def open_tracker(place: str) -> Tracker:
     try:
         return MlflowRuns(import_module("mlflow").MlflowClient(tracking_uri=place))
     except Exception as error:  # MLflow raises many kinds for unknown addresses
-        raise TrackingError(f"expected an address of MLflow's, got {place!r}: {error}") from error
+        raise TrackingError(
+            f"expected the address of an MLflow server or database, got {place!r}: {error}"
+        ) from error
 
 
 class MlflowRuns(Tracker):

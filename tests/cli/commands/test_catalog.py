@@ -80,7 +80,7 @@ class Half(PluginNorm):
     ("words", "message"),
     [
         (("show", "adm"), "unknown name 'adm'; nearest: adam"),
-        (("show", "paradise-lost"), "paradise-lost is a corpus, which activemem data list shows"),
+        (("show", "paradise-lost"), "paradise-lost is a corpus; see activemem data list"),
         (("show", "adm", "--kind", "optimizers"), "unknown optimizer 'adm'; nearest: adam"),
         (("show", "adam", "--kind", "optimizer"), "schedulers, got 'optimizer'"),
         (("list", "block"), "expected one of blocks, norms, "),

@@ -58,7 +58,7 @@ def test_an_incomplete_trial_is_a_fault_that_a_run_mends(store, run):
         {
             "kind": "incomplete",
             "path": f"metrics/alpha/{path.name}",
-            "reason": "metrics of a trial whose row is intact; study run trains it again",
+            "reason": "metrics of this trial are lost; study run trains the trial again",
             "bytes": 0,
         }
     ]

@@ -287,7 +287,7 @@ def test_a_part_of_a_study_is_forgotten_and_the_rest_gets_another_name(run, tiny
     part = ("study", "forget", "tiny", "--only", "seed=0")
     assert run(*part, "--dry-run").stdout.splitlines()[0] == "tiny: 4 trials would be removed"
     assert run(*part).stdout.splitlines()[0] == "tiny: 4 trials removed"
-    assert run(*part).stdout == "tiny: nothing of it is stored\n"
+    assert run(*part).stdout == "tiny: the store has none of its trials\n"
     assert run("study", "rename", "tiny", "small").stdout == "tiny is small now: 1 trial moved\n"
     assert run("study", "status", "small").stdout.splitlines()[1] == "1 of 8 trials done · 7 left"
     assert run("study", "rename", "tiny", "other").exit_code == 2

@@ -243,7 +243,7 @@ def test_what_cannot_be_measured_is_told_and_the_rest_goes_on(store):
         stack.id: "no recurrent encoder",
         luong.id: "its weights were not kept",
         bahdanau.id: f"its weights cannot be read: {store.files.weights_file(bahdanau.id)}: "
-        "expected the file of a model, got one with a damaged header or of another program",
+        "expected a model's file, got one that is damaged or that another program wrote",
         naive.id: None,
     }
     assert {name for name in stored(store, naive) if name.startswith("theta")} == set()

@@ -182,7 +182,7 @@ def test_what_cannot_be_tuned_is_told_and_the_rest_goes_on(store):
     reasons = [each.reason for each in tune(study, store)]
     damaged = (
         f"its weights cannot be read: {store.files.weights_file(study.trials[1].id)}: "
-        "expected the file of a model, got one with a damaged header or of another program"
+        "expected a model's file, got one that is damaged or that another program wrote"
     )
     assert reasons == ["its weights were not kept", damaged, None]
 

@@ -20,7 +20,7 @@ def puts(method, _):
         ("ftp://bucket/x", f"{EXPECTED}, got 'ftp://bucket/x'"),
         ("s3://", f"{EXPECTED}, got 's3://'"),
         ("s3:/bucket", f"{EXPECTED}, got 's3:/bucket'"),
-        ("s3://bucket/../x", f"{EXPECTED} and names, got 's3://bucket/../x'"),
+        ("s3://bucket/../x", f"{EXPECTED}, without . or .. in its path, got 's3://bucket/../x'"),
         ("s3://other/x", "s3://other/x: expected a bucket, got: NoSuchBucket (404 Not Found) from {server}"),
         ("az://box/x", "az://box/x: expected a bucket, got: Account must be specified"),
     ],

@@ -63,7 +63,7 @@ def test_a_server_that_is_away_stops_no_training_and_its_export_breaks_off(train
     for epoch in (1, 2):
         listener.on_event(EpochFinished(trial=trial.id, epoch=epoch, metrics={"loss": 0.5}))
     (told,) = listener.close()
-    assert told.startswith("mlflow lacks 2 epochs of 1 trial (")
+    assert told.startswith("mlflow has not received 2 epochs of 1 trial (")
     assert told.endswith("; activemem study export adds what is missing")
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
         "mlflow cannot be reached; training continues"
@@ -75,5 +75,8 @@ def test_a_server_that_is_away_stops_no_training_and_its_export_breaks_off(train
 def test_what_is_no_address_is_refused_before_anything_runs():
     with pytest.raises(TrackingError, match=r"mlflow: expected an address such as .*, got 'runs'"):
         open_trackers({"mlflow": "runs"})
-    with pytest.raises(TrackingError, match=r"mlflow: expected an address of MLflow's, got 'moon://here': "):
+    with pytest.raises(
+        TrackingError,
+        match=r"mlflow: expected the address of an MLflow server or database, got 'moon://here': ",
+    ):
         open_trackers({"mlflow": "moon://here"})
