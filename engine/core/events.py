@@ -75,7 +75,7 @@ class MachineFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedElsewhere:
-    """Event: another process trains this trial, or has trained it (`ended`); this run skips it.
+    """Event: this run skips a trial, because another process trains it or (`ended`) has trained it.
 
     `host` and `pid` identify that process, if known. `attempt` counts from the trial's first attempt.
     """
@@ -97,7 +97,7 @@ class Listener:
         """Handle the list of trials that will run, before their first event."""
 
     def training_here(self, trials: int, seconds: float) -> None:
-        """Handle the start of a short grid in this process, which takes about this many seconds."""
+        """Handle the start of a short grid in this process; it takes about `seconds` seconds."""
 
     def starting_ray(self, attempt: int) -> None:
         """Handle a start of Ray on this machine; `attempt` counts the starts."""
@@ -268,7 +268,7 @@ def _recipe(trial: Trial) -> str:
 
 
 def initial_progress(study: Study, store: Store, max_trials: int | None) -> StudyProgress:
-    """Return the progress before the first event; for a search only the number of trials is known."""
+    """Return the progress before the first event; of a search's trials, only the number is known by then."""
     before, unplanned = study_status(study, store), 0
     if study.search is not None:
         unplanned = min(before.num_remaining, max_trials or before.num_remaining)

@@ -38,12 +38,12 @@ AnyModel = Model | TransductionModel
 
 
 def build_model(model: ModelSettings, interface: ModelInterface, generator: torch.Generator) -> AnyModel:
-    """Return the model on the CPU, with weights initialised from the generator."""
+    """Return the model of a trial on the CPU; `generator` draws the initial weights."""
     return build(model.recipe, model_config(model, interface), generator=generator)
 
 
 def meta_model(settings: TrialSettings) -> AnyModel:
-    """Return a trial's model on the meta device: names and shapes without memory."""
+    """Return a trial's model on the meta device, where weights have names and shapes but take no memory."""
     return build_on_meta(settings.model.recipe, model_config(settings.model, settings.task.interface))
 
 

@@ -261,7 +261,7 @@ def _handled_by(
 
 @contextmanager
 def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
-    """Yield a Stop that Ctrl-C or SIGTERM sets; `on_request` is called then.
+    """Yield a Stop; on Ctrl-C or SIGTERM, set it and call `on_request`.
 
     A second signal raises KeyboardInterrupt.
     """

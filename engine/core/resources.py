@@ -256,7 +256,7 @@ class Machine:
 
     @property
     def threads(self) -> int:
-        """Return the number of threads of a trial; results are bit-identical only for equal numbers."""
+        """Return the number of threads of a trial; results are bit-identical only if this number is equal."""
         return max(1, int(self.cpus))
 
 

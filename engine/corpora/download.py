@@ -1,4 +1,4 @@
-"""Datasets: downloaded from the net, with resumption of broken downloads, or copied from a folder."""
+"""Download of datasets, which resumes where a download broke, and copies of datasets from a folder."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
 
 
 def _require_file(dataset: Dataset, source: SourceFile, place: Path) -> Path:
-    """Return the file of a source; if only its archive has a checksum, verify the archive."""
+    """Return the file of a source; if the source has no checksum of its own, verify its archive."""
     path = find_file(source, place)
     if path is None:
         raise missing_error(dataset, f"{describe_files(source)} in {place}")

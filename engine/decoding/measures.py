@@ -23,7 +23,7 @@ class Bleu(NamedTuple):
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str = "13a") -> Bleu:
-    """Return the corpus BLEU of translations with one reference each; `tokenizer` is one of sacrebleu's."""
+    """Return the corpus BLEU of translations with one reference each, by sacrebleu's `tokenizer`."""
     metric = BLEU(tokenize=tokenizer, force=True)  # no warning about tokenised references: some are
     score = metric.corpus_score(list(hypotheses), [list(references)]).score
     return Bleu(score, str(metric.get_signature()))
@@ -89,7 +89,7 @@ class BracketScore:
 
 
 def score_brackets(gold: Iterable[Tree], guesses: Iterable[Tree | None]) -> BracketScore:
-    """Score guesses against gold trees; a missing guess is None."""
+    """Score guessed trees against gold trees; a sentence without a guess has None."""
     totals: Counter[str] = Counter()
     for tree, guess in zip(gold, guesses, strict=True):
         totals.update(_compared(tree, guess))

@@ -64,7 +64,7 @@ class OutputCosts(ABC):
 
     @abstractmethod
     def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
-        """Return the costs of outputs (rows, longest) of these sentences (rows,), in float64.
+        """Return the cost of each output (rows, longest) of its sentence (rows,), in float64.
 
         Each row has its end, and padding after it.
         """
@@ -184,7 +184,7 @@ class Ranking:
     coverage_penalty: float = 0.0
 
     def normalise(self, scores: Tensor, lengths: Tensor | int) -> Tensor:
-        """Divide log P by lp. Since cp ≤ 0, this is an upper bound of the rank."""
+        """Return log P / lp. Since cp ≤ 0, this is an upper bound of the rank."""
         return scores / ((5.0 + lengths) / 6.0) ** self.length_penalty
 
     def coverage_term(self, coverage: Tensor, valid: Tensor) -> Tensor:

@@ -263,7 +263,7 @@ def _sentence_answer(
     source: Vocabulary,
     target: Vocabulary,
 ) -> _Answerer:
-    """Return a predictor of sentences by the task's search.
+    """Return a predictor that searches for output sentences as the task specifies.
 
     If the task prefers trees, outputs are trees.
     """

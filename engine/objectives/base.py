@@ -110,7 +110,7 @@ class Stackable(Protocol):
 
 
 class Objective(ABC, Generic[ModelOf]):
-    """The data, the loss and the metrics of one trial, drawn from its own generators.
+    """The data, the loss and the metrics of one trial; its own generators draw the data.
 
     The generators are always on the CPU, so the data of a trial are the same on every device. `folder` has
     the corpora. The batch of a step is processed in `parts`.
@@ -163,7 +163,7 @@ class Objective(ABC, Generic[ModelOf]):
         """
 
     def causal_view(self) -> CausalView | None:
-        """Return a view for testing whether the model sees future inputs; None if it may."""
+        """Return a view to test whether the model sees future inputs; None if the task allows this."""
         return None
 
     def outputs(self) -> WrittenOutputs | None:
@@ -244,7 +244,7 @@ class StreamedObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
         self._symbols += symbols
 
     def state(self) -> dict[str, Any]:
-        """Return the number of batches drawn, and the counts for their mean shape."""
+        """Return the number of batches drawn, and the counts of which their mean shape is computed."""
         return {"position": self._drawn, "padded": self._symbols, "drawn": self._sequences}
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -78,7 +78,7 @@ class Score:
 
 
 class GeneratedObjective(FreshObjective[Examples]):
-    """Objective of a task whose settings draw the examples."""
+    """Objective of a task that draws its own examples."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -180,7 +180,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _rows_of_targets(self, examples: Examples) -> Tensor:
-        """Return the row of the example of each scored target."""
+        """Return, for each scored target, the row of its example."""
 
     def _registered(self, split: str) -> RegisteredMetrics:
         """Return an accumulator of the registered metrics for a split.

@@ -131,7 +131,7 @@ class LanguageObjective(Objective[Model]):
 
 
 class StreamObjective(LanguageObjective):
-    """Objective of rows of text that continue from step to step, with the blocks' past states."""
+    """Objective of rows of text that continue from step to step; blocks keep their states between steps."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)

@@ -57,7 +57,7 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScore(Likelihood):
-    """The likelihood of a text; `ends` is the part of its line ends or document ends.
+    """The likelihood of a text; `ends` is the likelihood of its line ends or document ends alone.
 
     Document ends have 0 bytes. `padded_loss`, only for lines, is the mean over all positions of their
     batches, padding included.
@@ -149,7 +149,7 @@ def score_text(
 
 
 class _Total:
-    """Sums over the scored tokens of a text; `end` is the line-end symbol, which has `end_bytes` bytes."""
+    """Sums over the scored tokens of a text; `end` is the line-end symbol, which counts `end_bytes` bytes."""
 
     def __init__(self, end: int, end_bytes: int) -> None:
         self._end, self._end_bytes = end, end_bytes

@@ -188,7 +188,7 @@ class GroupSize:
 
 
 def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
-    """Return the size of each group in each model of these trials; nothing is allocated.
+    """Return the size of each group in each model of these trials, without allocating weights.
 
     Raise ParameterGroupError with all models in which a group matches no weight.
     """
@@ -302,7 +302,7 @@ class OptimizerError(ActivememError):
 def build_optimizer(
     settings: OptimizerSettings, model: nn.Module, groups: Sequence[ParameterGroupSettings] = ()
 ) -> torch.optim.Optimizer:
-    """Build the optimiser of all weights of a model, fused if possible.
+    """Build the optimiser of all weights of a model, with torch's fused kernels if possible.
 
     Groups of weights may have their own learning rates and decays, or be frozen. Raise OptimizerError if a
     plug-in's optimiser leaves out or repeats weights, and ParameterGroupError for impossible groups.

@@ -292,7 +292,7 @@ class Weights:
 
 
 def make_weights(settings: TrialSettings, interface: ModelInterface, device: torch.device) -> Weights:
-    """Return the initial weights of a trial, drawn on the CPU, on a device."""
+    """Return the initial weights of a trial on a device; they are drawn on the CPU."""
     check_compile(settings.train.compile, device)
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "initialisation"))
     model = build_model(settings.model, interface, generator).to(device)

@@ -1,4 +1,4 @@
-"""Plug-in probes: run in every trained model of a study, with stored results."""
+"""Plug-in probes: they run in every trained model of a study, and their results are stored."""
 
 from __future__ import annotations
 

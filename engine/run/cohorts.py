@@ -152,7 +152,7 @@ class GridCohorts:
         return least if self._num_ended >= workers else min(least, self._left / workers)
 
     def _gather_alike(self, workers: int) -> int:
-        """Move jobs that can be packed with the next job directly after it.
+        """Find jobs that can be packed with the next job, and move them directly after it.
 
         Return their number, this job included.
         """
@@ -463,7 +463,7 @@ def run_local(
     *,
     metric: str | None = None,
 ) -> None:
-    """Run all cohorts of a source in this process, or stop on request, even within an epoch."""
+    """Run all cohorts of a source in this process; on request stop early, even within an epoch."""
     worker: Worker | None = None  # slow to load, and not needed if nothing is left to train
     while not stop.requested and (cohort := source.next_cohort()) is not None:
         if worker is None:

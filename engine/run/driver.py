@@ -367,7 +367,7 @@ class RunRounds:
         return given_up
 
     def _jobs(self, missing: Sequence[Trial], last: Mapping[str, int]) -> list[Job]:
-        """Return the jobs of these trials; trials at which processes have died come last."""
+        """Return the jobs of the missing trials; trials that processes died of come last."""
         folder, shorter = self._store.files.checkpoints_folder(STARTS_FILE), ShorterTrials(self._store)
         turns = start_turns(self._study)
         last_turn = max(turns.values(), default=0) + 1

@@ -35,7 +35,7 @@ class Accelerators:
 
 
 def with_whole_gpu(machine: Machine) -> Machine:
-    """Resolve the device: a whole GPU for one trial at a time, or the CPUs."""
+    """Replace gpus = "auto": by a whole GPU for one trial at a time, or by 0 for the CPUs."""
     machine = with_gpu_bytes(machine)
     return replace(machine, gpus=float(has_gpu())) if machine.gpus == "auto" else machine
 

@@ -202,7 +202,7 @@ _TEST_SEED = 0
 
 
 def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> Batch:
-    """Draw the test sequences of a length, the same for every trial."""
+    """Draw the test sequences of a length; they are the same for every trial."""
     seed = derive_seed(
         _TEST_SEED, f"test sequences of {task.spec.name}, {settings.symbols} symbols, {length}"
     )

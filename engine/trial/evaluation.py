@@ -98,7 +98,7 @@ class Patience:
     waited: int = 0
 
     def after(self, settings: EarlyStoppingSettings, metrics: Mapping[str, float]) -> Patience:
-        """Return the patience after an epoch with these metrics; NaN never counts as better."""
+        """Return the patience, given the metrics of one more epoch; NaN never counts as better."""
         value = metrics[settings.metric]
         if self.best is None:
             return replace(self, waited=self.waited + 1) if math.isnan(value) else Patience(best=value)
@@ -122,7 +122,7 @@ class BestEpoch:
     weights: Mapping[str, Tensor] | None = None
 
     def after(self, epoch: int, metrics: Mapping[str, float], model: nn.Module) -> BestEpoch:
-        """Return the best epoch after another epoch; among equal values the first one stays the best."""
+        """Return the best epoch, given one more epoch; of epochs with equal values the first is the best."""
         value = metrics[self.metric]
         sign = 1 if METRICS[self.metric].higher_is_better else -1
         if math.isnan(value) or (self.value is not None and sign * value <= sign * self.value):

@@ -377,7 +377,7 @@ class OomRetries:
 
     @property
     def device_suffix(self) -> str:
-        """Return a suffix of the row's device with the number of parts; empty if the settings have it too."""
+        """Return a suffix of the row's device: the number of parts, or "" if the settings have it too."""
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
     def read(self) -> None:

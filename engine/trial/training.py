@@ -49,7 +49,7 @@ class Work:
 
     @property
     def pending_seconds(self) -> float:
-        """Return the uncounted seconds since the start of the timed context; 0 outside of it."""
+        """Return the seconds since the timed context began, which are not counted yet; 0 outside of it."""
         return 0.0 if self._began is None else time.perf_counter() - self._began
 
     def add_seconds(self, seconds: float) -> None:

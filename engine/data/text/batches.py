@@ -62,7 +62,7 @@ LINE_START = 0
 def iter_line_batches(
     split: Split, *, batch_size: int, max_length: int, seed: int, position: int = 0
 ) -> Iterator[LineBatch]:
-    """Yield endless batches of whole lines from batch number `position` on.
+    """Yield endless batches of whole lines, beginning with batch number `position`.
 
     The order of each pass depends on the seed and the number of the pass. An incomplete last batch is
     dropped, as are empty lines and lines of more than `max_length` tokens, not counting the end mark.
@@ -147,7 +147,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 def iter_packed_batches(
     sources: Sequence[tuple[float, Tensor]], *, batch_size: int, context: int, seed: int, position: int = 0
 ) -> Iterator[StreamBatch]:
-    """Yield endless batches of pieces of `context` tokens from batch number `position` on.
+    """Yield endless batches of pieces of `context` tokens, beginning with batch number `position`.
 
     `sources` are texts with their weights. A golden-ratio sequence assigns the rows to sources, so that the
     shares of sources in any run of rows are close to the weights. A source is read in passes: each takes all

@@ -106,7 +106,7 @@ class JsonTokenizer(FileTokenizer):
 
 
 class RankTokenizer(FileTokenizer):
-    """Byte-level byte pair encoding by tiktoken: the rank of each token, and a pattern that splits a text."""
+    """Tokenizer of tiktoken (byte-level byte pair encoding): ranks of tokens, and a pattern to split text."""
 
     def __init__(self, content: bytes, pattern: str) -> None:
         self._content, self._pattern = content, pattern
@@ -245,7 +245,7 @@ END_OF_PIECES = 2
 
 
 class _Pieces(Protocol):
-    """The decoder of pieces: SentencePiece's processor."""
+    """Interface of a decoder of pieces, which SentencePiece's processor has."""
 
     def Decode(self, ids: list[int], /) -> str: ...  # noqa: N802 -- its name
 
@@ -352,7 +352,7 @@ class TextSymbols:
 
     @cached_property
     def tokenizer(self) -> FileTokenizer:
-        """Return the tokenizer of these symbols: that of a tokenizer's file, or else the one of bytes."""
+        """Return the tokenizer of these symbols: one read from a file, or else the tokenizer of bytes."""
         if self.kind == "json":
             return JsonTokenizer(self.content)
         return RankTokenizer(self.content, self.pattern) if self.kind == "ranks" else ByteTokenizer()

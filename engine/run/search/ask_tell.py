@@ -68,7 +68,7 @@ class SobolSampler(optuna.samplers.QMCSampler):
 
 
 class CmaEsSampler(optuna.samplers.CmaEsSampler):
-    """Optuna's CMA-ES, started from the best ended point."""
+    """Optuna's CMA-ES, which starts from the best point that has ended."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -173,7 +173,7 @@ def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object
 
 @contextmanager
 def named_errors(registry: Registry[Any], name: str) -> Iterator[None]:
-    """Convert errors of a plug-in's code to a PluginError with its owner and its name."""
+    """Convert errors of a plug-in's code to a PluginError with the plug-in's owner and name."""
     try:
         yield
     except Exception as error:
@@ -299,7 +299,7 @@ class AskTell:
         self._restored = 0  # number of restored points with a value
 
     def ask_for(self, values: Mapping[str, Level]) -> optuna.Trial:
-        """Return Optuna's trial of a point that was chosen already."""
+        """Return an Optuna trial for a point that was chosen without Optuna."""
         self.studies.current.enqueue_trial(dict(values))
         trial = self.studies.current.ask()
         self._study.choose(partial(suggest, trial))

@@ -120,7 +120,7 @@ class StoredPoints:
         return courses
 
     def end(self, point: SearchPoint) -> PointEnd:
-        """Return how a point has ended, by the means over its trials.
+        """Return how a point has ended; its values are means over its trials.
 
         For a pruned point, these are the means at the last epoch that all trials have reached.
         """
@@ -191,7 +191,7 @@ class StoredPoints:
 
 
 def mean_course(point: SearchPoint, courses: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-    """Return the mean over a point's trials, for each epoch that all of them have reached."""
+    """Return the mean of the metric over a point's trials, for each epoch that all trials have reached."""
     found = [courses.get(trial.id, {}) for trial in point.trials]
     shared = sorted(set.intersection(*(set(course) for course in found)))
     return {epoch: fmean(course[epoch] for course in found) for epoch in shared}

@@ -16,7 +16,7 @@ _SHORTEST_LIST = 4  # tokens: an operation, two arguments, the end
 
 
 def draw_listops(task: ListopsSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw expressions; the token after each one has the value as its target."""
+    """Draw expressions; the target at the token after an expression is the expression's value."""
     lengths = draw_lengths(task, count, test_set, generator)
     width = int(lengths.max()) + 1
     inputs = torch.full((count, width), PADDING)

@@ -1,4 +1,4 @@
-"""Sequences of MAD's tasks, drawn one at a time like in its program."""
+"""Sequences of MAD's tasks, drawn one at a time as in the program of MAD's authors."""
 
 from __future__ import annotations
 

@@ -282,7 +282,7 @@ def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:
 
 
 def when_ended(trial: FrozenTrial) -> tuple[float, int]:
-    """Return a sorting key for the order in which trials ended; open trials come first."""
+    """Return a sorting key for the order in which trials ended; unfinished trials come first."""
     return trial.datetime_complete.timestamp() if trial.datetime_complete else 0.0, trial.number
 
 
