@@ -180,12 +180,12 @@ def replace_unprintable(text: str) -> str:
 
 
 def _is_shown(character: str) -> bool:
-    """Return whether a character is printed, or is a space of any width."""
+    """Return whether a character can be shown: it is printable, or a space of any width."""
     return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
 def _is_one_column(character: str) -> bool:
-    """Return whether a terminal gives the character one column: not wide, not combining, not a control."""
+    """Return whether a character fills one column in a terminal: it is not wide, combining or a control."""
     if character.isascii():
         return character.isprintable()
     wide = unicodedata.east_asian_width(character) in "WF" or unicodedata.combining(character) > 0

@@ -87,7 +87,7 @@ class ReleasedAttention(nn.Module):
         return weights[..., :-count], weights[..., -count:]
 
     def _fade(self, weights: Tensor) -> Tensor:
-        """Return the weights by distance, fading at the end of each head's span."""
+        """Return the weights by distance, which fade out at the end of each head's span."""
         assert self.spans is not None and self.ramp is not None
         far = torch.linspace(1 - self.span, 0, self.span, device=weights.device)
         mask = ((far + self.spans * self.span) / self.ramp + 1).clamp(0, 1)[..., -weights.shape[-1] :]

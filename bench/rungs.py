@@ -5,8 +5,9 @@ Run: python bench/rungs.py [SEEDS [WAY …]].
 The table has the architectures of `search_table.toml` with kernels of 9, trained with 16, 48 and all 150
 steps. A search with `fidelity = "data"` is replayed with its own code: a sampler proposes points, the best of
 each rung are promoted, one training at a time, and the sampler learns from the highest rung with enough
-points. Work counts steps, in whole trainings. Regret is the distance of the best fully trained point from the
-best of all, relative to the distance of the median; means over seeds, with normal 95 % intervals.
+points. Work is the number of steps, in units of a whole training. Regret is the distance of the best fully
+trained point from the best of all, relative to the distance of the median. The program prints means over
+seeds with normal 95 % intervals.
 
 To make the table, run `python bench/rungs.py --make RESULTS` after these two commands, with 16 and with 48
 for STEPS: activemem study run bench/search_table.toml --local --results RESULTS --set search.trials=406 --set

@@ -8,8 +8,8 @@ kernel, dropout and learning rate of one convolution; losses between grid points
 
 A replay works like a search: it rejects known points, draws an unknown one after several rejections in a row,
 and trains four points at once. Regret is the distance of the best point so far from the best of all, relative
-to the distance of the median; means over seeds, with normal 95 % intervals. `drawn` counts the points that
-were drawn after rejections.
+to the distance of the median. The program prints means over seeds with normal 95 % intervals; `drawn` counts
+the points that were drawn after rejections.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Benchmark of a training step against plain PyTorch loops: same model, hand-written, and released.
+"""Benchmark of a training step against plain PyTorch loops: with the same model, and with other models.
 
 python bench/step.py [SECONDS a measurement]
 """

@@ -479,7 +479,7 @@ class _KeptBytes:
 
     @contextmanager
     def by_module(self) -> Iterator[None]:
-        """Attribute each tensor to the module that computes it, within a context."""
+        """Attribute, within a context, each kept tensor to the module that computes it."""
         with _entered_modules(self._model, lambda _name: None) as self._names:
             yield
 

@@ -1,4 +1,4 @@
-"""A recipe is text, checked to its last token before anything is built.
+"""The recipe language: a recipe is a text that is checked completely before anything is built.
 
 From text to recipe:
 

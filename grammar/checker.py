@@ -507,7 +507,7 @@ class _Checker:
         return None
 
     def _choice(self, syntax: CallSyntax, parameter: Parameter) -> ChoiceDimension | None:
-        """Return `choice(option, …)`: distinct options that fit the parameter and have one kind of output."""
+        """Return `choice(option, …)`; options must differ, fit the parameter, and have one kind of output."""
         if not syntax.arguments:
             self._report(syntax, "choice needs options, for example choice(sa, conv(k=20))")
             return None

@@ -217,7 +217,7 @@ class DistanceTree:
     def _fill(
         self, other: DistanceTree, mine: int, theirs: int, between: dict[tuple[int, int], float]
     ) -> None:
-        """Compute the distances of all pairs of subtrees that share their first leaf with two keyroots."""
+        """Compute the distance of each pair of subtrees that begin at the first leaves of two keyroots."""
         first, start = self.leftmost[mine], other.leftmost[theirs]
         added = [0.0]
         for column in range(start, theirs + 1):

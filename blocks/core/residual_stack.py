@@ -167,7 +167,7 @@ class ResidualStack(CompositeBlock):
 
     @property
     def recomputes(self) -> bool:
-        """Return whether the backward pass recomputes this sub-layer."""
+        """Return whether the backward pass recomputes the sub-layers of this stack."""
         return self.checkpoints and self.training and torch.is_grad_enabled()
 
 

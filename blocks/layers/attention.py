@@ -160,7 +160,7 @@ class WindowedSelfAttention(WindowedBlock):
 
 
 class Scoring(NamedTuple):
-    """The transformation of query-key products: scaling by √head_width · temperature, a cap, and a bias.
+    """The computation of scores from query-key products: division by √head_width · temperature, cap, bias.
 
     A `cap` c turns a score s into c tanh(s / c); 0 means none. `bias` is (heads, queries, keys), or has a
     first dimension for the batch.

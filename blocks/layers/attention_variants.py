@@ -96,9 +96,9 @@ class DifferenceShare(Initialisable):
 
 @register_block("diff_attn")
 class DifferentialAttention(Block):
-    """Attention by a softmax minus λ times a second one; values have twice the keys' width (Ye et al.
+    """Attention by the difference of one softmax and λ times another one (Ye et al. 2024).
 
-    2024).
+    Values are twice as wide as keys.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -130,9 +130,9 @@ class DifferentialAttention(Block):
         return self._attend(q, k, v, visible_keys(q, k, None, causal=True)), known
 
     def _map(self, x: Tensor, start: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return queries, keys (batch, 2 · heads, length, head_width.
+        """Return queries and keys, (batch, 2 · heads, length, head_width), and values.
 
-        The first ones in front), and values.
+        The heads of the first softmax come before those of the second.
         """
         q, k, v = self.qkv(x).chunk(3, -1)
         q, k = (each.unflatten(2, (2 * self.heads, -1)).transpose(1, 2) for each in (q, k))

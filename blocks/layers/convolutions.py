@@ -1,4 +1,4 @@
-"""Convolutions along the sequence: the shared core, `conv` and `highway_conv`."""
+"""Convolutions along the sequence: their common core, and the blocks that use it."""
 
 from __future__ import annotations
 

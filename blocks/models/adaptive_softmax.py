@@ -81,7 +81,7 @@ class AdaptiveEmbedding(nn.Module):
 class AdaptiveSoftmax(nn.Module):
     """A softmax over the first cluster's symbols and the other clusters, then one within each other cluster.
 
-    Grave et al. 2017, section 4. With an embedding its tables and projections are shared.
+    Grave et al. 2017, section 4. If an embedding is given, the softmax shares its tables and projections.
     """
 
     words: Linear | TiedLinear

@@ -1,7 +1,7 @@
-"""Loading of weights that were saved by the program of Sukhbaatar et al.
+"""Loading of weights that were saved by the program of the all-attention paper.
 
-2019 (facebookresearch/adaptive-span). Its all-attention layer is `all_attn`, its Transformer layer
-`sa(pos=relative) >> ff`, and all layers share a vector for each distance.
+Sukhbaatar et al. 2019 (facebookresearch/adaptive-span). The program's all-attention layer is `all_attn`, and
+its Transformer layer is `sa(pos=relative) >> ff`. All layers share a vector for each distance.
 """
 
 from __future__ import annotations

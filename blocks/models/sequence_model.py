@@ -1,4 +1,4 @@
-"""The model of a recipe: embedding, residual stack, final norm, output layer; and `build`."""
+"""The model of a recipe (embedding, residual stack, final norm and output layer), and `build`."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Model(BaseModel[ResidualStack]):
         return self._outputs(take_places(self._hidden(inputs, lengths), places))
 
     def nll(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return the negative log-likelihood of targets in nats: (batch, length), or (batch,) when pooled.
+        """Return the negative log-likelihood of targets in nats: (batch, length), or (batch,) after a pool.
 
         It is 0 at padding, where targets are arbitrary and no output is computed. An adaptive softmax is only
         computed where needed.

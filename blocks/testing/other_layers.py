@@ -310,7 +310,7 @@ def _fits(part: _Part, theirs: Mapping[str, Tensor]) -> bool:
 
 @torch.no_grad()
 def _perturb(layer: nn.Module) -> nn.Module:
-    """Perturb weights with constant initial values, so that outputs depend on all of them."""
+    """Perturb weights whose initial values are constant, so that outputs depend on all of them."""
     generator = make_generator(1)
     for parameter in layer.parameters():
         if bool((parameter == parameter.flatten()[0]).all()):

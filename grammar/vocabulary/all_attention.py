@@ -1,4 +1,4 @@
-"""The all-attention block: persistent vectors, which every position attends to, replace a feed-forward layer.
+"""The all-attention blocks, where attention to persistent vectors replaces a feed-forward layer.
 
 By default only keys have position vectors, and a span begins at the position before the query. The window
 equals the window of `sa(pos=relative)`. Each head has N persistent keys and N values.

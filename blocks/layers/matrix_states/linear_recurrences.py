@@ -53,10 +53,10 @@ class LinearAttention(LinearRecurrence):
 
 @register_block("retention")
 class Retention(LinearRecurrence):
-    """S_t = γ_h S_{t−1} + k_t v_tᵀ, queries and keys rotated by position (Sun et al.
+    """S_t = γ_h S_{t−1} + k_t v_tᵀ, where queries and keys are rotated by their position.
 
-    2023, equation 5). A state is rotated so that the next position is the first one: no position is counted,
-    however long the stream.
+    Sun et al. 2023, equation 5. The state is rotated back, so that the next position counts as the first one
+    and positions need no numbers, however long a stream is.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:

@@ -91,7 +91,7 @@ class TrapezoidGates(Initialisable):
 class Mamba3(LinearRecurrence):
     """h_t = α_t h_{t−1} + (1 − λ_t) Δ_t α_t k_{t−1} v_{t−1}ᵀ + λ_t Δ_t k_t v_tᵀ (Lahoti et al. 2026).
 
-    Queries and keys are turned. The state is turned back, so that the next position is the first one.
+    Queries and keys are turned. The state is turned back, so that the next position counts as the first one.
     """
 
     weight_roles = roles(skip=WeightRole.GAIN, offsets=WeightRole.BIAS)

@@ -232,5 +232,5 @@ def _hide_later(scores: Tensor) -> Tensor:
 
 
 def _decay(exponent: Tensor) -> Tensor:
-    """Return the exponential of (…, heads, size) as (…, size, heads, 1)."""
+    """Return the decay of a log decay (…, heads, size), rearranged to (…, size, heads, 1)."""
     return exponent.clamp(min=_LEAST_EXPONENT).exp().mT.unsqueeze(-1)

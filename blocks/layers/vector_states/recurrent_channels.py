@@ -160,8 +160,8 @@ RANK_DIVISOR = 16
 class SelectiveRates(Initialisable):
     """The decay rates of each channel's state, the offsets of its step sizes, and the skip connection.
 
-    The rates are initialised as 1, 2, 3 and so on, softplus of the offsets log-uniform from 0.001 to 0.1, the
-    skip as 1.
+    The rates are initialised as 1, 2, 3 and so on, and the skip connection as 1. The softplus of the offsets
+    is log-uniform from 0.001 to 0.1.
     """
 
     weight_roles = roles(log_rate=WeightRole.RATE, step_offset=WeightRole.RATE, skip=WeightRole.GAIN)

@@ -98,7 +98,7 @@ class WindowInputs(NamedTuple):
 
     @property
     def past(self) -> int:
-        """Return the number of keys before the first query."""
+        """Return the number of keys that come before the first query."""
         return self.k.shape[2] - self.q.shape[2]
 
     @property

@@ -181,7 +181,7 @@ def _iter_tiles(
 
 
 class _Tiles(torch.autograd.Function):
-    """The function behind `window_tiles`."""
+    """The computation of `window_tiles`, with its backward pass."""
 
     @staticmethod
     def forward(form: WindowForm, keeps: bool, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -330,7 +330,7 @@ def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> No
 
 
 def _add_by_key(tile: _Tile, into: tuple[Tensor, Tensor | None], rows: Tensor, numbers: Tensor) -> None:
-    """Add the product of a tile's numbers with rows to the gradients of keys and extra keys."""
+    """Add the product of a tile's transposed numbers and rows to the gradients of keys and extra keys."""
     keys, extra = into
     found = torch.bmm(rows.mT, numbers)
     tile.of_keys(keys).mT.add_(tile.within(found))
