@@ -502,7 +502,7 @@ def _trim_padding(sources: Tensor) -> Tensor:
 
 
 PLAIN_SIZES = SizeSearch()
-"""Default search over sizes: up to twice the source's, without a cost."""
+"""Default search over sizes: up to twice the source's length, without costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

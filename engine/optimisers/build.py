@@ -170,7 +170,7 @@ def orthogonalise(matrix: Tensor) -> Tensor:
 
 
 _SHOWN = 6
-"""The number of weight names in an error about a pattern that matches none."""
+"""The number of weight names that an error shows for a pattern that matches no weight."""
 
 
 class ParameterGroupError(ActivememError):

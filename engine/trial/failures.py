@@ -221,7 +221,7 @@ MAX_WORKER_DEATHS = 3
 """The number of worker deaths in the same epoch of a trial, within one run, after which the trial fails."""
 
 MAX_DEATHS = 6
-"""The same for deaths of processes in all runs together."""
+"""The number of process deaths in the same epoch of a trial, over all runs, after which the trial fails."""
 
 _FILE = "crash_report"
 _STDERR = 2
@@ -330,7 +330,7 @@ Result = TypeVar("Result")
 _TRIES_FILE = "memory_tries"
 
 _UNCHANGED_BATCHES = ("beside others", "alone")
-"""The tries that keep batches as the settings say."""
+"""The tries that do not split batches into more parts than the settings do."""
 
 _OUT_OF_MEMORY = (
     "can't allocate memory",  # torch on a CPU

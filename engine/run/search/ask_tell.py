@@ -263,13 +263,15 @@ class PluginPruner(optuna.pruners.BasePruner):
 
 
 ENOUGH, MORE_THAN_DIMENSIONS = 10, 3
-"""Samplers learn from a rung that has this many points, and this many more than dimensions."""
+"""Samplers learn from a rung that has at least `ENOUGH` points, and at least `MORE_THAN_DIMENSIONS` points
+more than the search has dimensions."""
 
 MAX_REJECTED_PROPOSALS = 10
-"""After this many known proposals in a row, a point is drawn from the untried ones."""
+"""After this many proposals in a row of points that are known already, an untried point is drawn."""
 
 REJECTED_PROPOSALS = {"grid": 0, "random": 0, "evolution": 50}
-"""The same for samplers that are never asked, and for one that mutates more after rejected proposals."""
+"""Limits of some samplers instead of `MAX_REJECTED_PROPOSALS`: 0 for those that never propose, and more for
+evolution, which mutates more after rejected proposals."""
 
 DRAWN, DRAWN_OF_REALS = 200, 2_000
 """The number of draws before untried points are taken in order or, with real dimensions, the search ends."""

@@ -104,7 +104,7 @@ STEP = 0.15
 """The standard deviation of a mutation of a number, relative to its range or its logarithmic range."""
 
 TRIES_PER_CHANGE = 20
-"""After this many known proposals in a row, a mutation changes one more dimension."""
+"""After this many proposals in a row of known points, a mutation changes one more dimension."""
 
 _MAX_UNORDERED = 4
 """With at most this many whole numbers, a mutation draws any other one; with more, one nearby."""

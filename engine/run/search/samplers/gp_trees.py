@@ -132,13 +132,13 @@ POOL_DRAWN, POOL_CHANGED = 64, 192
 hyperparameters."""
 
 REFINED = 4
-"""Extra candidates are made for a single point after every this many points, and after each rejection."""
+"""Each time this many points have begun, and after each rejection, one proposal gets extra candidates."""
 
 PARENTS, CHILDREN = 8, 6
 """The extra candidates: `CHILDREN` mutations of the `PARENTS` best points, and of as many best candidates."""
 
 CROSSOVER, ANOTHER_CHANGE = 0.25, 0.3
-"""The shares of candidates by crossover, and of those that are mutated once more."""
+"""The share of candidates that are made by crossover, and the share that is mutated once more."""
 
 WINDOW, KEPT = 128, 64
 """The process is fitted to at most `WINDOW` points: the `KEPT` best ones, and the latest ones."""
