@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 MAX_FAULTS = 50
-"""After this many faults a text is not looked at any further."""
+"""The maximum number of faults of a text; after it the text is not checked any further."""
 
 MAX_UNCUT_WIDTH = 100
-"""A text of up to this many columns is shown whole; of a longer one each fault shows its surroundings."""
+"""The number of columns up to which a text is shown whole; a longer text is cut around each fault."""
 
 CONTEXT_WIDTH = 30
 """The number of columns shown on each side of a fault in a longer text."""
 
 MIN_SHARED_LETTERS = 3
-"""The fewest letters that a name shares with a word of another spelling to be near it."""
+"""The minimum number of letters that a name must share with a word of another spelling to be near it."""
 
 MAX_KNOWN = 40
 """A message lists all known names if there are no more than this."""
 
 MAX_ALIKE = 5
-"""The number of names that a message lists where more are known."""
+"""The number of names that a message lists if more than MAX_KNOWN are known."""
 
 MAX_QUOTE_LENGTH = 40
-"""The most characters that a message quotes from a text."""
+"""The maximum number of characters that a message quotes from a text."""
 
 
 @dataclass(frozen=True, slots=True)

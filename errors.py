@@ -44,7 +44,7 @@ ActivememError              a ValueError
         LossTermError       an invalid value of a loss term           activemem.engine.trial.training_parts
         CallbackError       a callback with unregistered metrics      activemem.engine.trial.training_parts
         OptimizerError      an optimiser that omits a weight          activemem.engine.optimisers.build
-        PrecisionError      a precision that a device lacks           activemem.engine.core.models
+        PrecisionError      a precision that a device cannot use      activemem.engine.core.models
         CompileModeError    a compile mode that needs a GPU           activemem.engine.optimisers.weights
     repair the machine
         TrackingError       a tracker that cannot be used             activemem.tracking.contract

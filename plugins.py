@@ -1,7 +1,7 @@
 """Plug-ins: Python files and installed packages that register further names for studies.
 
 A plug-in is a module that registers things when it is imported: a file that the user names, or an entry point
-of the group `activemem.plugins`. Packages are loaded when a name is looked up that is not known otherwise.
+of the group `activemem.plugins`. Packages are loaded when an unknown name is looked up.
 When a plug-in raises an exception, everything that it registered is removed again, and the error is reported
 with its name. Other plug-ins, and other entry points of the same package, stay.
 """
@@ -33,10 +33,10 @@ PLUGIN_GROUP = "activemem.plugins"
 """The group of the entry points of packages."""
 
 OWN = "activemem"
-"""The owner of what this package registers itself."""
+"""The owner of items that this package registers itself."""
 
 DIGEST_LENGTH = 16
-"""The number of digits of a digest that identify a source."""
+"""The number of digits to which the digest of a source is shortened."""
 
 ItemT = TypeVar("ItemT")
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from activemem.grammar import RecipeError, parse, registered_names
 
 MAX_SECONDS = 0.1
-"""The limit of CPU seconds per text; parsing is stopped after ten times as long."""
+"""The limit of CPU seconds per text; parsing is stopped after ten times this limit."""
 
 MAX_MIB = 100
-"""The limit of the growth of the process's memory; three times that is a hard limit."""
+"""The limit of the growth of the process's memory; three times this number is a hard limit."""
 
 _WORDS = [
     *registered_names(),

@@ -43,7 +43,7 @@ LEAST_S, GRACE_S, MOST_TRIES = 20.0, 30.0, 2
 TINY_TESTS = ("tests/engine/objectives/test_devices.py", "tests/grammar/test_canonical.py")
 WAITS_FOR_GPU = 'reason="needs a GPU'
 FEWEST_PACKED = "2"
-"""The pack size, chosen so that a cohort has four trials and no fewer train together."""
+"""The pack size with which a cohort has four trials, and no fewer trials train together."""
 
 ASK_GPU = """
 import torch
@@ -236,7 +236,7 @@ def work(folder: Path, todo: Sequence[Stage], until: float, *, keeps_states: boo
 def without_checkpoints(file: tarfile.TarInfo) -> tarfile.TarInfo | None:
     """Return the file for the archive, or None if it is the state of a running trial.
 
-    A state has hundreds of MB, and its trial can begin anew.
+    A state has hundreds of MB, and its trial can start again without it.
     """
     return None if "checkpoints" in Path(file.name).parts else file
 

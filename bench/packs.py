@@ -47,8 +47,8 @@ GROWING = (10, 20)
 """The lengths of a study whose length grows by one in every epoch."""
 
 STUDIES = {("reverse", "sort", "addition", "multiply", "not", "remember"): 3, ("reverse",): 12}
-"""The number of seeds by the tasks of a study; trials train together while their lengths agree. The first is
-`algorithmic-small` of a mixer, with another width, lengths and training time."""
+"""The number of seeds for each set of tasks of a study; trials train together while their lengths agree. The
+first is `algorithmic-small` of a mixer, with another width, lengths and training time."""
 
 STUDY_EPOCHS, STUDY_STEPS = 4, 50
 """Epochs, and steps per epoch, of a study with one length; its length grows once a model has learnt it."""

@@ -93,7 +93,7 @@ def measure_events(folder: Path) -> None:
         run.wait()
         events, waits = len(heard), sorted(wait for wait in heard if wait is not None)
         print(
-            f"a study of {len(study.trials)} trials trains: {events} parts of the page were told anew, "
+            f"a study of {len(study.trials)} trials trains: {events} parts of the page were updated, "
             f"a trial's end {waits[len(waits) // 2]:.2f} s after its row (at most {waits[-1]:.2f} s), "
             f"memory {server.peak_mib():,.0f} MiB"
         )

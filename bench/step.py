@@ -29,7 +29,7 @@ RECIPES = ("4 * (sa >> ff(512))", "4 * (conv(k=20) >> ff(512))", "4 * (sa + high
 WIDTH, BATCH, LENGTH, STEPS = 128, 32, 20, 10
 
 SIZES = ((8, 5), (16, 5), (16, 10), (64, 5), (64, 10), (128, 5), (512, 20), (64, 256), (64, 1024))
-"""Widths and lengths: at the smallest ones calls take much of a step, at the largest ones products."""
+"""Widths and lengths; at the smallest, function calls take much of a step, and at the largest products do."""
 
 
 class Comparison(NamedTuple):

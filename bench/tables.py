@@ -81,7 +81,7 @@ VERSIONS = (
     "continued_after",
     "packed_steps",
 )
-"""The version columns of rows, which are empty in synthetic ones."""
+"""The columns of versions, which are empty in synthetic rows."""
 
 
 def trial_rows(study: Study, values: pl.DataFrame) -> pl.DataFrame:

@@ -1,6 +1,6 @@
 """Torch modules of all blocks, and the models that are built from them.
 
-A block maps (batch, length, width) to the same, from its arguments and its mask alone.
+A block maps (batch, length, width) to the same shape; it uses only its arguments and its mask.
 
 - `core` has the parts of every block.
 - `layers` has one file for each family of blocks.

@@ -47,7 +47,8 @@ ROUNDING = 1e-9
 """The largest relative change of outputs that counts as rounding in double precision."""
 
 LENGTH, MAX_LENGTH = 40, 128
-"""The sequence length for trying a block, and the maximum for a long stated reach."""
+"""The length of the sequence on which a reach is checked, and its maximum for a block that states a long
+reach."""
 
 
 @torch.no_grad()
@@ -114,7 +115,7 @@ _SHORT_LENGTHS = (4, 5, 6)
 """The lengths at which a block with a loop over positions is measured; FLOPs are quadratic in the length."""
 
 _LONG_LENGTHS = (32, 64, 96)
-"""The lengths at which a model with a loop over positions is measured, if its sequences are longer."""
+"""The lengths at which a model with a loop over positions is measured if its sequences are longer."""
 
 _MAX_LAYOUTS = 50_000
 """The maximum number of cached result shapes."""

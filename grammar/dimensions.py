@@ -30,7 +30,8 @@ from .nodes import (
 )
 
 Resolver = Callable[[str, Dimension], Scalar | Dimension | HoleNode]
-"""Resolves a dimension by name: to a value, a choice's label, a hole, or itself to leave it open."""
+"""A function that maps a name and its dimension to a value, a label of a choice, or a hole, or to the
+dimension itself to leave it open."""
 
 
 def option_label(option: Value) -> Scalar:

@@ -16,7 +16,7 @@ from .norms import NORMS
 from .positions import MAX_POSITIONS, POSITIONS, PositionKind
 
 Norm = Literal["pre", "post", "none"]
-"""The position of a sub-layer's normalisation: before it, after its residual sum, or none."""
+"""The position of a sub-layer's normalisation: before the sub-layer, after its residual sum, or none."""
 
 EmbeddingInit = Literal["scaled", "unit", "unit_scaled", "uniform", "unit_uniform"]
 """Initialisation of embeddings, and whether they are multiplied by √d_model when used.
@@ -41,7 +41,8 @@ BiasInit = Literal["zero", "glorot", "uniform"]
 """
 
 ResidualInit = Literal["plain", "depth", "zero"]
-"""Initialisation of each sub-layer's last matrix: plain, divided by the root of their number, or zero."""
+"""Initialisation of each sub-layer's last matrix: plain, divided by the root of the number of sub-layers, or
+zero."""
 
 OutputActivation = Literal["none", "relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"]
 """The output activation of a model of numbers."""
@@ -50,7 +51,7 @@ Rule = tuple[bool, str]
 """A condition's result, and the message if it is false."""
 
 MAX_DROPOUT = 0.9999
-"""The maximum dropout probability: kept numbers are divided by the rest."""
+"""The maximum dropout probability: the numbers that dropout keeps are divided by 1 minus the probability."""
 
 CLUSTER_WIDTH_DIVISOR = 4
 """The factor by which each cluster's embeddings are narrower than the previous cluster's."""
@@ -97,7 +98,7 @@ class ModelConfig:
     - A `tied` softmax shares the embedding's weights, and has biases only with `tied_bias`.
     - A softmax that is not tied has biases unless `output_bias` is false.
     - Logits stay within `logit_cap`, if it is set.
-    - With a `bottleneck` the last position alone is decoded into the outputs of all positions.
+    - With a `bottleneck`, the outputs of all positions are decoded from the last position only.
 
     Weights and positions:
 

@@ -290,7 +290,7 @@ def _format_count(count: int, noun: str) -> str:
 
 
 MAX_LISTED = 10_000
-"""The maximum number of derivations of a space that is listed for an exact count."""
+"""The maximum number of derivations of a space whose members are listed to count them exactly."""
 
 ESTIMATE_SAMPLES = 1_000
 """The number of sampled members for an estimate."""

@@ -20,19 +20,20 @@ from torch.nn import functional
 from .operations import SavedContext, are_operations_rewritten
 
 GAIN = 1.25
-"""The frequency domain must save products by this factor: they are smaller and move more memory."""
+"""The frequency domain is used if it saves products by this factor: its products are smaller and move more
+memory."""
 
 GAIN_BESIDE_WIDER_VECTORS = 2.0
 """The same factor on processors where torch's convolutions use wider vectors than its matrix products."""
 
 GAIN_OF_TILES = 1.5
-"""The additional factor for tiles, which must be cut out of the inputs and put together."""
+"""The additional factor for tiles, which must be cut out of the inputs and joined again."""
 
 LEAST_PRODUCTS = 2**19
 """The minimum number of products; with fewer, call overhead dominates."""
 
 MOST_NUMBERS, MOST_FACTORS = 2**23, 2**19
-"""The maximum sizes of transformed inputs and of transform matrices; larger ones would leave the caches."""
+"""The maximum sizes of transformed inputs and of transform matrices; larger ones do not fit in the caches."""
 
 
 def correlate(

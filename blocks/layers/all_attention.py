@@ -49,7 +49,7 @@ class Persistent(Initialisable):
 
 
 def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tensor:
-    """Attend to the persistent vectors alone; scaled queries are (heads, batch, queries, width)."""
+    """Attend only to the persistent vectors; scaled queries are (heads, batch, queries, width)."""
     keys, values = vectors.keys_values()
     scores = q.flatten(1, 2) @ keys.transpose(1, 2)  # (heads, batch · queries, N)
     weights = dropout(torch.softmax(scores.view(*q.shape[:-1], scores.shape[-1]), -1))

@@ -37,7 +37,7 @@ _GATE_GRADIENTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "sigmoid": lambda grad_gate, x: torch.ops.aten.sigmoid_backward(grad_gate, torch.sigmoid(x)),
     "gelu": torch.ops.aten.gelu_backward,
 }
-"""Gradients for the gate's input, from the gradient of the gate."""
+"""Functions that return the gradient of a gate's input from the gradient of the gate."""
 
 NORM_EPSILON = 1e-5
 """The constant added to the mean square of a head."""

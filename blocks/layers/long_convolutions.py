@@ -22,16 +22,17 @@ from .head_parts import ShortConvolution
 from .matrix_states.chunked_recurrence import chunk_shape
 
 LAG_FEATURES, FILTER_WIDTH, FILTER_LAYERS = 33, 64, 3
-"""The features of a lag in the network of a filter, its width, and its number of layers of sines."""
+"""A filter's network: the number of features of a lag, its width, and its number of layers of sines."""
 
 MAX_STRIP_LENGTH = 64
-"""A longer sequence is convolved in pieces of about one size, none longer than this."""
+"""The maximum length of a piece; a longer sequence is convolved in pieces of nearly equal size."""
 
 SINE_RATE = 10.0
 """The initial frequency of the sines of a filter's network."""
 
 LEAST_LEFT, FASTEST, SLOWEST = 0.01, 0.3, 1.5
-"""Windows fall to the first within shares of all taps between the others, at rates that are evenly spread."""
+"""A filter's window falls to LEAST_LEFT within a share of all taps; the shares lie between FASTEST and
+SLOWEST, and the rates of the channels are evenly spaced."""
 
 
 def convolve(x: Tensor, filters: Tensor) -> Tensor:

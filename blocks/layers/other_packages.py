@@ -20,7 +20,7 @@ from ..core.initialisation import Initialisable, roles
 from ..core.triton_kernels import interpreter_hint, kernels_left_out, use_interpreter
 
 _WIDTHS = ("hidden_size", "d_model", "dim")
-"""What the constructors call the width of the model."""
+"""The names that the constructors use for the width of the model."""
 
 
 @register_block("fla")

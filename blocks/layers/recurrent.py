@@ -20,7 +20,7 @@ from ..core.operations import without_autocast
 from ..core.transducer import State
 
 HELD = 1e9
-"""The offset that opens or closes a gate exactly."""
+"""The offset that opens or closes a gate completely."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,8 @@ GRANULARITY = 64
 """Adaptive spans are rounded up to a multiple of this number of tokens."""
 
 MAX_WHOLE_SCORES = 512
-"""The number of scores per query up to which a CPU uses plain products of all heads; above it, tiles."""
+"""The number of scores per query up to which a CPU uses plain products of all heads; above it, it uses
+tiles."""
 
 
 class UniformLinear(Linear):

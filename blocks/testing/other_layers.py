@@ -34,13 +34,14 @@ OUTPUT_LENGTHS, GRADIENT_LENGTHS = (1, 7, 33, 64, 65, 130), (7, 65)
 """The lengths at which outputs and gradients are compared with those of another layer."""
 
 TOLERANCE = 1e-4
-"""The largest accepted difference in single precision, relative to the largest number if above one."""
+"""The largest accepted difference in single precision, relative to the largest number if that is above
+one."""
 
 ERROR_LEVEL = 0.01
 """The probability that equal distributions of initial weights are called different, for a whole layer."""
 
 _LEAST_NUMBERS, _MOST_DRAWS = 4000, 100
-"""How many numbers of each weight are drawn, within a number of layers."""
+"""The number of values of each weight to draw at least, and the number of layers to draw at most."""
 
 
 class OtherLayerError(ActivememError):
@@ -127,7 +128,7 @@ _SIZES: Mapping[str, tuple[str, ...]] = {
     "channels": ("intermediate_size", "channels"),
     "short_conv": ("conv_size", "conv_kernel", "d_conv"),
 }
-"""Sizes of a block, and what constructors of other packages call them."""
+"""The sizes of a block, each with the names that constructors of other packages use for it."""
 
 
 def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict[str, Any]:
@@ -211,7 +212,7 @@ _NAMES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("decay.1", "rows", (r"gk_proj\.1\.weight",)),
     ("decay.1.bias", "rows", (r"gk_proj\.1\.bias",)),
 )
-"""What a map of the block is called in other packages; the first that fits its shape counts."""
+"""The names of a map of the block in other packages; the first whose weight has a fitting shape is used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

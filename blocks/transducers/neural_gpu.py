@@ -31,7 +31,7 @@ GATE_BIAS_INIT = 1.0
 """The initial biases of the gates, so that a unit keeps most of its input (same program)."""
 
 MAX_DROPOUT = 0.9
-"""The maximum dropout rate; a multiple of the model's rate would exceed 1 in short images."""
+"""The maximum dropout rate; in short images, the multiple of the model's rate would exceed 1."""
 
 
 class ImageCGRU(Initialisable):

@@ -43,7 +43,7 @@ from .measured_costs import Numbers, measure
 NO_REACH = Reach(left=0, right=0)
 
 PREVIOUS_PART, SOURCE_EMBEDDING, TARGET_EMBEDDING = "", "source embedding", "target embedding"
-"""Predecessors of a part other than named parts: the previous part, and the inputs."""
+"""The predecessors of a part that are not named parts: the previous part, and the inputs."""
 
 
 class PartKind(StrEnum):
@@ -149,7 +149,8 @@ _MAX_SUBLAYERS = 96
 _FULL_REACH = Reach(left=UNBOUNDED, right=UNBOUNDED)
 
 _Places = tuple[tuple[str, int], ...]
-"""The module names of stacks, each with the layer index at which a node begins; one for each copy."""
+"""The places of a node, one for each copy: the module name of a stack, and the index of the layer at which it
+begins."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,10 +18,10 @@ OUTPUT_KINDS = {
     Role.POOL: "a vector",
     Role.TRANSDUCER: "a sequence of another length",
 }
-"""The output of a block of each role, for messages."""
+"""The output of a block of each role, as messages name it."""
 
 POOL_ADVICE = ": put a pool after the sum"
-"""The end of a message about different parts of a sum: where a pool is allowed."""
+"""The end of a message about different parts of a sum, which says where a pool is allowed."""
 
 SEQUENCE, VECTOR, OTHER_LENGTH = (
     OUTPUT_KINDS[Role.MIXER],

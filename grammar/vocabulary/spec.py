@@ -14,7 +14,8 @@ from ..model_config import ModelConfig
 from ..nodes import BlockNode, Value
 
 ParameterKind = Literal["integer", "real", "word", "name", "boolean", "recipe", "any"]
-"""The kind of a parameter's value; another package knows a "name", and "any" is for an unknown parameter."""
+"""The kind of a parameter's value; a "name" is one that another package defines, and "any" is for an
+unknown parameter."""
 
 UNBOUNDED = math.inf
 """The reach of a block that sees the whole sequence."""

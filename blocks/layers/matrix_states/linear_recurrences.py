@@ -26,7 +26,7 @@ from .recurrent_heads import HeadRates, LinearRecurrence
 from .shared_key_sums import sum_with_shared_keys
 
 GATE_RANK, GATE_TEMPERATURE = 16, 16.0
-"""The rank of the maps to the decays of `gla`, and the root that is taken of them."""
+"""The rank of the maps to the decays of `gla`, and the degree of the root that is taken of them."""
 
 
 @register_block("linear_attn")

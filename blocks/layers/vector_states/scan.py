@@ -23,7 +23,7 @@ ACCELERATED_PIECE = 128
 """The positions of a piece on an accelerator, where each step is a separate kernel."""
 
 ACCELERATED_HELD = 2**23
-"""The same maximum on an accelerator; a gradient holds twelve times as many numbers."""
+"""The maximum state size of a piece on an accelerator; a gradient holds twelve times as many numbers."""
 
 
 class DiagonalScan(torch.autograd.Function):
