@@ -211,7 +211,7 @@ def test_a_study_without_kept_states_is_left_when_no_trial_ends_in_two_calls(tmp
         75,
         [
             "study: begins anew, as no trial ended in this call, 1 s",
-            "left: study; the same command ",
+            "left: study; run the same command again to continue",
         ],
     )
     assert say(given, tmp_path / "b", *few, *keep) == (
