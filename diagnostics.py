@@ -150,7 +150,7 @@ def draw_carets(text: str, start: int, end: int) -> tuple[str, str]:
 
 
 def describe_character(character: str) -> str:
-    """Return a character if it can be printed, and its code point and name if it is not plain ASCII."""
+    """Return a character if it can be printed, with its code point and name if it is not plain ASCII."""
     if character.isascii() and character.isprintable():
         return f"'{character}'"
     code = f"U+{ord(character):04X}"

@@ -1,4 +1,4 @@
-"""Simulated error rates of gates: how often a ladder promotes a mixer that is no better to larger sizes.
+"""Simulated error rates of gates: how often a ladder promotes a mixer although it is no better.
 
 python bench/gates.py [DRAWS]
 

@@ -79,7 +79,7 @@ def run_race(values: NDArray[np.float64]) -> tuple[list[int], int]:
 
 
 def stored_losses() -> Iterator[tuple[str, str, NDArray[np.float64]]]:
-    """Yield a name of a study and a task, the metric, and the losses of cells with all seeds."""
+    """Yield for each study and task their names, the metric, and the losses of cells with all seeds."""
     folder = Path(__file__).parents[1] / "studies"
     rows = Store(folder / "results").trials().filter(status="done")
     for (name,), of_study in sorted(rows.group_by("study"), key=lambda each: str(each[0])):

@@ -148,7 +148,7 @@ def try_fused_pooling(
 
 
 class _Chunk(NamedTuple):
-    """Part of a batch: z = W x at some of its rows, or at some of the times of one row."""
+    """A part of a batch, which is some of its rows or some times of one row, with z = W x there."""
 
     rows: slice
     times: slice

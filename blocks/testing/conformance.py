@@ -146,7 +146,7 @@ def gradients_are_right(text: str, *, causal: bool) -> None:
 
 
 def flops_are_counted(text: str, *, causal: bool) -> None:
-    """Check that the stated FLOPs are within one percent of a run's, at a short and at a longer length."""
+    """Check that the stated FLOPs are within one percent of the counted FLOPs, at two lengths."""
     node = parse_block(text)
     block = use_plain_operations(make_block(node, causal=causal, dtype=torch.float32))
     for length in (3, 40):

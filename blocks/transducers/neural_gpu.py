@@ -315,7 +315,7 @@ class ExtendedNeuralGPUState(State):
 
 @register_transducer("extended_neural_gpu")
 class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
-    """A Neural GPU with a second stack, which continues from the last image by a step for each output.
+    """A Neural GPU with a second stack, which continues from the last image and takes a step for each output.
 
     The convolutions of the tape are linear: an output's contribution is the same at every later step, so it
     is computed once. Position 0 of the target, the start symbol, is not written (Kaiser and Bengio 2016,

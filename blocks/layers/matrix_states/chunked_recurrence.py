@@ -1,4 +1,4 @@
-"""S_t = a_t S_{t−1} + k_t v_tᵀ and y_t = q_tᵀ S_t for all positions, in chunks of batched products.
+"""Chunked computation of S_t = a_t S_{t−1} + k_t v_tᵀ and y_t = q_tᵀ S_t, with batched products.
 
 Within a chunk the outputs are masked products of queries and keys; a state passes from chunk to chunk (Dao
 and Gu 2024, section 6). Decays are given as logarithms, at most 0.

@@ -1,4 +1,4 @@
-"""S_t = a_t S_{t−1} + Δ_t k_t v_tᵀ and y_t = q_tᵀ S_t + d v_t in chunks; heads share queries and keys.
+"""Chunked computation of S_t = a_t S_{t−1} + Δ_t k_t v_tᵀ, y_t = q_tᵀ S_t + d v_t; heads share q and k.
 
 It is `chunked_recurrence` with a custom gradient. Products of shared queries and keys are computed once for
 all heads. Training keeps the summands, the states after each chunk and the outputs, and recomputes the decays
