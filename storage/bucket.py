@@ -239,7 +239,7 @@ class Bucket:
                 if not replaced or self.update(key, b"fourth", version) is not None:
                     ignored.append("If-Match")
         except BucketError as error:
-            raise StoreError(f"{self.address}: expected to write objects, got: {error.strerror}") from error
+            raise StoreError(f"{self.address}: cannot write objects: {error.strerror}") from error
         finally:
             self.delete([key])
         if ignored:

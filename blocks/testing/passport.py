@@ -66,7 +66,7 @@ def verify_block(text: str, *, against: str | None = None, width: int = 32) -> P
     node, text = recipe.root, recipe.text
     spec = spec_of(node.name)
     if spec.role is Role.TRANSDUCER:
-        raise ActivememError(f"expected a block that maps a sequence to one, got the transducer {text}")
+        raise ActivememError(f"expected a block that maps one sequence to another, got the transducer {text}")
     if spec.package is not None:
         raise ActivememError(
             f"{text} is itself the reference, a layer of {spec.package}; "

@@ -55,7 +55,7 @@ class SpeedupTable(TableKind):
     def check_not_empty(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         """Check that there is a target."""
         if not names:
-            raise ValueError("expected a target, as steps_to[loss <= 1], got an empty list")
+            raise ValueError("expected at least one target, such as steps_to[loss <= 1], got an empty list")
         return names
 
     @property

@@ -172,7 +172,9 @@ def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> li
             diagnostics.report((*path, name), "expected a letter, then letters, digits, '-' or '_'", key=True)
         owner = next(each for each, numbers in keys.numbers.items() if name in numbers)
         if owner != study.name:
-            diagnostics.report((*path, name), f"the name '{name}' is taken by a number of {owner}", key=True)
+            diagnostics.report(
+                (*path, name), f"the name '{name}' is already used for another number of {owner}", key=True
+            )
         faults = FaultCollector(text)
         claim = read_number(name, text, scope, faults)
         for fault in faults:

@@ -215,7 +215,7 @@ class OwnOptimizerSettings(OptimizerSettings):
     @model_validator(mode="after")
     def _check_momentum(self) -> OwnOptimizerSettings:
         if self.momentum is not None and self.name not in MOMENTUMS:
-            raise ValueError(f"{self.name} has no momentum; only {' and '.join(MOMENTUMS)} have")
+            raise ValueError(f"{self.name} has no momentum; {' and '.join(MOMENTUMS)} have one")
         return self
 
     @property

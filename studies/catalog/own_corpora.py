@@ -218,6 +218,6 @@ def read_facts(*kinds: type[BaseModel], named: bool = True) -> Callable[[object]
         for kind in kinds:
             with suppress(ValidationError):
                 return kind.model_validate(corpus)
-        raise ValueError("a table of files needs the name of a task in [task], not a hole")
+        raise ValueError("a table of files needs a fixed task in [task] name, not a hole that a factor fills")
 
     return read

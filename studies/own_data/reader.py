@@ -123,7 +123,9 @@ def _strings(path: Path, key: str) -> list[str]:
     except CorpusError:
         raise
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CorpusError(f"{path}: expected what save_to_disk writes, with {key}, got: {error}") from error
+        raise CorpusError(
+            f"{path}: expected a dataset that save_to_disk has written, with {key}, got: {error}"
+        ) from error
 
 
 CORPUS: KeyPath = ("task", "corpus")

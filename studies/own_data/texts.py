@@ -52,7 +52,7 @@ class _ThreeTexts(StrictModel):
 def check_shares(dev: float, test: float) -> None:
     """Raise ValueError if nothing is left to train on."""
     if dev + test >= 1:
-        raise ValueError(f"expected dev and test below 1 together, got {dev + test:g}")
+        raise ValueError(f"expected dev and test that add up to less than 1, got {dev + test:g}")
 
 
 def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnText | None:

@@ -271,7 +271,9 @@ class TrainSettings(StrictModel):
     @model_validator(mode="after")
     def _check_changes(self) -> TrainSettings:
         if self.changes and (last := self.changes[-1].after) >= self.epochs:
-            raise ValueError(f"changes: expected changes after fewer than {self.epochs} epochs, got {last}")
+            raise ValueError(
+                f"changes: expected the last change before the last epoch, {self.epochs}, got {last}"
+            )
         return self
 
     @property

@@ -167,5 +167,8 @@ def test_a_task_that_says_so_and_does_not_is_refused():
         for _ in range(10):
             stacked.step()
     made = [Training(settings("shifted", seed=seed, fault="lengths"), CPU) for seed in range(3)]
-    with pytest.raises(TaskError, match="shifted: expected no lengths"), StackedSteps(made) as stacked:
+    with (
+        pytest.raises(TaskError, match="shifted: expected batches without lengths"),
+        StackedSteps(made) as stacked,
+    ):
         stacked.step()

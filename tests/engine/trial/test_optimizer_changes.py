@@ -86,8 +86,11 @@ def test_what_changes_nothing_is_no_change(settings):
             [{"after": 2, "lr": 0.1}, {"after": 2, "lr": 0.2}],
             "increasing epochs, got 2, 2",
         ),
-        ([{"after": 4, "lr": 0.1}], "expected changes after fewer than 4 epochs, got 4"),
-        ([{"after": 1, "momentum": 0.5}], "adam has no momentum; only sgd and muon have"),
+        (
+            [{"after": 4, "lr": 0.1}],
+            "expected the last change before the last epoch, 4, got 4",
+        ),
+        ([{"after": 1, "momentum": 0.5}], "adam has no momentum; sgd and muon have one"),
         ([{"after": 1, "name": "sgd"}], "Extra inputs are not permitted"),
     ],
 )

@@ -450,7 +450,10 @@ BAD = {
         ({"path": "gone.csv"}, ["gone.csv: expected a file, got none"]),
         ("imdb", ["expected a table of files, got 'imdb'"]),
         ({"dev": 0.1}, ['expected { path = "my.csv" }, or one file each for train, dev and test']),
-        ({"path": "my.csv", "dev": 0.5, "test": 0.5}, ["expected dev and test below 1 together, got 1"]),
+        (
+            {"path": "my.csv", "dev": 0.5, "test": 0.5},
+            ["expected dev and test that add up to less than 1, got 1"],
+        ),
     ],
 )
 def test_what_is_wrong_is_told_with_its_file_line_and_column(folder, corpus, expected):
