@@ -135,7 +135,7 @@ def test_faults_of_a_file_are_reported_where_it_is_named(tmp_path, name, content
     ("task", "message"),
     [
         ({"tokens": "pretrained"}, 'need the file of a tokenizer: tokenizer = "tokenizer.json"'),
-        ({"tokenizer": "tokenizer.json"}, 'no effect on characters: set tokens = "pretrained"'),
+        ({"tokenizer": "tokenizer.json"}, 'no effect with tokens = "characters": set tokens = "pretrained"'),
     ],
 )
 def test_a_tokenizer_and_its_tokens_go_together(folder, task, message):
