@@ -10,14 +10,13 @@ long sequence is cut into tiles that overlap by the taps (overlap-save, Stockham
 from __future__ import annotations
 
 import math
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from .operations import SavedContext, are_operations_rewritten
+from .operations import SavedContext, are_plain, onednn_has_wider_vectors
 
 GAIN = 1.25
 """The frequency domain is used if it saves products by this factor: its products are smaller and move more
@@ -76,7 +75,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     (sequences, length, width), (outputs, taps, _) = x.shape, weight.shape
     positions = left + length + right - taps + 1
     slid = sequences * positions * taps * width * outputs
-    if slid < LEAST_PRODUCTS or not _are_plain(x, weight):
+    if slid < LEAST_PRODUCTS or x.dtype not in (torch.float32, torch.float64) or not are_plain(x, weight):
         return None
     gain = GAIN_BESIDE_WIDER_VECTORS if onednn_has_wider_vectors() else GAIN
 
@@ -99,36 +98,6 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     tile = min(TILES, key=products_of)
     gains = slid >= GAIN_OF_TILES * gain * products_of(tile)
     return tile if taps <= tile < positions and gains else None
-
-
-def _are_plain(x: Tensor, weight: Tensor) -> bool:
-    """Return whether x and weight are plain CPU tensors of one precision, and nothing rewrites operations.
-
-    Transforms such as `torch.vmap` do not support custom operations, and autocast changes the precision.
-    """
-    return (
-        x.device.type == weight.device.type == "cpu"
-        and x.dtype == weight.dtype
-        and x.dtype in (torch.float32, torch.float64)
-        and type(x) is Tensor
-        and type(weight) in (Tensor, nn.Parameter)
-        and not are_operations_rewritten()
-        and not torch.is_autocast_enabled("cpu")
-    )
-
-
-@cache
-def onednn_has_wider_vectors() -> bool:
-    """Return whether oneDNN uses wider vectors than MKL here: MKL uses them only on Intel's processors."""
-    if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
-        return False
-    if not torch.backends.cpu.get_cpu_capability().startswith("AVX512"):
-        return False
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return "AuthenticAMD" in text
 
 
 def _by_positions(x: Tensor, weight: Tensor, bias: Tensor | None, left: int, right: int) -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from ...errors import ActivememError
 from ...grammar.model_config import BiasInit, EmbeddingInit, Init
+from .linear_maps import linear
 
 
 class WeightRoleError(ActivememError):
@@ -187,6 +188,9 @@ class Linear(nn.Linear, Initialisable):
 
     def reset_parameters(self) -> None:
         """Leave the weights uninitialised, so that building does not use the global generator."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return linear(input, self.weight, self.bias)
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
         return tensor.split(self.map_sizes)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._C import _are_functorch_transforms_active
 from torch.nn import functional
 
@@ -48,3 +49,32 @@ def without_autocast(device: torch.device) -> AbstractContextManager[object]:
 def are_operations_rewritten() -> bool:
     """Return whether a compiler or a transform such as `torch.vmap` is active."""
     return torch.compiler.is_compiling() or _are_functorch_transforms_active()
+
+
+def are_plain(x: Tensor, weight: Tensor) -> bool:
+    """Return whether x and weight are plain CPU tensors of one precision, and nothing rewrites operations.
+
+    Transforms such as `torch.vmap` do not support custom operations, and autocast changes the precision.
+    """
+    return (
+        x.device.type == weight.device.type == "cpu"
+        and x.dtype == weight.dtype
+        and type(x) is Tensor
+        and type(weight) in (Tensor, nn.Parameter)
+        and not are_operations_rewritten()
+        and not torch.is_autocast_enabled("cpu")
+    )
+
+
+@cache
+def onednn_has_wider_vectors() -> bool:
+    """Return whether oneDNN uses wider vectors than MKL here: MKL uses them only on Intel's processors."""
+    if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
+        return False
+    if not torch.backends.cpu.get_cpu_capability().startswith("AVX512"):
+        return False
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return "AuthenticAMD" in text

@@ -16,6 +16,7 @@ from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, WeightRole, glorot, roles
+from ..core.linear_maps import linear
 from ..core.operations import without_autocast
 from ..core.transducer import State
 
@@ -96,7 +97,7 @@ class RecurrentLayer(Initialisable):
 
         Return all states (batch, length, width) and the gates of each position.
         """
-        mapped = functional.linear(x, self.weight_x, self.bias)  # (batch, length, maps * width)
+        mapped = linear(x, self.weight_x, self.bias)  # (batch, length, maps * width)
         states: list[tuple[Tensor, ...]] = []
         gates: list[tuple[Tensor, ...]] = []
         for each in mapped.unbind(1):

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from ...grammar.model_config import Init
 from ...grammar.vocabulary.attention import Window
 from ..core.block import Block, Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear, WeightRole, roles
+from ..core.linear_maps import linear
 from ..core.operations import are_operations_rewritten
 from .windows.pieces import (
     MAX_UNFUSED_LENGTH,
@@ -265,7 +265,7 @@ def map_heads(x: Tensor, past: Tensor | None, weight: Tensor, heads: int) -> tup
     The past comes first; it is mapped separately, so that no unneeded gradient is computed.
     """
     parts = [x] if past is None else [past, x]
-    mapped = [_by_head(functional.linear(each, weight), heads, 2) for each in parts]
+    mapped = [_by_head(linear(each, weight), heads, 2) for each in parts]
     k, v = (mapped[0].contiguous() if past is None else torch.cat(mapped, 3)).unbind(0)
     return k, v
 

@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from ...grammar.model_config import BiasInit, Cluster, EmbeddingInit
 from ..core.initialisation import Embedding, Initialisable, Linear, WeightRole, draw_bias, roles
+from ..core.linear_maps import linear
 
 
 class TiedLinear(Initialisable):
@@ -38,7 +39,7 @@ class TiedLinear(Initialisable):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        return functional.linear(x, self.weight, self.bias)
+        return linear(x, self.weight, self.bias)
 
 
 class TransposedLinear(nn.Module):
@@ -49,7 +50,7 @@ class TransposedLinear(nn.Module):
         self.weight = weight
 
     def forward(self, x: Tensor) -> Tensor:
-        return functional.linear(x, self.weight.T)
+        return linear(x, self.weight.T)
 
 
 class AdaptiveEmbedding(nn.Module):
@@ -151,7 +152,7 @@ class AdaptiveSoftmax(nn.Module):
             x = self.projections[0](x)
         weight = torch.cat([words.weight, choice.weight])
         bias = None if words.bias is None else torch.cat([words.bias, choice.bias])
-        return functional.linear(x, weight, bias)
+        return linear(x, weight, bias)
 
     def _tail(self, place: int, x: Tensor) -> Tensor:
         return self.tables[place - 1](self.projections[place - len(self.clusters)](x))

@@ -1,0 +1,42 @@
+"""Linear maps by the faster of torch's two libraries for matrix products on a CPU.
+
+Torch multiplies matrices by MKL and computes convolutions by oneDNN. On processors of AMD, MKL leaves the
+512-bit vectors unused that oneDNN uses. So large linear maps are computed there as convolutions with one tap.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .operations import are_plain, onednn_has_wider_vectors
+
+ROW_GROUPS = 16
+"""The rows become so many sequences: of fewer, torch computes convolutions with one tap by MKL."""
+
+LEAST_ROWS = 256
+"""With fewer rows, copying the weight into oneDNN's layout takes longer than oneDNN saves."""
+
+LEAST_PRODUCTS = 2**23
+"""The minimum number of multiplications; with fewer, both libraries take the same time."""
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return x Wᵀ + b, (…, inputs) to (…, outputs), equal to torch's `linear` up to rounding.
+
+    The choice of the library depends only on sizes and the processor, so that trainings are bit-identical.
+    """
+    numbers, inputs = x.numel(), weight.shape[1]
+    if (
+        numbers * len(weight) < LEAST_PRODUCTS
+        or numbers < LEAST_ROWS * inputs
+        or numbers % (ROW_GROUPS * inputs)
+        or not onednn_has_wider_vectors()
+        or x.dtype != torch.float32
+        or not are_plain(x, weight)
+    ):
+        return functional.linear(x, weight, bias)
+    rows = x.reshape(ROW_GROUPS, -1, inputs).transpose(1, 2).unsqueeze(2)  # (groups, inputs, 1, rows)
+    y = functional.conv2d(rows, weight[:, :, None, None], bias)
+    return y.squeeze(2).transpose(1, 2).reshape(*x.shape[:-1], len(weight))
