@@ -1,4 +1,4 @@
-"""What editors know of the blocks: written from the vocabulary by `python tests/grammar/test_block_names.py`."""
+"""Type stubs of the blocks for editors, generated from the vocabulary by `python tests/grammar/test_block_names.py`."""
 # fmt: off
 # ruff: noqa: E501, N803, N805
 
@@ -87,7 +87,7 @@ class _AllAttn:
         """Attention over a window of the past and persistent vectors, with one softmax: y = concat_h softmax(q_hᵀ [k_h + u ; √head_width k′_h] / √head_width) [v_h ; √N v′_h] · W_o.
 
         N: number of persistent vectors per head; whole number, 0 to 1048576.
-        span: span: visible tokens on each side; whole number, 1 to 65536.
+        span: visible tokens on each side; whole number, 1 to 65536.
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
         adaptive: whether each head learns its span; true or false.
@@ -130,7 +130,7 @@ class _AttnSplit:
         """Sum of attention over a window of the past and attention over persistent vectors: y = concat_h (softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(q_hᵀ k′_h) √N v′_h) · W_o.
 
         N: number of persistent vectors per head; whole number, 0 to 1048576.
-        span: span: visible tokens on each side; whole number, 1 to 65536.
+        span: visible tokens on each side; whole number, 1 to 65536.
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
         adaptive: whether each head learns its span; true or false.
@@ -482,7 +482,7 @@ class _HeadSplit:
         """Half of the heads attend to a window of the past, the others to persistent vectors: y = concat_h y_h · W_o; y_h = softmax(q_hᵀ (k_h + u) / √head_width) v_h for the first half, softmax(q_hᵀ k′_h) √N v′_h for the second.
 
         N: number of persistent vectors per head; whole number, 0 to 1048576.
-        span: span: visible tokens on each side; whole number, 1 to 65536.
+        span: visible tokens on each side; whole number, 1 to 65536.
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
         adaptive: whether each head learns its span; true or false.
@@ -986,7 +986,7 @@ class _SingleHead:
         """Attn_split with a single wide head for the persistent vectors: y = (concat_h softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(qᵀ k′) √N v′) · W_o, q = concat_h q_h.
 
         N: number of persistent vectors per head; whole number, 0 to 1048576.
-        span: span: visible tokens on each side; whole number, 1 to 65536.
+        span: visible tokens on each side; whole number, 1 to 65536.
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
         adaptive: whether each head learns its span; true or false.

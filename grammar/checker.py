@@ -46,8 +46,8 @@ def bind(
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
     """Return pairs of parameter and argument in declared order; report arguments without a parameter.
 
-    With `takes_others`, every further name is a parameter of any kind; these come last, in alphabetical
-    order.
+    With `takes_others`, an argument with an unknown name gets a new parameter of kind "any". New parameters
+    come last, in alphabetical order.
     """
     bound: dict[str, tuple[Parameter, ArgumentSyntax]] = {}
     known = {parameter.name: parameter for parameter in parameters}
@@ -100,7 +100,7 @@ def check_complete(
 def _find_by_position(
     call: CallSyntax, place: int, parameters: Sequence[Parameter], faults: FaultCollector
 ) -> Parameter | None:
-    """Return the parameter at this position; report the first value beyond the last parameter."""
+    """Return the parameter for the argument at a position; report the first argument without a parameter."""
     arguments = call.arguments or ()
     argument, count = arguments[place], len(parameters)
     if place > count or isinstance(argument.value, ErrorSyntax):
@@ -122,7 +122,7 @@ _EXPECTED = {"integer": "a whole number", "real": "a number", "boolean": "true o
 
 
 def parse_untyped_scalar(value: Syntax) -> Scalar | None:
-    """Return the value of an unknown parameter, a number or a bare name that is not a block; else None."""
+    """Return the value of an unknown parameter: a number, or a bare name that is not a block's, else None."""
     match value:
         case NumberSyntax():
             return value.value
@@ -239,7 +239,7 @@ def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool
 
 
 def _operand(syntax: Syntax, faults: FaultCollector) -> str:
-    """Return the text of an operand for a proposed repeat, in parentheses if it is an operation."""
+    """Return the text of an operand for a repeat that a message proposes; parenthesise operations."""
     text = faults.quote(syntax.start, syntax.end)
     return f"({text})" if isinstance(syntax, OperationSyntax) else text
 
@@ -274,7 +274,7 @@ _COUNT = Parameter(name="a count", kind="integer", low=1, high=MAX_BLOCKS, meani
 
 
 def check_recipe(syntax: Syntax, faults: FaultCollector) -> Node | None:
-    """Return the recipe's tree; None if anything is wrong, which is then reported in `faults`."""
+    """Return the recipe's tree; if anything is wrong, report it in `faults` and return None."""
     node = _Checker(faults).node(syntax)
     if node is not None and not faults and (count := count_blocks(node)) > MAX_BLOCKS:
         message = f"expected at most {MAX_BLOCKS} blocks after expanding all repeats, got {count:.9g}"
@@ -283,7 +283,7 @@ def check_recipe(syntax: Syntax, faults: FaultCollector) -> Node | None:
 
 
 def check_dimension(syntax: Syntax, faults: FaultCollector) -> Dimension | None:
-    """Return a search dimension whose parameter is not known yet; None if anything is wrong."""
+    """Return a search dimension whose parameter is not known yet; None if it is wrong, which is reported."""
     found = _Checker(faults).value(syntax, _ANY, (syntax.start, syntax.end))
     if isinstance(found, Dimension):
         return None if faults else found
@@ -294,10 +294,7 @@ def check_dimension(syntax: Syntax, faults: FaultCollector) -> Dimension | None:
 
 
 def find_conflict(spec: Spec, block: BlockNode) -> str | None:
-    """Return a conflict between a block's parameters that some values of its dimensions cause.
-
-    None if there is none.
-    """
+    """Return why a block's arguments contradict each other for some values of its dimensions, else None."""
     if spec.check is None:
         return None
     settings = spec.settings(block)
@@ -308,7 +305,7 @@ def find_conflict(spec: Spec, block: BlockNode) -> str | None:
 
 
 def _representative_values(value: Value) -> list[Value]:
-    """Return some possible values: all options, or the ends and the second value of a range."""
+    """Return typical values of an argument: all options, or the ends and the second value of a range."""
     match value:
         case ChoiceDimension():
             return [one for option in value.options for one in _representative_values(option)]
@@ -402,7 +399,7 @@ class _Checker:
         return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
-        """Return whether a part is a whole model, which cannot be part of another one; if so, report it."""
+        """Return whether a part is a whole model; if so, report that it cannot be part of another model."""
         if part is None or output_kinds.output_kind(part) != output_kinds.OTHER_LENGTH:
             return False
         what = self._faults.quote(operand.start, operand.end)
@@ -410,7 +407,7 @@ class _Checker:
         return True
 
     def _check_pools(self, operands: tuple[Syntax, ...], parts: tuple[Node | None, ...]) -> None:
-        """Report each part of a series that outputs a vector before a part that needs a sequence."""
+        """Report each part of a series that outputs a vector although the next part needs a sequence."""
         pool: Syntax | None = None
         for operand, part in zip(operands, parts, strict=True):
             if pool is not None and part is not None and not output_kinds.is_positionwise(part):
@@ -437,7 +434,7 @@ class _Checker:
         self._report(operands[odd[1]], f"{rule}, but {' and '.join(sides)}{advice}")
 
     def _repeat(self, syntax: OperationSyntax) -> Node | None:
-        """Return `count * part`; a vector cannot be repeated, since a second copy would have no input."""
+        """Return the node of `count * part`; report a part that outputs a vector."""
         first, last = syntax.operands[0], syntax.operands[-1]
         if is_malformed_repeat(syntax, self._faults):
             return None
@@ -461,7 +458,7 @@ class _Checker:
         return True
 
     def _each(self, syntax: CallSyntax) -> Node | None:
-        """Return `each(count, part)`: `count` copies in series, each with its own dimensions."""
+        """Return the node of `each(count, part)`: `count` copies in series, each with its own dimensions."""
         arguments = syntax.arguments or ()
         for argument in arguments:
             if argument.name is not None:
@@ -494,7 +491,7 @@ class _Checker:
         return make_series([body] * count) if count > 1 else body
 
     def _tied(self, syntax: CallSyntax) -> Node | None:
-        """Return `tied(count * part)`."""
+        """Return the node of `tied(count * part)`; report any other argument of `tied`."""
         arguments = syntax.arguments or ()
         if len(arguments) != 1 or arguments[0].name is not None:
             self._report(syntax, "tied takes one repeat, for example tied(4 * sa)")
@@ -507,7 +504,7 @@ class _Checker:
         return None
 
     def _choice(self, syntax: CallSyntax, parameter: Parameter) -> ChoiceDimension | None:
-        """Return `choice(option, …)`; options must differ, fit the parameter, and have one kind of output."""
+        """Return the node of `choice(option, …)`; report options that are equal or do not fit."""
         if not syntax.arguments:
             self._report(syntax, "choice needs options, for example choice(sa, conv(k=20))")
             return None

@@ -1,4 +1,4 @@
-"""Differences between two recipes as in ablation tables, and ablations, which are recipes without one part.
+"""Differences between two recipes as ablation tables print them, and the ablations of a recipe.
 
 Examples of differences are `− conv(k=9)`, `sa → conv(k=9)` and `4 × → 6 ×`.
 """
@@ -31,7 +31,7 @@ from .vocabulary.spec import lookup
 
 
 def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
-    """Return all distinct recipes that result from removing one part of this recipe, in the text's order.
+    """Return all distinct recipes that result from removing one part of a recipe, in the order of its text.
 
     These parts can be removed:
 
@@ -53,7 +53,7 @@ def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
 
 
 def _without_one(node: Value) -> Iterator[Node]:
-    """Yield the node without one of its parts, for each part; some results are not valid recipes."""
+    """Yield one node for each part: the node with that part removed; some are not valid recipes."""
     match node:
         case SumNode():
             yield from _without_part(node.parts, make_sum)
@@ -77,7 +77,7 @@ def _without_one(node: Value) -> Iterator[Node]:
 
 
 def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node]) -> Iterator[Node]:
-    """Yield the parts joined without one part, and joined with one part without one of its inner parts."""
+    """Yield the joined parts with one part removed, or with one inner part of a part removed."""
     for place, part in enumerate(parts):
         others = [*parts[:place], *parts[place + 1 :]]
         yield join(others) if len(others) > 1 else others[0]
@@ -85,7 +85,7 @@ def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node])
 
 
 def describe_difference(before: Node, after: Node) -> str:
-    """Return the removals, additions and replacements between two recipes; "" for equal recipes."""
+    """Describe what is removed, added and replaced from `before` to `after`; return "" for equal recipes."""
     return ", ".join(_differences(before, after))
 
 
@@ -116,7 +116,7 @@ def _differences(before: Node, after: Node) -> Iterator[str]:
 
 
 def _removed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Return the arguments that only the first block has; none if the second block has others."""
+    """Return the arguments that are removed; none if `after` also has new or changed arguments."""
     if any(argument not in before.arguments for argument in after.arguments):
         return []
     removed = [argument for argument in before.arguments if argument not in after.arguments]
@@ -127,7 +127,7 @@ def _removed(before: BlockNode, after: BlockNode) -> list[str]:
 def _differing_parts(
     before: Sequence[Node], after: Sequence[Node], whole: Node, other: Node
 ) -> Iterator[str]:
-    """Yield the parts that only one of two lists has, or the differences inside the only differing pair."""
+    """Yield the parts that are removed or added; if a single part is replaced, the differences inside it."""
     gone, new = _without(before, after), _without(after, before)
     if not gone and not new:  # the same parts in another order
         yield f"{render(whole)} → {render(other)}"
@@ -141,7 +141,7 @@ def _differing_parts(
 
 
 def _without(parts: Sequence[Node], others: Sequence[Node]) -> list[Node]:
-    """Return the parts minus the others, counting repetitions."""
+    """Return `parts` minus `others`; an element that occurs twice must be in `others` twice to disappear."""
     left = list(others)
     found: list[Node] = []
     for part in parts:
@@ -176,7 +176,7 @@ class _Label:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistanceTree:
-    """A recipe in the form that distances need: its nodes in postorder, with their leftmost leaves."""
+    """A recipe prepared for tree edit distances: its nodes in postorder, with their leftmost leaves."""
 
     root: Node
     labels: tuple[_Label, ...] = field(init=False)
@@ -202,7 +202,7 @@ class DistanceTree:
         object.__setattr__(self, "blocks", Counter(each.name for each in labels if each.weight == BLOCK))
 
     def lower_bound(self, text: str) -> float:
-        """Return a lower bound of the distance to a canonical text, which counts blocks that only one has."""
+        """Return a lower bound of the distance to a recipe's text, from the blocks that only one contains."""
         blocks = Counter(name for name in _NAME.findall(text) if lookup(name) is not None)
         return BLOCK * max((self.blocks - blocks).total(), (blocks - self.blocks).total())
 
@@ -217,7 +217,7 @@ class DistanceTree:
     def _fill(
         self, other: DistanceTree, mine: int, theirs: int, between: dict[tuple[int, int], float]
     ) -> None:
-        """Compute the distance of each pair of subtrees that begin at the first leaves of two keyroots."""
+        """Compute the distances of the subtrees that start at the leftmost leaves of two keyroots."""
         first, start = self.leftmost[mine], other.leftmost[theirs]
         added = [0.0]
         for column in range(start, theirs + 1):
@@ -290,7 +290,7 @@ def _replacing(label: _Label, other: _Label) -> float:
 
 
 def _unlikeness(value: object, other: object) -> float:
-    """Return the dissimilarity of two settings, 0 to 1; two numbers of one sign are compared by ratio."""
+    """Return the dissimilarity of two settings, 0 to 1; numbers of the same sign are compared by ratio."""
     if type(value) is type(other) and value == other:
         return 0.0
     if not (_is_number(value) and _is_number(other)):

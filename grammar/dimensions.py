@@ -40,7 +40,7 @@ def option_label(option: Value) -> Scalar:
 
 
 def resolve(root: Node, resolver: Resolver) -> Node:
-    """Return the recipe in which the resolver replaces each dimension, except in options not taken.
+    """Return the recipe with each dimension replaced by the resolver's value; skip options not chosen.
 
     Raise ValueError for a result outside its dimension.
     """
@@ -48,7 +48,7 @@ def resolve(root: Node, resolver: Resolver) -> Node:
 
 
 def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
-    """Return a mapping from each dimension's name to its value; an option includes everything inside it."""
+    """Return each dimension's name and the value that the resolver gives it; options are resolved too."""
     walk = _DimensionResolver(resolver)
     walk.node(root)
     return walk.settled
@@ -72,7 +72,7 @@ def dimensions(root: Node) -> tuple[tuple[str, Dimension], ...]:
 
 @dataclass(slots=True)
 class _DimensionResolver:
-    """A walk over a recipe, including options not taken, since names depend on the whole recipe."""
+    """Walk over a recipe that resolves its dimensions; it visits all options, since names depend on all."""
 
     resolver: Resolver
     name_counts: dict[str, int] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class _DimensionResolver:
                 return value
 
     def _choice(self, choice: ChoiceDimension, name: str) -> Value:
-        """Return the option that the resolver takes, with its dimensions resolved.
+        """Return the option that the resolver chooses, with the dimensions inside it resolved.
 
         If the choice stays open, return it with the dimensions of all options resolved.
         """
@@ -133,7 +133,7 @@ class _DimensionResolver:
         return self.settled[unique]
 
     def _walk_options(self, choice: ChoiceDimension, name: str, taken: int | None) -> list[Value]:
-        """Return all options; dimensions are only resolved in the option that is taken."""
+        """Return all options, with dimensions resolved only in the chosen option."""
         ask, walked = self.resolver, list[Value]()
         for place, option in enumerate(choice.options):
             self.resolver = ask if place == taken else lambda _name, dimension: dimension
@@ -145,7 +145,7 @@ class _DimensionResolver:
         return walked
 
     def _unique(self, name: str) -> str:
-        """Return the name, to which a number is added from its second use on."""
+        """Return the name, with a number added from its second use on."""
         self.name_counts[name] = self.name_counts.get(name, 0) + 1
         return name if self.name_counts[name] == 1 else f"{name}.{self.name_counts[name]}"
 
@@ -153,7 +153,7 @@ class _DimensionResolver:
 def _validate_answer(
     dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension | HoleNode
 ) -> Value:
-    """Return an answer that is in the dimension or leaves it open; raise ValueError for any other."""
+    """Return the resolver's answer; raise ValueError unless it is in the dimension or leaves it open."""
     if answer is dimension or isinstance(answer, HoleNode):
         return answer
     number = answer if isinstance(answer, int | float) and not isinstance(answer, bool) else math.nan

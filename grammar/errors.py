@@ -1,4 +1,4 @@
-"""The error for a wrong recipe, which shows the text with all of its faults."""
+"""The error for a wrong recipe; its message shows the text with all faults."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class SearchDimension(Expression):
         return self.operand_text()
 
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the canonical text."""
+        """Return the canonical text of the dimension."""
         return render_operand(self.dimension, sign)
 
 
@@ -66,7 +66,7 @@ class BlockFactory(Expression):
         return self.name
 
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the name."""
+        """Return the name of the block."""
         return self.name
 
 
@@ -94,7 +94,7 @@ class BlockRecipe(Recipe):
 
 
 def block(name: str) -> BlockFactory | BlockRecipe:
-    """Return the block of this name, built-in or from a plug-in; raise RecipeError if there is none."""
+    """Return the block with this name, built-in or from a plug-in; raise RecipeError if there is none."""
     spec = _require_spec(name)
     if any(parameter.default is REQUIRED for parameter in spec.parameters):
         return BlockFactory(name)

@@ -58,17 +58,17 @@ CLUSTER_WIDTH_DIVISOR = 4
 
 
 class ModelConfigError(ActivememError):
-    """Invalid settings, from which no model can be built."""
+    """Error for invalid settings of a model."""
 
     @classmethod
     def of_faults(cls, faults: list[str]) -> ModelConfigError:
-        """Return an error whose message has a line for each of these faults."""
+        """Return an error whose message lists these faults, one on each line."""
         return cls("\n".join(["the model cannot be built", *(f"  {fault}" for fault in faults)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A cluster of a vocabulary: the symbols from `start` to before `end`, and their embeddings' width.
+    """A cluster of a vocabulary: its symbols, `start` included and `end` excluded, and their width.
 
     `projected` clusters have a map to the model's width, and in the softmax back.
     """
@@ -195,7 +195,7 @@ class ModelConfig:
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
-        """Return the clusters into which the cut-offs split the symbols; a single one if there are none."""
+        """Return the clusters into which the cut-offs split the symbols; a single one without cut-offs."""
         ends = pairwise((0, *self.cutoffs, self.symbols))
         return tuple(
             Cluster(
@@ -209,7 +209,7 @@ class ModelConfig:
 
     @property
     def outputs(self) -> int:
-        """Return the number of outputs of a position; with clusters, that of the first softmax."""
+        """Return the number of outputs of a position; with clusters, only those of the first softmax."""
         if self.targets is not None:
             return self.targets
         return self.clusters[0].size + len(self.cutoffs) if self.classes is None else self.classes
@@ -323,7 +323,7 @@ _WORDS: dict[str, Any] = {
 
 
 def configure(config: ModelConfig | None, settings: Mapping[str, Any]) -> ModelConfig:
-    """Return the config with these settings changed, or without a config a new one from these settings.
+    """Return the config with these settings changed; if `config` is None, a new config with these settings.
 
     Raise ModelConfigError for unknown names and for values of another type.
     """

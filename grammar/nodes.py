@@ -1,4 +1,4 @@
-"""The tree of a recipe, made of immutable nodes, which are equal if they have the same meaning.
+"""The tree of a recipe: immutable nodes that are equal if they have the same meaning.
 
 `parse` returns a checked tree; nodes made by hand are not checked.
 """

@@ -1,4 +1,4 @@
-"""The syntax tree of a recipe, and its parser, with one method for each rule; the docstring is the rule.
+"""Parser of recipes and its syntax tree; each method parses one grammar rule, which is its docstring.
 
 The parser continues after a fault with the most likely meaning: it inserts a missing operator or comma, and
 ignores an extra bracket. The text around a fault becomes an ErrorSyntax, so that one mistake gets one
@@ -35,7 +35,7 @@ _VALUE_END_KINDS = ("number", "name", ")", "}")
 
 
 def tokenize(text: str, faults: FaultCollector) -> list[Token]:
-    """Return all tokens of the text; a kind is "number", "name", "wrong", "end", or the sign itself."""
+    """Return all tokens of the text; a token's kind is "number", "name", "wrong", "end" or its own sign."""
     tokens: list[Token] = []
     for cut in _cut(text):
         match cut.kind:
@@ -88,7 +88,7 @@ def _count_digits(text: str) -> int:
 
 
 def _quoted(text: str, start: int, faults: FaultCollector) -> Token:
-    """Return a quoted word as a plain word, so that the rest of the text can still be read."""
+    """Report a quoted word, and return it without quotes so that parsing can continue."""
     end = start + len(text)
     word = text[1:-1]
     if word.isascii() and word.isidentifier():
@@ -319,7 +319,7 @@ class _RecipeParser(TokenReader):
         return inside
 
     def _operation(self, operator: str, operand: Callable[[], Syntax]) -> Syntax:
-        """Parse `operand { operator operand }`; all operands of one operator form one node."""
+        """Parse `operand { operator operand }` into one node with all operands."""
         start = self.token.start
         operands = [operand()]
         while self.token.kind == operator:

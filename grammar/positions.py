@@ -52,7 +52,7 @@ class TimingPosition(PositionKind):
 
 
 class SizedPosition(PositionKind):
-    """Vectors for the first `count` positions; there are none for later positions."""
+    """Position vectors for the first `count` positions only; later positions cannot be encoded."""
 
     def __init__(self, count: int = MAX_POSITIONS) -> None:
         self.count = self.longest = count

@@ -31,7 +31,7 @@ class Expression(ABC):
 
     @abstractmethod
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the text as an operand of `operator`, in parentheses if it binds less tightly."""
+        """Return the text as an operand of the operator `sign`, in parentheses if it binds less tightly."""
 
     def __add__(self, other: Expression) -> Recipe:
         return _combine(self, "+", other)
@@ -83,7 +83,7 @@ class Recipe(Expression):
         return parse, (self.text,)
 
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the canonical text as an operand of this operator.
+        """Return the canonical text as an operand of the operator `sign`.
 
         It is in parentheses if it binds less tightly.
         """
@@ -110,7 +110,7 @@ class Recipe(Expression):
         return self._dimensions or ()
 
     def fill(self, fillings: Mapping[str, Value | Expression]) -> Recipe:
-        """Return the recipe in which these values fill the holes of these names; other holes stay open.
+        """Return the recipe with the named holes filled with these values; other holes stay open.
 
         A string is parsed as recipe text at the hole, so `relu` and `sa + conv(k=20)` both work. Raise
         RecipeError for a name without a hole, and for a value that does not fit.
@@ -123,7 +123,7 @@ class Recipe(Expression):
         return parse(render_filled(self.root, {name: _operand(value) for name, value in fillings.items()}))
 
     def choose(self, values: Mapping[str, Scalar]) -> Recipe:
-        """Return the recipe in which these values replace the dimensions of these names; others stay open.
+        """Return the recipe with the named dimensions replaced by these values; other dimensions stay open.
 
         The value for a choice between parts is the canonical text of an option. Raise RecipeError for a name
         without a dimension, and for a value outside its dimension.
@@ -205,7 +205,7 @@ def format_scalar(value: object) -> str | None:
 
 
 def _combine(left: object, sign: str, right: object) -> Recipe:
-    """Return the recipe of two operands; NotImplemented if one is neither an expression nor a number."""
+    """Return the recipe of two operands and an operator; NotImplemented for operands of other types."""
     sides = [
         one.operand_text(sign) if isinstance(one, Expression) else format_scalar(one) for one in (left, right)
     ]

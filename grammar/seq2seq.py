@@ -1,4 +1,4 @@
-"""`seq2seq`, the encoder-decoder, in which one recipe reads the source and another writes the target."""
+"""The block `seq2seq`: one recipe encodes the source, and another one decodes the target."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def is_recurrent(part: Value) -> bool:
 
 
 def recurrent_units(settings: Settings, width: int) -> int:
-    """Return the width of the recurrent blocks of a `seq2seq` in a model with that width."""
+    """Return the width of a `seq2seq`'s recurrent blocks, given the model's width."""
     return as_int(settings, "units") or width
 
 
@@ -97,7 +97,7 @@ def find_cross_attentions(node: Value) -> tuple[CrossAttentionShape, ...]:
 
 
 def _check(settings: Settings) -> str | None:
-    """Return a message if the arguments contradict each other; None if they do not, or if holes are open."""
+    """Return a message if the arguments contradict each other; None if they agree or if holes are open."""
     return next(_faults(settings), None)
 
 
@@ -129,7 +129,7 @@ def _faults(settings: Settings) -> Iterator[str]:
 
 
 def _check_connection(settings: Settings) -> str | None:
-    """Return why nothing passes from encoder to decoder for some choice; None if something always does."""
+    """Return why the decoder receives nothing from the encoder for some choice, else None."""
     encoder, decoder = settings["encoder"], settings["decoder"]
     if isinstance(encoder, HoleNode | ChoiceDimension) or isinstance(decoder, HoleNode | ChoiceDimension):
         return None

@@ -75,7 +75,7 @@ def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
 
 
 def count_derivations(value: Value) -> int:
-    """Return the number of derivations of a part; several derivations may give the same member."""
+    """Return the number of derivations of a part; different derivations may give the same member."""
     match value:
         case IntegerDimension():
             return (value.high - value.low) // value.step + 1  # len() of a range refuses very long ones
@@ -133,7 +133,7 @@ def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation |
 
 
 def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
-    """Return a derivation in which each part gives the member at the same position, or None."""
+    """Return a derivation that turns each part into the member at the same position, or None."""
     derivation: Derivation = {}
     for (space, start), member in zip(spaces, members, strict=True):
         if (found := find_derivation(space, member, start)) is None:
@@ -148,7 +148,7 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Return a derivation in which parts give the members, or None; in a sum their order does not matter.
+    """Return a derivation that turns the parts into the members, or None; in a sum, order does not matter.
 
     An option that is a sum in a sum, or a series in a series, gives several parts. `failed` caches failures.
     """
@@ -257,9 +257,9 @@ class Cardinality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetShare:
-    """The share of a space within a budget, and the number of its architectures.
+    """The share of a space that is within a budget, and the number of architectures in the whole space.
 
-    A share that is not `exact` was estimated from samples; `error` is its standard error.
+    A share that is not `exact` was estimated from samples; `standard_error` is its standard error.
     """
 
     total: Cardinality
@@ -308,7 +308,7 @@ class SpaceError(ActivememError):
 
 
 class Space:
-    """The recipes that a recipe with search dimensions can become, without those over a budget.
+    """The recipes that a recipe with search dimensions can become, except those over a budget.
 
     Holes stay open. Raise RecipeError for a wrong text.
     """
@@ -325,7 +325,7 @@ class Space:
 
     @cached_property
     def count(self) -> Cardinality:
-        """Return the number of members, budget or not; above MAX_LISTED the number is an upper bound."""
+        """Return the number of members without the budget; above MAX_LISTED the number is an upper bound."""
         reals = (each for _, each in dimensions(self.recipe.root) if isinstance(each, RealDimension))
         return Cardinality(
             forms=self._size if self._forms is None else len(self._forms),
@@ -377,7 +377,7 @@ class Space:
         raise SpaceError(f"none of {MAX_TRIES:,} drawn architectures is within the budget")
 
     def sample_distinct(self, count: int, rng: Random) -> list[Recipe]:
-        """Return `count` distinct members, drawn like `sample`; fewer if the space has fewer.
+        """Return `count` distinct members, drawn as `sample` draws them; fewer if the space has fewer.
 
         Raise SpaceError if none is found within the budget.
         """
@@ -407,7 +407,7 @@ class Space:
         return list(self._iter_forms()) if self._size <= MAX_LISTED else None
 
     def _iter_forms(self) -> Iterator[Recipe]:
-        """Yield each distinct result of a derivation once."""
+        """Yield each distinct member once, with ranges of real numbers left open."""
         seen = set[Recipe]()
         for index in range(self._size):
             found = Recipe(derive(self.recipe.root, index))  # pyright: ignore[reportArgumentType] -- a part of a recipe becomes one

@@ -1,4 +1,4 @@
-"""The analysis of a recipe, which returns the costs and the reach of its model.
+"""Analysis of a recipe: the costs and the reach of its model.
 
 The analysis counts the whole model: an embedding of `vocab` rows, the body, a final normalisation if the norm
 is "pre", and a linear output with bias. The config can change these parts. One normalisation belongs to each
@@ -47,7 +47,7 @@ PREVIOUS_PART, SOURCE_EMBEDDING, TARGET_EMBEDDING = "", "source embedding", "tar
 
 
 class PartKind(StrEnum):
-    """The kind of a part of a model, by which a drawing distinguishes parts."""
+    """Kind of a part of a model; drawings of a model show each kind differently."""
 
     FRAME = "frame"  # outside the body
     SHARED = "shared"  # parameters shared by several blocks
@@ -63,8 +63,8 @@ class PartKind(StrEnum):
 class TrainingMemory:
     """The memory in bytes of a training step with Adam in single precision.
 
-    `activations` are kept for the backward pass. `step_peak` is the maximum that the step allocates at once,
-    gradients included, besides weights and optimiser state.
+    `activations` is the memory stored for the backward pass. `step_peak` is the largest memory that the step
+    allocates at once, including gradients but not weights and optimiser state.
     """
 
     parameters: int
@@ -84,7 +84,7 @@ class TrainingMemory:
 
     @property
     def computing(self) -> int:
-        """Return the peak memory of a step without weights, gradients and optimiser state."""
+        """Return the peak memory of a step, not counting weights, gradients and optimiser state."""
         return max(0, self.step_peak - self.gradients)
 
     @property
@@ -120,7 +120,7 @@ class ModelPart:
 
 
 def sum_parts(label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: Reach) -> ModelPart:
-    """Return one part with these inner parts and their total cost; shared parameters count once."""
+    """Return a part that contains `parts` and has their total cost; shared parameters count once."""
     return ModelPart(
         label=label,
         kind=kind,
@@ -135,7 +135,7 @@ def sum_parts(label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: R
 
 
 def series(label: str, parts: tuple[ModelPart, ...]) -> ModelPart:
-    """Return one part with these inner parts in series; each part extends the reach."""
+    """Return a part that contains `parts` in series; its reach is the sum of their reaches."""
     left, right = sum(part.reach.left for part in parts), sum(part.reach.right for part in parts)
     return sum_parts(label, PartKind.SERIES, parts, Reach(left=left, right=right))
 
@@ -200,12 +200,12 @@ class Analysis:
 
     @property
     def state(self) -> int:
-        """Return how many numbers generation keeps for each past token."""
+        """Return how many numbers generation stores for each past token."""
         return self.tree.state
 
     @property
     def window(self) -> int:
-        """Return how many numbers generation keeps in total, however many past tokens there are."""
+        """Return how many numbers generation stores besides those for each past token."""
         return self.tree.window
 
     def memory(self, batch: int, *, accumulates: bool = False) -> TrainingMemory:
@@ -247,10 +247,10 @@ def analyse(
     activation_checkpointing: bool = False,
     **settings: object,
 ) -> Analysis:
-    """Return the costs and the reach of a recipe's model; its settings are the same as for `build`.
+    """Return the costs and the reach of the model that `build` returns for the same settings.
 
     In a stream, `past` positions precede the sequence. Outputs are computed at `scored` of its positions,
-    by default at all. With `activation_checkpointing` training keeps only the inputs of sub-layers, and
+    by default at all. With `activation_checkpointing`, training stores only the inputs of sub-layers and
     recomputes the rest. Measuring blocks loads torch unless their costs are cached. Raises RecipeError for a
     wrong text, and for holes or search dimensions; ModelConfigError for invalid settings; BuildError for a
     block without a module.
@@ -314,7 +314,7 @@ def count_parameters(recipe: str | Recipe, config: ModelConfig) -> int:
 
 
 def find_reach(recipe: str | Recipe, config: ModelConfig) -> Reach:
-    """Return the reach of a recipe's model; no cost is measured."""
+    """Return the reach of a recipe's model without measuring costs."""
     return _partly_analysed(recipe, config, "reach").reach
 
 
@@ -326,9 +326,10 @@ def _partly_analysed(recipe: str | Recipe, config: ModelConfig, wanted: WantedCo
 
 @dataclass(frozen=True)
 class _Analyser:
-    """A walk over a recipe's tree that returns the parts of its model, for sequences of one length.
+    """Walk over a recipe's tree that computes the parts of its model, for sequences of one length.
 
-    `places` names the modules of a part in the measured model, whose repeats have at most `limit` copies.
+    `places` are the names of a part's modules in the measured model. In that model each repeat has at most
+    `limit` copies.
     """
 
     config: ModelConfig
@@ -405,7 +406,7 @@ class _Analyser:
         return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
     def _branch(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return one part of a sum, or the part of a sub-layer that follows its normalisation."""
+        """Return a summand, or what a sub-layer computes after its normalisation."""
         match node:
             case BlockNode():
                 return self.block(node, modules, share)
@@ -485,7 +486,7 @@ class _Analyser:
         )
 
     def _encoder_decoder(self, settings: Settings, found: Numbers) -> tuple[ModelPart, ...]:
-        """Return the parts of a `seq2seq`; in generation the encoder keeps only what attention reads."""
+        """Return the parts of a `seq2seq`; generation stores of the encoder only what attention reads."""
         encoder, decoder = settings["encoder"], settings["decoder"]
         recurrent = is_recurrent(decoder)
         attention, feed = as_word(settings, "attention"), as_bool(settings, "feed")
@@ -622,7 +623,7 @@ def _shared(part: ModelPart) -> list[ModelPart]:
 
 
 def _without_state(part: ModelPart) -> ModelPart:
-    """Return the part without generation state, for a part that generation applies only once."""
+    """Return the part with its generation state set to zero, for a part that generation applies only once."""
     return replace(part, state=0, window=0, parts=tuple(map(_without_state, part.parts)))
 
 
@@ -631,12 +632,12 @@ def _layer_names(places: _Places, count: int) -> tuple[str, ...]:
 
 
 def _is_within(name: str, modules: tuple[str, ...]) -> bool:
-    """Return whether the name of a module, or MODULE:METHOD, belongs to one of these modules."""
+    """Return whether MODULE or MODULE:METHOD names one of these modules or something inside one."""
     return any(name == each or name.startswith((f"{each}.", f"{each}:")) for each in modules)
 
 
 def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
-    """Return a part with its memory and that of its inner parts, given the memory of each module."""
+    """Return a part and its inner parts with their memory filled in, given the memory of each module."""
     parts = tuple(_with_memory(each, kept) for each in part.parts)
     if not part.modules:
         return replace(part, parts=parts, kept=sum(each.kept for each in parts))
@@ -678,7 +679,7 @@ def _limited(node: Value, limit: int | None) -> Value:
 
 
 def _check_resolved(recipe: Recipe) -> None:
-    """Raise RecipeError with each hole and dimension, marked at its first place in the canonical text."""
+    """Raise RecipeError if the recipe has holes or dimensions; mark the first occurrence of each."""
     faults: dict[str, Fault] = {}
     for node in walk(recipe.root):
         if not isinstance(node, HoleNode | IntegerDimension | RealDimension | ChoiceDimension):

@@ -128,7 +128,7 @@ class _CacheFile:
         self._new: dict[str, Numbers] = {}
 
     def recall(self, key: str) -> Numbers | None:
-        """Return the numbers that are cached under a key; None if they are missing or damaged."""
+        """Return the numbers that are cached under a key; None if the entry is missing or damaged."""
         if self._found is None:
             self._found = _read(_path())
         found = self._new.get(key, self._found.get(key))

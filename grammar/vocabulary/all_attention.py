@@ -23,7 +23,7 @@ from .attention import (
 from .spec import Role, Settings, Spec, as_int, define, integer, sees_itself, window_export_fault
 
 _VECTORS = integer("N", "number of persistent vectors per head", (0, 1048576))
-_SPAN = integer("span", "span: visible tokens on each side", (1, 65536), 1024)
+_SPAN = integer("span", "visible tokens on each side", (1, 65536), 1024)
 _SOURCE = "Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory)"
 
 

@@ -30,7 +30,7 @@ from .spec import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The distances at which a query sees positions: positive to the left, negative to the right.
+    """The distances from a query to the positions it sees: positive to the left, negative to the right.
 
     In a causal model there are `span` distances, from 1 on, or from 0 on if the window `includes_self`;
     otherwise the window reaches `span` positions to both sides. `ramp` belongs to an adaptive span; it is
@@ -47,12 +47,12 @@ class Window:
 
     @property
     def max_distance(self) -> int:
-        """Return the greatest distance, to the left."""
+        """Return the greatest distance to a visible position on the left."""
         return self.span - 1 if self.causal and self.includes_self else self.span
 
     @property
     def min_distance(self) -> int:
-        """Return the smallest distance; negative to the right."""
+        """Return the smallest distance to a visible position; negative if it is on the right."""
         return (0 if self.includes_self else 1) if self.causal else -self.span
 
     @property
@@ -61,17 +61,17 @@ class Window:
         return Reach(left=self.max_distance, right=max(0, -self.min_distance))
 
     def numbers(self, heads: int) -> int:
-        """Return how many numbers generation keeps: the keys and values of all positions in the window."""
+        """Return how many numbers generation stores for the keys and values of the window's positions."""
         return 2 * heads * self.head_width * self.max_distance
 
     @property
     def distance_count(self) -> int:
-        """Return the number of distances."""
+        """Return the number of visible distances."""
         return self.max_distance - self.min_distance + 1
 
     @property
     def shared_key(self) -> str:
-        """Return the key under which equal windows of a model share position vectors."""
+        """Return the key that is the same for all windows of a model that share position vectors."""
         itself = ", self=true" if self.causal and self.includes_self else ""
         return f"positions of span={self.span}, head_width={self.head_width}{itself}"
 
@@ -133,7 +133,7 @@ def _check(settings: Settings) -> str | None:
 
 
 def _check_heads(settings: Settings) -> str | None:
-    """Return a message if the settings of shared keys or rotated heads are invalid, else None."""
+    """Return a message if the settings for shared key heads or rotation are invalid, else None."""
     heads, shared = as_int(settings, "heads"), as_int(settings, "kv_heads")
     if shared and heads % shared:
         return f"kv_heads must divide heads: expected a divisor of {heads}, got {shared}"
@@ -162,7 +162,7 @@ def _key_value_heads(settings: Settings) -> int:
 
 
 def _state(settings: Settings, _context: CostContext) -> int:
-    """Return the size of the keys and values of a token; 0 with a span, for which a window is kept."""
+    """Return the size of a token's keys and values; 0 with a span, since then `window` counts them."""
     return 0 if as_int(settings, "span") else 2 * _key_value_heads(settings) * as_int(settings, "head_width")
 
 

@@ -1,4 +1,4 @@
-"""Attention over all positions with modified scores, weights, keys or values, by plain products."""
+"""Attention over all positions with modified scores, weights, keys or values."""
 
 from __future__ import annotations
 

@@ -36,19 +36,19 @@ _SOURCE = "Dowdell and Zhang 2019, section 3.1"
 
 
 def _reach(settings: Settings, context: CostContext) -> Reach:
-    """Return the tokens that a kernel covers; an even kernel covers one token more on the right."""
+    """Return how many tokens a kernel covers on both sides; an even kernel covers one more on the right."""
     taps = as_int(settings, "k")
     left = taps - 1 if context.causal else (taps - 1) // 2
     return Reach(left=left, right=taps - 1 - left)
 
 
 def _kernel_inputs(settings: Settings, context: CostContext) -> int:
-    """Return how many numbers the last k - 1 inputs have."""
+    """Return the size of the last k - 1 inputs, which generation stores."""
     return (as_int(settings, "k") - 1) * context.width
 
 
 def _reach_of_two(settings: Settings, context: CostContext) -> Reach:
-    """Return the reach of two convolutions, of which the second reads the result of the first."""
+    """Return the reach of two convolutions in series."""
     side = _reach(settings, context)
     return Reach(left=2 * side.left, right=2 * side.right)
 

@@ -1,4 +1,4 @@
-"""The blocks whose state is a matrix for each head; keys and values write it, and queries read it.
+"""Blocks with a matrix per head as state, which keys and values write and queries read.
 
 The state follows a linear recurrence, so training computes chunks of positions by products and passes the
 state between chunks. They are causal in every model. All of these blocks share parameters for the usual parts

@@ -44,7 +44,7 @@ def _column(settings: Settings, context: CostContext) -> int:
 
 
 def _image_and_tape(settings: Settings, context: CostContext) -> int:
-    """Return the size of a position: that of the image, and of what the tape adds to each unit's gates."""
+    """Return the numbers stored per position: the image's, and what the tape adds to each unit's gates."""
     layers, width = as_int(settings, "layers"), as_int(settings, "width")
     return (1 + 3 * layers) * width * image_maps(settings, context.width)
 
@@ -57,7 +57,7 @@ def _neural_gpu(
     *own: Parameter,
     state: Callable[[Settings, CostContext], int] = _column,
 ) -> Spec:
-    """Return the specification of a model of this family.
+    """Return the specification of a variant of the Neural GPU.
 
     Its reach is unbounded: there are as many steps as positions. A causal model hides later outputs, never
     the source.

@@ -1,4 +1,4 @@
-"""The kinds of output of a recipe's parts, sequence or vector, with which sums and series are checked.
+"""Whether a part of a recipe outputs a sequence or a vector, for checks of sums and series.
 
 Channel blocks keep the kind of their input: after a pool they map the vector, as a sequence of one. A hole
 has the kind of its filling, and is checked once it is filled.
@@ -61,7 +61,7 @@ def mixes_positions(node: Value) -> bool:
 
 
 def pair_position_fault(root: Value, position: str) -> str | None:
-    """Return a message if the model draws positions for pairs but no mixer compares positions, else None."""
+    """Return a message if `position` is `randomised_pairs` but no mixer compares positions, else None."""
     if not isinstance(POSITIONS.get(position), RandomisedPairs):
         return None
     for block, spec in _blocks(root):
@@ -80,7 +80,7 @@ def compiled_for_each_length(root: Value) -> tuple[BlockNode, ...]:
 
 
 def export_faults(root: Value) -> dict[BlockNode, str]:
-    """Return the blocks that cannot be exported, with their reasons."""
+    """Return the blocks that cannot be exported, each with the reason."""
     faults: dict[BlockNode, str] = {}
     for block, spec in _blocks(root):
         if spec.export_fault is not None and (fault := spec.export_fault(spec.settings(block))) is not None:
@@ -95,7 +95,7 @@ def uncounted_kernels(root: Value) -> str:
 
 
 def is_positionwise(node: Value) -> bool:
-    """Return whether the part maps each position separately, and so can map a vector; true for a hole."""
+    """Return whether the part maps each position separately, so that it can map a vector; true for a hole."""
     match node:
         case BlockNode():
             spec = lookup(node.name)
@@ -118,7 +118,7 @@ def find_mismatch(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
 
 
 def _series_output(parts: tuple[Value, ...]) -> str | None:
-    """Return the output kind of a series: that of its last part, unless an earlier part changes the kind."""
+    """Return the output kind of a series; positionwise parts at its end do not change the kind."""
     found = [output_kind(part) for part in parts]
     if VECTOR in found:
         return VECTOR

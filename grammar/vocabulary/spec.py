@@ -31,7 +31,7 @@ Settings = Mapping[str, Value]
 
 
 class Role(StrEnum):
-    """The role of a block, which decides where the block may stand in sums and series."""
+    """Role of a block; it decides where sums and series may contain the block."""
 
     MIXER = "mixer"  # sequence to sequence, positions see each other
     CHANNEL = "channel"  # sequence to sequence, each position by itself
@@ -72,7 +72,7 @@ def real(name: str, meaning: str, bounds: tuple[float, float], default: float) -
 
 
 def word(name: str, meaning: str, words: tuple[str, ...], default: str | None = None) -> Parameter:
-    """Return a parameter whose value is one of these words, by default the first."""
+    """Return a parameter whose value is one of `words`; without `default`, its default is the first."""
     return Parameter(name=name, kind="word", default=default or words[0], words=words, meaning=meaning)
 
 
@@ -101,7 +101,7 @@ class CostContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How many tokens on the left and on the right can affect a position's output; may be UNBOUNDED."""
+    """How many tokens on the left and on the right can affect a position's output; UNBOUNDED for no limit."""
 
     left: float
     right: float
@@ -138,9 +138,9 @@ class Spec:
 
     Costs are not stated here: `measured_costs` measures them from the module.
 
-    - `state` is how many numbers generation keeps for each past token.
-    - `window` is how many numbers generation keeps for any number of past tokens.
-      Without `state` and `window`, a mixer keeps the inputs within its reach.
+    - `state` is how many numbers generation stores for each past token.
+    - `window` is how many numbers generation stores for any number of past tokens.
+      Without `state` and `window`, generation stores a mixer's inputs within its reach.
     - `check` returns a fault of the arguments in combination, or None.
     - `compares_positions` says whether the block compares positions, which `randomised_pairs` may draw.
     - `compiled_for_each_length` says whether `torch.compile` makes a program for each length, as for a loop.
@@ -171,12 +171,12 @@ class Spec:
     owner: str = OWNER
 
     def settings(self, block: BlockNode) -> Settings:
-        """Return the values of all parameters of a block, including defaults, and its further arguments."""
+        """Return all arguments of a block by name, including defaults and arguments without a parameter."""
         given = dict(block.arguments)
         return {p.name: p.default for p in self.parameters} | given  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
 
     def generation_state(self, settings: Settings, context: CostContext) -> tuple[int, int]:
-        """Return how many numbers generation keeps: for each past token, and for all past tokens together."""
+        """Return how many numbers generation stores: for each past token, and besides for the whole past."""
         if self.state is not None or self.window is not None:
             return tuple(say(settings, context) if say else 0 for say in (self.state, self.window))  # pyright: ignore[reportReturnType] -- two
         if self.role is not Role.MIXER:
@@ -286,7 +286,7 @@ def _check(spec: Spec) -> None:
 
 
 def lookup(name: str) -> Spec | None:
-    """Return the specification of the named block, with its owner; None if there is no such block."""
+    """Return the specification of the named block; None if there is no block with that name."""
     found = SPECS.get(name)
     if found is None or (owner := SPECS.owner(name)) == OWN:
         return found
@@ -294,19 +294,19 @@ def lookup(name: str) -> Spec | None:
 
 
 def spec_of(name: str) -> Spec:
-    """Return the specification of a block of a checked recipe."""
+    """Return the specification of the named block, which must exist, as in a checked recipe."""
     spec = lookup(name)
     assert spec is not None, f"{name} was removed from the vocabulary"
     return spec
 
 
 def nearest_block(name: str) -> str | None:
-    """Return the block that an unknown name most likely means; None if no name is near."""
+    """Return the block name that is most similar to an unknown name; None if none is similar."""
     return COMMON_NAMES.get(name.lower()) or nearest(name, registered_names())
 
 
 def block_code(name: str) -> str | None:
-    """Return the plug-in that registered a block, with a digest of its source; None if it is built-in."""
+    """Return the name and the source digest of the plug-in that registered a block; None if built-in."""
     return SPECS.code(name) if name in SPECS else None
 
 

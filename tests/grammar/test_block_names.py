@@ -16,7 +16,7 @@ STUB = Path(__file__).parents[2] / "grammar" / "block_names.pyi"
 REGENERATE = "python tests/grammar/test_block_names.py"
 
 HEAD = f'''\
-"""What editors know of the blocks: written from the vocabulary by `{REGENERATE}`."""
+"""Type stubs of the blocks for editors, generated from the vocabulary by `{REGENERATE}`."""
 # fmt: off
 # ruff: noqa: E501, N803, N805
 
