@@ -316,7 +316,7 @@ class JudgedDifference:
 
 def asks_for_seeds(study: Study) -> list[CellsTable]:
     """Return the tables of a study that define a smallest difference."""
-    return [spec for spec in study.tables if isinstance(spec, CellsTable) and spec.smallest_difference]
+    return [spec for spec in study.tables if isinstance(spec, CellsTable) and spec.asks_for_seeds]
 
 
 def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]:

@@ -33,8 +33,9 @@ from .study import (
     read_size,
     shipped_studies,
 )
-from .text.document import Diagnostics, read_document
+from .text.document import Diagnostics, parse_document, read_document
 from .text.errors import StudyError, StudyFault, command_line
+from .text.units import plural
 
 Traits = tuple[Any, ...]
 """The values of the keys by which an outline distinguishes trials."""
@@ -150,6 +151,29 @@ def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) 
         show = command_line("study", "show", name_or_path, toml=True)
         message += f" {file or 'a text'}, which is not here any more; its text is printed by: {show}"
     raise StudyError(name_or_path, [StudyFault(message=message)])
+
+
+def describe_max_seeds(study: Study, store: Store) -> str:
+    """Return that `max_seeds` has no effect, or what it changes for trials that ended before it; else ""."""
+    now = study.header.max_seeds
+    if not study.asks_for_seeds:
+        without = "the study has no claim, and no table with smallest_difference"
+        return "" if now is None else f"max_seeds = {now} changes nothing: {without}"
+    if (record := store.records.load(study.name)) is None:
+        return ""
+    try:
+        last = parse_document("study", record["text"], record.get("overrides", ())).data["study"]
+    except (StudyError, KeyError):
+        return ""
+    before, rows = last.get("max_seeds"), store.trials(columns=_KEY_COLUMNS)
+    ended = rows.filter(pl.col("study") == study.name)["trial"].n_unique()
+    if before == now or not ended:
+        return ""
+    when = f"max_seeds was {'not set' if before is None else before} when {plural(ended, 'trial')} ended"
+    if now is None:
+        return f"{when}: trials stay, but verdicts are no longer corrected for several looks at the results"
+    change = "are now stricter, for several looks" if before is None else "are now corrected for other looks"
+    return f"{when}: trials stay, but verdicts {change}; this is valid only if you had seen no result"
 
 
 def other_results(store: Store, study: str = "", file: Path | None = None) -> str:

@@ -106,11 +106,15 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     aliases = study.design.alias_words()
     more = f"; and {len(aliases) - _MAX_ALIASES:,} more" if len(aliases) > _MAX_ALIASES else ""
     yield "alias", "; ".join(aliases[:_MAX_ALIASES]) + more
-    if study.header.max_seeds is not None:
+    if study.header.max_seeds is not None and study.asks_for_seeds:
         counts = looks(len(study.seeds), study.header.max_seeds)
         numbers = f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"
-        text = f"claims are tested at {numbers} seeds, which `study run --until-decided` adds as needed"
-        yield "seeds", text
+        what = "claims" if study.claims else "differences"
+        yield (
+            "seeds",
+            f"{what} are tested at {numbers} seeds, which `study run --until-decided` adds as needed",
+        )
+    yield "note", plan.max_seeds_note
     yield "budget", budget_words(study.template.tables["train"], (each.settings for each in study.trials))
     if plan.timed_devices:
         stored = "; ".join(f"{plural(count, 'trial')} on {on}" for on, count in plan.timed_devices.items())

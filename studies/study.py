@@ -178,6 +178,11 @@ class Study:
         first = max(self.seeds) + 1
         return tuple(range(first, first + max(0, (self.header.max_seeds or 0) - len(self.seeds))))
 
+    @property
+    def asks_for_seeds(self) -> bool:
+        """Whether claims, or differences of a table, may be decided by added seeds."""
+        return bool(self.claims) or any(table.asks_for_seeds for table in self.tables)
+
     def with_later_seeds(self) -> Study:
         """Return the study with the trials of all seeds that may be added; its factors do not change."""
         later, first = self.later_seeds, self.seeds[0]

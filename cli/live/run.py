@@ -21,7 +21,7 @@ from ...reporting.claims.verdicts import OPEN, count_verdicts
 from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
 from ...storage import Store
-from ...studies.last_run import load_to_run
+from ...studies.last_run import describe_max_seeds, load_to_run
 from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
 from ...studies.planning.status import StudyStatus
 from ...studies.planning.trials_to_run import select_shard, select_trials
@@ -226,7 +226,7 @@ def _check_reachable(address: str | None) -> None:
 def check_can_add_seeds(study: Study) -> None:
     """Raise StudyError if a study has no claim or difference to decide, or does not allow more seeds."""
     faults: list[StudyFault] = []
-    if not study.claims and not asks_for_seeds(study):
+    if not study.asks_for_seeds:
         what = "[[claim]], or [[table]] with smallest_difference"
         faults.append(StudyFault(message=f"--until-decided: expected a study with {what}, got none"))
     if study.header.max_seeds is None:
@@ -346,6 +346,8 @@ def run_from_options(options: RunOptions) -> Summary | None:
     _print_data_warnings(study)
     _note_new_store(settings)
     _note_other_file(study, settings.store)
+    if note := describe_max_seeds(study, settings.store):
+        print_stderr("\n".join(labelled_lines("note", note, output_width())))
     if options.until_decided:
         summary = run_until_decided(request, settings, budget_s)
     else:

@@ -111,6 +111,11 @@ class CellsTable(TableKind):
         """Expand the name of a published table into the keys of `published`."""
         return {"table": table} if isinstance(table, str) else table
 
+    @property
+    def asks_for_seeds(self) -> bool:
+        """Return whether a smallest difference is defined, which added seeds may decide."""
+        return bool(self.smallest_difference)
+
     def margin(self, metric: str) -> float | None:
         """Return the smallest difference in a metric that matters; None if the table does not define one."""
         return self.smallest_difference.get(metric)

@@ -18,6 +18,7 @@ from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition
 from ...storage import Store
 from ..catalog.tasks import AlgorithmicTask, GeneratedTask, require_algorithmic
 from ..expansions.match import SizeMatch
+from ..last_run import describe_max_seeds
 from ..resolve.costs import (
     flops_of_test,
     longest_length,
@@ -234,6 +235,7 @@ class Plan:
     over_budget: tuple[ModelCost, ...]
     elsewhere: int  # points of a search that other studies have trained
     stale: Mapping[str, StaleTrial]  # those that the store has of plug-ins with other source, by id
+    max_seeds_note: str  # that it has no effect, or what it changes if it was set after trials had ended
     timed_devices: Mapping[str, int]  # of stored trainings with a time budget, with their numbers
     data: DataFacts
     flops: float  # of all remaining trials, at most
@@ -313,6 +315,7 @@ def make_plan(
         over_budget=model_costs(study, study.grid.over_budget, estimator, {}),
         elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
+        max_seeds_note=describe_max_seeds(study, store),
         timed_devices=timed_devices(study, outcomes),
         data=find_data_facts(study, (trial.settings for trial in kinds), locate),
         flops=_remaining_flops(to_run, trials, len(left)),

@@ -67,6 +67,11 @@ class ResultKeys(StrictModel):
         return False
 
     @property
+    def asks_for_seeds(self) -> bool:
+        """Return whether `study run --until-decided` adds seeds for this table."""
+        return False
+
+    @property
     def level_keys(self) -> Mapping[str, str | None]:
         """Return the keys that name one level, each with its factor."""
         return {}

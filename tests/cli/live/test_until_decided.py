@@ -59,6 +59,31 @@ def test_the_table_at_the_end_says_that_claims_count_added_seeds_too(run, study)
         assert command.endswith("activemem claim check tiny")
 
 
+def words_of(found):
+    """Return what a command printed as one line."""
+    return " ".join((found.stdout + found.stderr).split())
+
+
+def test_a_max_seeds_that_is_set_after_results_says_once_what_it_changes(run, study):
+    told = "max_seeds was not set when 3 trials ended: trials stay, but verdicts are now stricter"
+    assert run("study", "run", study(header=""), "--local").exit_code == 0
+    path = study()
+    asked = ("plan", "run", "run", "plan")  # the first run records the new value
+    assert [told in words_of(run("study", each, path)) for each in asked] == [True, True, False, False]
+    lower = words_of(run("study", "plan", study(header="max_seeds = 4\n")))
+    assert "max_seeds was 5 when 3 trials ended: trials stay, but verdicts are now corrected" in lower
+    gone = words_of(run("study", "plan", study(header="")))
+    assert "max_seeds was 5 when 3 trials ended: trials stay, but verdicts are no longer" in gone
+
+
+def test_a_max_seeds_without_anything_to_decide_is_reported(run, study):
+    told = "max_seeds = 5 changes nothing: the study has no claim, and no table with smallest_difference"
+    found = words_of(run("study", "plan", study(claim="")))
+    assert told in found
+    assert "are tested at" not in found
+    assert told in words_of(run("study", "run", study(claim=""), "--local", "--max-trials", "1"))
+
+
 def test_a_budget_bounds_what_added_seeds_train(run, study):
     path = study("> 1.9")
     assert run("study", "run", path, "--local", "--until-decided", "--budget", "0s").exit_code == 0
