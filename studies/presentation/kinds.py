@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 from ...diagnostics import nearest, nearest_hint
 from ..catalog.metrics import METRICS_AND_COSTS, TUNED_METRICS, metric_family, unknown_metric
 from ..schema.design import MAX_TRIALS, Design
-from ..schema.epoch_metrics import missing_metric, spending_fault
+from ..schema.epoch_metrics import course_fault, missing_metric, spending_fault
 from ..schema.factors import ABSENT, SEED, NamedLevels, has_level, level_key, level_name, level_text
 from ..schema.settings import Level, Name
 from ..text.document import Diagnostics
@@ -331,10 +331,10 @@ def check_shown_metrics(
     for index, spec in enumerate(specs):
         select = getattr(spec, "select", {})
         selected = [each.settings for each in trials if is_selected(select, each.levels)]
-        for key, name in spec.named_metrics():
-            if fault := missing_metric(name, selected):
-                diagnostics.report((role, index, *key), fault)
         axis = getattr(spec, "x", "") if spec.kind == "line" else ""
+        for key, name in spec.named_metrics():
+            if fault := missing_metric(name, selected) or course_fault(name, axis, selected):
+                diagnostics.report((role, index, *key), fault)
         if fault := spending_fault(axis, selected):
             diagnostics.report((role, index, "x"), fault)
 

@@ -160,6 +160,20 @@ def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
     return ""
 
 
+def course_fault(name: str, axis: str, trials: Iterable[TrialSettings]) -> str:
+    """Return why a metric of these trainings cannot be drawn over time; "" if it can, or x is no time."""
+    if axis not in ("epoch", "step", *CURRENCIES.values()):
+        return ""
+    family, trials = metric_family(name), list(trials)
+    known = dict.fromkeys(each for settings in trials for each in epoch_metrics(settings))
+    at_end = {"best_epoch", *COSTS, *MODEL_COSTS, *TUNED_METRICS}.union(*map(last_metrics, trials))
+    is_probe = family in METRICS and METRICS[family].is_probe
+    if not trials or family in known or not (family in at_end or is_probe):
+        return ""
+    why = f"{name} has one value a training, at its end, so it has no curve over time"
+    return f"{why}: expected a factor as x, or a metric measured after each epoch: {', '.join(known)}"
+
+
 def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:
     """Return why a figure cannot have the cost of these trainings on an axis; empty if it can.
 

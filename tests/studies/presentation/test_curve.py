@@ -6,6 +6,7 @@ from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
 from ...reporting.curves.curve_factories import STUDY_TEXT, study_with_curves
+from ...study_texts import study_text
 
 GOOD = 'name = "good"\nkind = "line"\nvalue = "loss"\nx = "filter"\nseries = "mixer"\nselect.task = "sort"\n'
 
@@ -136,6 +137,20 @@ def test_everything_that_is_wrong_is_told_at_once():
 def test_what_does_not_fit_is_told(lines, told):
     first, *rest = message(STUDY_TEXT + f'\n[[curve]]\nname = "one"\n{lines}\n').splitlines()
     assert (first, rest[-1].strip(" ^")) == ("study: 1 fault", f"[[curve]] {told}")
+
+
+@pytest.mark.parametrize("value", ["test_accuracy", "test_accuracy[40]", "parameters"])
+def test_a_value_that_exists_only_at_the_end_has_no_learning_curve(value):
+    curve = {"name": "one", "kind": "line", "value": value, "x": "epoch", "series": "mixer"}
+    keys = {
+        "task": {"name": "parity", "test_lengths": [20, 40]},
+        "train": {"curriculum": None},
+        "factors": {"mixer": ["sa", "conv(k=5)"], "seed": [0]},
+    }
+    told = message(study_text(**keys, curve=[curve]))
+    assert f"[[curve]] value: {value} has one value a training, at its end" in told
+    assert "or a metric measured after each epoch: loss, dev_loss, dev_accuracy," in told
+    assert load_study(study_text(**keys, curve=[{**curve, "value": "dev_accuracy"}])).curves
 
 
 def test_a_search_has_no_figures():
