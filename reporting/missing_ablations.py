@@ -62,7 +62,7 @@ class MissingError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedCell:
-    """A cell to train: two labels, the tables with all holes filled, and the settings of one seed."""
+    """A cell to train: two labels, the tables with all placeholders filled, and the settings of one seed."""
 
     model: str
     change: str
@@ -265,7 +265,7 @@ def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
 
 
 def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCell:
-    """Return a cell of the study with its holes filled, also with the size that the study solved for it."""
+    """Return a cell with its placeholders filled, including the size that the study solved for it."""
     absent = [name for name, level in trial.levels.items() if level == ABSENT]
     values = {name: level for name, level in trial.levels.items() if name not in absent}
     if (matched := study.design.matched_size) is not None:
@@ -501,7 +501,7 @@ class _NoHoleError(Exception):
 
 
 def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the tables that the cells share, with holes where the cells differ, and the levels of each cell.
+    """Return the tables that the cells share, with placeholders where cells differ, and each cell's levels.
 
     Raise MissingError if levels cannot express how the tables differ.
     """
@@ -531,7 +531,7 @@ def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -
 
 
 def _holed(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Return the value of a path for all cells, with holes where the cells differ."""
+    """Return the value of a path for all cells, with placeholders where the cells differ."""
     if all(value == values[0] for value in values):
         return values[0]
     before = [dict(each) for each in levels]
@@ -578,7 +578,7 @@ def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _hole(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> str:
-    """Add a factor with the values as levels to the levels of the cells, and return the factor's hole."""
+    """Add a factor whose levels are the values, one for each cell, and return the factor's placeholder."""
     parts = [str(key + 1) if isinstance(key, int) else str(key) for key in path]
     count = 2 if isinstance(path[-1], int) else 1
     while (name := "_".join(parts[-count:])) in (*levels[0], MODEL, CHANGE, SEED):

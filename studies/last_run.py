@@ -137,7 +137,7 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
 
 
 def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) -> Study:
-    """Return a study from its current file, with the rounds of its design that the store decides.
+    """Return a study from its current file; rounds of its design follow the results in the store.
 
     Raise StudyError; for a name that only the store knows, it names the file of the last run.
     """
@@ -177,7 +177,7 @@ def describe_max_seeds(study: Study, store: Store) -> str:
 
 
 def other_results(store: Store, study: str = "", file: Path | None = None) -> str:
-    """Return `, but there are results in PATH: --results PATH`; "" without such a folder near.
+    """Return a hint at another folder with results of the study, to end a message; "" if there is none.
 
     PATH is the nearest folder `results` with trials of the study, in the folder of its file, the working
     directory, or a parent of these.
@@ -194,7 +194,7 @@ def other_results(store: Store, study: str = "", file: Path | None = None) -> st
 
 
 def _check_known(name: str, store: Store) -> None:
-    """Raise StudyError for a name that is neither a file, nor a shipped study, nor a study of a store."""
+    """Raise StudyError for a name that is neither a file, nor a shipped study, nor a study in the store."""
     shipped = shipped_studies()
     if is_path(name) or name in shipped or Path(name).exists():
         return
@@ -226,7 +226,7 @@ def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
 
 
 def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
-    """Return every study by name: shipped ones, and those of a store as they last ran.
+    """Return all studies by name: those that are shipped, and those of a store as they last ran.
 
     A study that cannot be read, for example because keys have changed since, maps to its error.
     """

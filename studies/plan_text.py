@@ -64,7 +64,7 @@ def format_plan(
     width: int = WIDTH,
     bold: Callable[[str], str] = str,
 ) -> str:
-    """Return the lines of a plan.
+    """Return a plan as text for people.
 
     - `noise` has a search's detectable differences.
     - `first_trial` is the command that trains one trial, for a plan without an estimate.
@@ -201,7 +201,7 @@ def _test(test: TrialTest) -> str:
 
 
 def _resumed_trials(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
-    """Yield how many trials resume from each epoch of shorter trials; only a few of these are named."""
+    """Yield how many trials resume from shorter trials, by epoch; name only a few of the trials."""
     by_epoch: dict[int, list[str]] = {}
     for each in shorter_trials:
         by_epoch.setdefault(each.epochs, []).append(each.trial)
@@ -242,7 +242,7 @@ def _counts(study: Study, plan: Plan) -> str:
 
 
 def _axis(name: str, count: int) -> str:
-    """Describe an axis: `8 mixers`, but `5 levels of N` for a letter, a key or a plural."""
+    """Describe a factor and its number of levels: `8 mixers`, but `5 levels of N` for other names."""
     countable = name.isalpha() and len(name) > 1 and not name.endswith("s")
     return plural(count, name) if countable else f"{count:,} levels of {name}"
 
@@ -265,7 +265,7 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:
-    """Return the first column; labels that are too wide lose arguments equal in all, then their middles."""
+    """Return the labels of the first column; too long labels lose the arguments that all labels share."""
     corner, *labels = texts
     shown = (
         corner,

@@ -134,7 +134,7 @@ class Study:
 
     @property
     def cells(self) -> tuple[Trial, ...]:
-        """The trial of every cell and seed of a grid; different cells may share one."""
+        """The trials of all cells and seeds of a grid; different cells may have the same trial."""
         return self.grid.cells
 
     @cached_property
@@ -174,7 +174,7 @@ class Study:
 
     @property
     def later_seeds(self) -> tuple[int, ...]:
-        """The seeds that may be added, in order: the next ones after the largest."""
+        """The seeds that may be added, in order: the integers after the largest seed."""
         first = max(self.seeds) + 1
         return tuple(range(first, first + max(0, (self.header.max_seeds or 0) - len(self.seeds))))
 
@@ -227,7 +227,7 @@ class Study:
 
     @property
     def trials_by_rung(self) -> list[int]:
-        """The number of trials on each rung of a search; one entry if it has only one rung."""
+        """The number of trials on each rung of a search; a single number if it has only one rung."""
         more = len(self.point_seeds(self.baseline)) - len(self.seeds) if self.baseline else 0
         *lower, last = (points * len(self.seeds) for points in self.points_by_rung)
         return [trials * len(self.point_levels) for trials in (*lower, last + more)]
@@ -249,7 +249,7 @@ class Study:
 
     @property
     def points_by_rung(self) -> list[int]:
-        """The number of points that a search trains on each rung; the baseline only on the last."""
+        """The number of points that a search trains on each rung; the baseline is only on the last rung."""
         if self.fidelity is None:
             return [self.num_points]
         return self.fidelity.planned(self.num_points, has_baseline=bool(self.baseline))
@@ -265,7 +265,7 @@ class Study:
         return [self.trial_for(end, self.seeds[0], each) for end in ends for each in at]
 
     def point_seeds(self, values: Mapping[str, Level]) -> tuple[int, ...]:
-        """Return the seeds of a search point; the baseline may have more, counted on from the largest."""
+        """Return the seeds of a search point; the baseline may have additional seeds after the largest."""
         if not self.baseline or dict(values) != dict(self.baseline):
             return self.seeds
         more, first = (self.header.baseline_seeds or 0) - len(self.seeds), max(self.seeds) + 1
@@ -353,12 +353,12 @@ def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study
 
 
 def study_fault(study: object) -> str | None:
-    """Return why an argument is not a study; None if it is one."""
+    """Return the error message for an argument that is not a study; None for a study."""
     return argument_fault("study", study, Study, "a Study, as load_study returns it")
 
 
 def overrides_fault(overrides: object) -> str | None:
-    """Return why an argument is not a list of overrides; None if it is one."""
+    """Return the error message for an argument that is not a list of overrides; None if it is one."""
     return texts_fault("overrides", overrides, "['train.epochs=2']")
 
 
@@ -386,7 +386,7 @@ def _names_own_corpus(diagnostics: Diagnostics) -> bool:
 def _study_of(
     diagnostics: Diagnostics, path: Path | None, overrides: Sequence[str], corpus: OwnCorpus | None
 ) -> Study:
-    """Return the study of a document; raise StudyError with all faults of the first failing stage."""
+    """Return the study of a document; if a stage of reading fails, raise StudyError with all its faults."""
     study = _read_study(diagnostics, path, tuple(overrides), corpus)
     if study is None or diagnostics.faults:
         raise StudyError(diagnostics.document.source, diagnostics.faults)
@@ -396,7 +396,7 @@ def _study_of(
 def _read_study(
     diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...], own_corpus: OwnCorpus | None
 ) -> Study | None:
-    """Return the study of a document; report its faults, and return None if its tables have any."""
+    """Return the study of a document; report faults, and return None if a table is faulty."""
     _check_tables(diagnostics)
     expansions, header, design = _read_design(diagnostics)
     written = diagnostics
@@ -457,14 +457,14 @@ def _read_study(
 
 
 def follow_rounds(study: Study, store: Store) -> Study:
-    """Return a study with all rounds of its design that the store decides, and the trials of the next one."""
+    """Return a study with all rounds that stored results have decided, and the trials of the next round."""
     while (design := study.design.next_round(study, store)) is not None:
         study = with_design(study, design)
     return study
 
 
 def with_design(study: Study, design: Design) -> Study:
-    """Return a study with another design, and the trials of its cells; raise StudyError."""
+    """Return a study with another design and the trials of its cells; raise StudyError for faults."""
     document = parse_document(study.name, study.text, study.overrides)
     diagnostics, further = Diagnostics(document), replace(study, design=design)
     further = replace(further, grid=_make_grid(diagnostics, further))
@@ -506,7 +506,7 @@ def _check_tables(diagnostics: Diagnostics) -> None:
 
 
 def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
-    """Return the table [study] of a grid, and its number of cells with each seed; report faults."""
+    """Return the table [study] of a grid, and the number of cells times seeds; report faults."""
     _, header, design = _read_design(diagnostics)
     return header, sum(1 for _ in design.cells())
 
@@ -649,18 +649,18 @@ def find_study_file(name_or_path: str | Path) -> Path:
 
 
 def kind_of_name(name: str) -> str:
-    """Return `task`, `block` or `metric` for the name of one; "" for another text."""
+    """Return `task`, `block` or `metric` if a name belongs to one, else ""."""
     known = {"task": task_names(), "block": registered_names(), "metric": METRICS}
     return next((kind for kind, names in known.items() if name in set(names)), "")
 
 
 def _beside(path: Path) -> str:
-    """Return `; nearest: PATH` with the most similar TOML file in a path's folder; "" if none is similar."""
+    """Return `; nearest: PATH` with the TOML file of the most similar name in the folder; "" if none is."""
     stems = [each.stem for each in islice(path.parent.glob("*.toml"), MAX_BESIDE)]
     near = nearest(path.stem, stems)
     return f"; nearest: {path.with_name(f'{near}.toml')}" if near else ""
 
 
 def is_path(name_or_path: str) -> bool:
-    """Return whether a text must be a path: it has a folder, or ends in .toml."""
+    """Return whether a text is a path rather than a name: it has a folder, or ends in .toml."""
     return name_or_path.endswith(".toml") or os.sep in name_or_path or "/" in name_or_path

@@ -31,19 +31,19 @@ class _Schema(GenerateJsonSchema):
     """Generator of the JSON Schema with descriptions; a value with a custom validator may be anything."""
 
     def model_schema(self, schema: Any) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
-        """Return the schema of a model, with the docstrings below its keys."""
+        """Return the schema of a model, with the docstrings of its keys as descriptions."""
         found = super().model_schema(schema)
         for key, text in key_descriptions(schema["cls"]).items():
             found["properties"][key].setdefault("description", text)
         return found
 
     def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
-        """Return the schema of any value."""
+        """Return a schema that allows any value."""
         return {}
 
 
 def study_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a study file; values in [model], [task] and [train] may be holes."""
+    """Return the JSON Schema of a study file; [model], [task] and [train] may have placeholders as values."""
     definitions: dict[str, Any] = {}
     tables = {
         "study": StudySettings,

@@ -50,14 +50,14 @@ class TrackedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What a tracker already has of a trial: the epochs with metrics, and the status if the end is stored."""
+    """What a tracker already has of one trial: epochs with metrics, and the final status if it ended."""
 
     epochs: frozenset[int] = field(default_factory=frozenset[int])
     status: str | None = None
 
 
 class Tracker(ABC):
-    """One tracking program with one place: a folder of its files, or a server.
+    """A program that records trials in one folder or on one server.
 
     Its constructor takes the place and raises TrackingError if it cannot be written. Study and id identify a
     trial, also in other processes: a trial that is begun again is resumed. One thread calls all methods. A
@@ -94,7 +94,7 @@ class Tracker(ABC):
 
 
 TRACKER_NAMES = ("tensorboard", "mlflow", "wandb", "trackio")
-"""The supported programs; each name is also that of an extra, a library and a file in `libraries`."""
+"""The supported programs; an extra, a library and a file in `libraries` have the same names."""
 
 SEARCH_EXPORT = "optuna"
 """The program for the export of stored searches; it cannot track running studies."""
@@ -104,12 +104,12 @@ EXPORT_NAMES = (*TRACKER_NAMES, SEARCH_EXPORT)
 
 
 def is_uri(place: str) -> bool:
-    """Return whether a place is an address, for example of a server, and not a folder."""
+    """Return whether the location of a tracker is an address such as a server's, not a folder."""
     return "://" in place
 
 
 def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
-    """Return a tracker for each name and place; raise TrackingError with the faults of all of them."""
+    """Open the named trackers at their locations; raise TrackingError with the faults of all of them."""
     faults = [fault for name in places if (fault := library_fault(name))]
     opened: dict[str, Tracker] = {}
     for name, place in places.items() if not faults else ():

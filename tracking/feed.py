@@ -29,7 +29,7 @@ MAX_REASON_WIDTH = 160
 """The largest number of characters of a tracker's error message, since servers send long ones."""
 
 END = 0
-"""The key for the end of a trial among its epochs."""
+"""The key that stands for the end of a trial in a set of its epochs."""
 
 CLOSE_S = 20.0
 """The time limit in seconds for sending the queue at the end of a run."""
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackerUpdate:
-    """An event to send to a tracker: one of a trial, or new tables of a study.
+    """An update to send to a tracker: an event of one trial, or new tables of a study.
 
     A trial begins or resumes after `epoch` epochs, reports the metrics of an epoch, ends, or is left for
     another process to resume.
@@ -56,7 +56,7 @@ class TrackerUpdate:
 
 
 class TrackerThread:
-    """Thread that passes updates to a tracker, in the order of the calls of `put`, until `close`.
+    """Thread that passes updates to a tracker, in the order in which `put` receives them.
 
     A tracker that raises an exception is reported once in the log, and tried again later. `missing` has the
     epochs of each trial that the tracker did not receive, with `END` for the end of the trial;
@@ -84,7 +84,7 @@ class TrackerThread:
             self._miss(update)
 
     def close(self) -> bool:
-        """Send what is queued, pause open trials and end the thread; return False if that takes too long."""
+        """Send the queued updates, pause open trials and end the thread; return False if time runs out."""
         self._queue.put(None)
         self._thread.join(CLOSE_S)
         return not self._thread.is_alive()
@@ -179,7 +179,7 @@ class Tracking(Relay):
             self._send(TrackerUpdate(what="tables", study=study, tables=tables))
 
     def close(self) -> list[str]:
-        """Send what is queued within a time limit; return a line for each tracker with missing data."""
+        """Send the queued updates within a time limit; return a line for each tracker with missing data."""
         return [line for thread in self._threads if (line := _close(thread))]
 
     def _send(self, update: TrackerUpdate) -> None:
@@ -216,7 +216,7 @@ def tracking(
 
 
 def _close(thread: TrackerThread) -> str | None:
-    """Close a thread; return a sentence about data that its tracker did not receive, if there are any."""
+    """Close a thread; return a sentence about data that its tracker did not receive, or None."""
     over = thread.close()
     ends = sum(END in each for each in thread.missing.values())
     epochs = sum(len(each) for each in thread.missing.values()) - ends
@@ -238,7 +238,7 @@ _NOT_IN_NAMES = re.compile(r"[^\w.=+-]+", re.ASCII)
 
 
 def tracked_trial(trial: Trial) -> TrackedTrial:
-    """Return a trial for trackers, with its levels and with all settings, named as in `train.batch_size`."""
+    """Return a trial for trackers, with its levels, and with settings named like `train.batch_size`."""
     levels = {name: level_name(level) for name, level in trial.levels.items()}
     named = {**levels, "seed": str(trial.settings.seed)}
     words = _NOT_IN_NAMES.sub("_", ",".join(f"{name}={text}" for name, text in named.items()))

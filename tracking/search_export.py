@@ -25,7 +25,7 @@ from .contract import TrackingError, is_uri
 from .export import StudyExport
 
 _OURS = "activemem"
-"""The attribute that marks our data: on a study its title, on a trial its attempts."""
+"""The attribute with our data: a study's title, or a trial's attempts."""
 
 _DIRECTIONS: Mapping[str, Literal["minimize", "maximize"]] = {"min": "minimize", "max": "maximize"}
 
@@ -81,7 +81,7 @@ def _on_last_rungs(points: Iterable[SearchPoint]) -> list[SearchPoint]:
 
 
 def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
-    """Mark a point that did not reach the top rung as pruned, with its value at the rung that it reached."""
+    """Mark a point that did not reach the top rung as pruned, with its value at the highest reached rung."""
     if trial.state == TrialState.COMPLETE:
         trial.intermediate_values = {rung: trial.values[0]}
         trial.values, trial.state = None, TrialState.PRUNED

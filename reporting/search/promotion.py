@@ -117,7 +117,7 @@ def trial_tables(study: Study, data: Mapping[str, Any], recipe: str) -> list[str
 
 
 def outer_names(study: Study) -> set[str]:
-    """Return the names of the holes outside the recipe, and of the holes in the levels that fill them."""
+    """Return the names of placeholders outside the recipe, and of those in the levels that fill them."""
     names = {
         hole
         for path, text in iter_texts(study.template.tables)
@@ -176,7 +176,7 @@ def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> 
 
 
 def _fixed(study: Study) -> dict[str, Level]:
-    """Return the levels of factors that fill holes outside the recipe and that the search does not vary."""
+    """Return the levels of factors that fill placeholders outside the recipe and are not searched."""
     own = (*study.dimensions, SEED)
     made = (EPOCHS, LENGTH, DATA) if study.fidelity is not None else ()  # the file has no holes for these
     return {
@@ -187,7 +187,7 @@ def _fixed(study: Study) -> dict[str, Level]:
 
 
 def _cell(study: Study, name: str, at: Mapping[str, Level], *, values: Mapping[str, Level], note: str) -> str:
-    """Return a point as a TOML cell: its name, its complete recipe, and its levels for other holes."""
+    """Return a point as a TOML cell: its name, its complete recipe, and its levels for other placeholders."""
     needed = outer_names(study)
     trial = study.trial_for(values, study.seeds[0], at)
     others = {key: _filled(value, values) for key, value in values.items() if key in needed}
@@ -288,12 +288,12 @@ def column_levels(study: Study, values: Mapping[str, Level]) -> dict[str, Level]
 
 
 _OPERATOR = re.compile(r">>|[+*]")
-"""Operators in a text that may bind differently once it fills a hole."""
+"""Operators in a text that may bind differently once it fills a placeholder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Steps:
-    """The recipe of all cells of a path, with holes for the changes, and the two levels of each change."""
+    """The recipe of all cells of a path, with placeholders at the changes, and each change's two levels."""
 
     recipe: str
     levels: Mapping[str, tuple[Level, Level]]
@@ -406,7 +406,7 @@ def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -
 def _recipe_steps(
     root: Node, start: Mapping[str, Level], end: Mapping[str, Level], taken: Collection[str]
 ) -> tuple[str, dict[str, tuple[Level, Level]]]:
-    """Return the recipe with holes for those of its dimensions that change, and the holes' levels."""
+    """Return the recipe with placeholders for its changing dimensions, and the levels of each placeholder."""
     settled = [settled_values(root, lambda name, _, point=point: point[name]) for point in (start, end)]
     levels: dict[str, tuple[Level, Level]] = {}
 
@@ -424,7 +424,7 @@ def _recipe_steps(
 
 
 def _hole_name(dimension: str, taken: Collection[str]) -> str:
-    """Return an unused name for a dimension's hole: `conv_k_2` for `conv.k.2`."""
+    """Return an unused name for a dimension's placeholder: `conv_k_2` for `conv.k.2`."""
     name = dimension.replace(".", "_")
     while name in taken:
         name += "_"
@@ -438,7 +438,7 @@ def _plain(value: Value) -> Level:
 def _level(
     level: Level, own: Mapping[str, Level], other: Mapping[str, Level], fragments: Mapping[str, str]
 ) -> Level:
-    """Return a level with its holes filled."""
+    """Return a level with its placeholders filled."""
     if not isinstance(level, str):
         return level
     alone = {name: str(value) for name, value in own.items() if name not in other}
@@ -459,7 +459,7 @@ def _holes(level: Level) -> list[str]:
 
 
 def _closure(names: Collection[str], levels: Mapping[str, tuple[Level, ...]]) -> set[str]:
-    """Return these names and the names of all holes in their levels, directly or not."""
+    """Return these names and the names of all placeholders in their levels, directly or not."""
     found, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()

@@ -23,7 +23,7 @@ from ...plugins import Registry
 
 
 class CorpusError(ActivememError):
-    """A corpus that does not exist, or does not support the requested tokens."""
+    """Error for a corpus that does not exist or does not support the requested kind of token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A text file with its possible names: a separate download, or a member of a downloaded archive.
+    """A text file that is downloaded on its own or as a member of an archive, with its possible names.
 
     Only the first `size` bytes are used; None means all. `digest` is a checksum such as `md5:…`. A file
     without one is accepted only inside an archive with a known checksum.
@@ -72,13 +72,13 @@ class Dataset:
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
-        """The text files with known names, each once."""
+        """The text files with known names, without duplicates."""
         return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSlice:
-    """The bytes of one split within a file."""
+    """The byte range of one split within a file."""
 
     source: SourceFile
     start: int = 0
@@ -87,7 +87,7 @@ class FileSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus(Dataset):
-    """A text in three splits.
+    """A text with its train, dev and test splits.
 
     `size_mb` is the approximate size of the plain text. `splits` are train, dev and test. `alphabet` has all
     bytes of the text except line ends; `word_vocab_size` is the size of the standard word vocabulary, if
@@ -106,13 +106,13 @@ class Corpus(Dataset):
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
-        """The text files, each once."""
+        """The text files of all splits, without duplicates."""
         return tuple(dict.fromkeys(part.source for part in self.splits.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairFiles:
-    """Sentences and their translations, line by line.
+    """A file of source sentences, and a file of their translations on the same lines.
 
     If there is no target file, the source file has both in columns.
     """
@@ -123,13 +123,16 @@ class PairFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutFractions:
-    """The fractions of a collection held out for dev and test; a pair's split depends only on its source."""
+    """The fractions of a collection of pairs that are held out for dev and test.
+
+    The split of a pair depends only on its source sentence.
+    """
 
     dev: float = 0.05
     test: float = 0.20
 
     def split_of(self, source: str) -> str:
-        """Return the split of a source, chosen by its hash."""
+        """Return the split of a pair with this source sentence; a hash of the sentence determines it."""
         place = int.from_bytes(source_key(source)[:8], "big") / 2**64
         if place < self.test:
             return "test"
@@ -137,13 +140,13 @@ class HeldOutFractions:
 
 
 def source_key(source: str) -> bytes:
-    """Normalise a source sentence: ignore case and spaces."""
+    """Return the SHA-256 digest of a source sentence, ignoring upper case and repeated spaces."""
     return hashlib.sha256(" ".join(source.casefold().split()).encode()).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelCorpus(Dataset):
-    """Sentence pairs of two languages, in three splits.
+    """Sentence pairs of two languages, with their train, dev and test splits.
 
     `files` has the files of each split, or all under "train" if fractions are held out. `pairs` is the
     approximate number of training pairs.
@@ -158,7 +161,7 @@ class ParallelCorpus(Dataset):
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
-        """The sentence files, each once."""
+        """The sentence files of all splits, without duplicates."""
         pairs = (each for files in self.files.values() for each in files)
         sides = (side for each in pairs for side in (each.source, each.target))
         return tuple(dict.fromkeys(side for side in sides if side is not None))
@@ -181,7 +184,7 @@ class Treebank(Dataset):
     tree_vocab_size: int = 128
 
     def split_of(self, file: int) -> str | None:
-        """Return the split that a file belongs to, if any."""
+        """Return the split of the file with this number; None if the file belongs to no split."""
         found = (split for split, files in self.splits.items() if any(file in each for each in files))
         return next(found, None)
 
@@ -210,12 +213,12 @@ def dataset_owner(name: str) -> str:
 
 
 def dataset_code(name: str) -> str | None:
-    """Return the plug-in that provides a dataset, and the plug-in's source digest; None if it is built in."""
+    """Return the name and source digest of the plug-in that registered a dataset; None if it is built in."""
     return _datasets().code(name) if name in _datasets() else None
 
 
 def dataset_names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
-    """Return the sorted names of the datasets of one kind; for all kinds, one kind after the other."""
+    """Return the names of all datasets of a kind, by default of all kinds, sorted within each kind."""
     kinds = (each for each in KINDS.values() if issubclass(each, kind))
     known = sorted(_datasets().items())
     return tuple(name for each in kinds for name, dataset in known if isinstance(dataset, each))
@@ -259,7 +262,7 @@ def _read_tables(tables: dict[str, Any]) -> _Tables:
 
 
 def _resolve(heading: str, table: dict[str, Any], files: Mapping[str, Any]) -> None:
-    """Expand references and abbreviations in a dataset's table: files, alphabets and ranges."""
+    """Expand the abbreviated files, alphabets and ranges in a dataset's table, in place."""
     match heading:
         case "texts":
             symbol = re.compile(table["alphabet"].encode())

@@ -1,4 +1,4 @@
-"""Metrics of trials, each with its title, its better direction and its number of decimals.
+"""Metrics of trials: their names, titles, units and decimals, and whether higher or lower is better.
 
 Plug-ins can register more.
 
@@ -35,7 +35,7 @@ class Measure(Protocol):
     """
 
     def update(self, outputs: Any, targets: Any, /) -> None:  # noqa: ANN401 -- tensors, which nothing here loads
-        """Add a batch; the kind of task defines `outputs` and `targets`.
+        """Add the outputs and targets of a batch; their form depends on the kind of task.
 
         - tagging: logits (tokens, symbols) and symbols (tokens,) of a fresh batch.
         - causal_tagging: logits and symbols of a split, at the scored tokens.
@@ -48,7 +48,7 @@ class Measure(Protocol):
         ...
 
     def compute(self) -> float | None:
-        """Return the metric over all batches: anything that `float` accepts; None or NaN means no value."""
+        """Return the metric over all added batches, as a number or tensor; None or NaN means no value."""
         ...
 
 
@@ -57,7 +57,7 @@ MeasureT = TypeVar("MeasureT", bound=Callable[[], Measure])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TitleTemplate:
-    """A title with placeholders for facts of a trial's settings.
+    """A title with placeholders, such as a number of layers, that a trial's settings fill.
 
     It is used for trials with the fact `when`.
     """
@@ -92,12 +92,12 @@ class Metric:
     split: str = ""  # for a registered metric of one split: the split
 
     def format(self, value: float) -> str:
-        """Format a value as in tables: `1,234.5`, or `1.23 GFLOPs` with a unit; no minus zero."""
+        """Format a value as tables show it, such as `1,234.5`, or `1.23 GFLOPs` for a metric with a unit."""
         return format_quantity(value, self.unit) if self.unit else format_number(value, self.decimals)
 
 
 def _read_metrics() -> dict[str, dict[str, Metric]]:
-    """Read `metrics.toml` by heading and name; fail on unknown and missing keys."""
+    """Return the metrics of `metrics.toml` by heading and name; raise for unknown or missing keys."""
     tables = tomllib.loads(Path(__file__).with_name("metrics.toml").read_text(encoding="utf-8"))
     for metrics in tables.values():
         for name, table in metrics.items():
@@ -112,7 +112,7 @@ METRICS: Registry[Metric] = Registry("metric", _TABLES["metrics"])
 """Every metric by its name."""
 
 SPLITS = {"dev": "on the dev split", "test": "on the test split"}
-"""The splits of tasks with a corpus or pairs, with the wording of each in titles."""
+"""The splits of tasks with a corpus or pairs, with the words for each in titles."""
 
 _WITH_SPLITS = frozenset(
     {
@@ -134,7 +134,7 @@ def register_metric(
     is_share: bool = False,
     kinds: Collection[str] = tuple(kind.name.lower() for kind in TaskKind),
 ) -> Callable[[MeasureT], MeasureT]:
-    """Return a decorator that registers a metric; the decorated class or function makes its `Measure`.
+    """Return a decorator that registers a metric with the class or function that makes its `Measure`.
 
     With `is_share` the metric's bands and intervals stay between 0 and 1. Every trial of these kinds of task
     (default: all) reports the metric: tagging and regression as `name`, kinds with splits as `dev_name` and
@@ -165,7 +165,7 @@ def register_metric(
 
 
 def kinds_of_task(names: Collection[str]) -> frozenset[TaskKind]:
-    """Return kinds of task by the names that plug-ins use; raise ValueError for unknown names."""
+    """Return the kinds of task with these plug-in names; raise ValueError for an unknown name."""
     known = {kind.name.lower(): kind for kind in TaskKind}
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"expected task kinds among {', '.join(known)}, got {', '.join(unknown)}")
@@ -203,10 +203,10 @@ MODEL_COSTS: Mapping[str, Metric] = _TABLES["model"]
 """The costs of a model that follow from a trial's settings; a search can use them."""
 
 ANALYTIC_COSTS = ("parameters", "flops")
-"""Costs that are counted, not measured; if all trials of a cell agree, it has no spread."""
+"""Costs that are computed, not measured: tables show no spread if all trials of a cell agree."""
 
 TARGETS: Mapping[str, Metric] = _TABLES["targets"]
-"""The costs of trainings until a metric reaches a value, by the name before the brackets."""
+"""The costs of training until a metric reaches a value, by their names without brackets."""
 
 METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
     *(cast("MutableMapping[str, Metric]", each) for each in (METRICS, COSTS, TARGETS))
@@ -238,17 +238,17 @@ def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
 
 
 def better_arrow(metric: Metric) -> str:
-    """Return the arrow for a heading that points to better values; empty if neither direction is better."""
+    """Return " ↑" if higher values are better, " ↓" if lower values are better, else ""."""
     return {True: " ↑", False: " ↓", None: ""}[metric.higher_is_better]
 
 
 def format_number(value: float, decimals: int) -> str:
-    """Format a number with its decimals: thousands grouped, a true minus sign, no minus zero, or ∞."""
+    """Format a number with these decimals, grouped thousands and a true minus sign; never as minus zero."""
     return format(value, f"z,.{decimals}f").replace("-", "−").replace("inf", "∞")
 
 
 def with_sign(number: str) -> str:
-    """Return a number's text with an explicit sign, except for zero."""
+    """Return a number's text with a plus or minus sign; leave zero without a sign."""
     text = number.removeprefix("-").removeprefix("−")
     if not text.strip("0.,"):
         return text
@@ -335,7 +335,7 @@ class Target:
     value: float
 
     def __str__(self) -> str:
-        """Return the target in words: `dev_loss ≤ 1.5`."""
+        """Return the target as text: `dev_loss ≤ 1.5`."""
         return f"{self.metric} {_SIGNS['<=' if self.at_most else '>=']} {self.value:g}".replace("-", "−")
 
 
@@ -345,7 +345,7 @@ def is_target(name: str) -> bool:
 
 
 def read_target(name: str) -> Target | None:
-    """Return the target of a name, ignoring spaces; None if the name is not a valid target."""
+    """Parse a target's name, such as `steps_to[dev_loss<=1.5]`; return None if it is invalid."""
     found = _TARGET.fullmatch(name)
     if found is None or found["family"] not in CURRENCIES:
         return None

@@ -21,7 +21,7 @@ AnySettingsT = TypeVar("AnySettingsT", bound=StrictModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsEntry(Generic[AnySettingsT]):
-    """An entry of a registry: its class of settings, and as `source` its publication or author."""
+    """A registered class of settings; its `source` is a publication or an author."""
 
     name: str
     source: str
@@ -121,7 +121,7 @@ class OwnScheduleSettings(ScheduleSettings):
 
 
 class PluginSchedule(ScheduleSettings, ABC):
-    """`train.schedule` of a plug-in's schedule: its keys, and its function of the step."""
+    """Base class of a plug-in's schedule: its keys in `train.schedule`, and its function of the step."""
 
     @abstractmethod
     def share(self, step: int, total_steps: int) -> float:
@@ -194,7 +194,7 @@ class OptimizerSettings(NamedSettings):
 Betas = Annotated[
     tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]], Field(strict=False)
 ]
-"""The decay rates of two moments."""
+"""The decay rates of the first and the second moment."""
 
 
 class OwnOptimizerSettings(OptimizerSettings):
@@ -235,11 +235,11 @@ class OwnOptimizerSettings(OptimizerSettings):
 
 
 class PluginOptimizer(OptimizerSettings, ABC):
-    """`train.optimizer` of a plug-in's rule: its keys, and its factory."""
+    """Base class of a plug-in's optimiser: its keys in `train.optimizer`, and the method that builds it."""
 
     @abstractmethod
     def build(self, model: torch.nn.Module) -> torch.optim.Optimizer:
-        """Build the optimiser of a model's weights, each in one parameter group.
+        """Build the optimiser; each weight of the model must be in exactly one parameter group.
 
         `lr` is the peak learning rate.
         """
@@ -280,7 +280,7 @@ def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]],
 
 
 def changed_optimizer(settings: OptimizerSettings, changes: Mapping[str, Any]) -> OptimizerSettings:
-    """Return the settings with some keys changed; raise ValueError for keys that they do not have.
+    """Return a copy of the settings with these keys changed; raise ValueError for an unknown key.
 
     Only the learning rate of a plug-in's optimiser can change, because the meaning of its other keys is
     unknown.

@@ -30,19 +30,19 @@ def own_source(sha256: str) -> SourceFile:
 
 
 def _described(facts: BaseModel, title: str) -> dict[str, Any]:
-    """Return the fields of a dataset that are common to all of the user's own files."""
+    """Return the dataset fields that all of the user's own files share."""
     common = {"folder": FOLDER, "own": True, "licence": "unknown", "source": "files that a study names"}
     return {"name": own_name(facts), "title": title, **common}
 
 
 class _Facts(BaseModel):
-    """Facts about files, stored in a trial's settings; a study file only names the files."""
+    """Base class of facts about the user's files that a trial's settings store, such as their hashes."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
 class OwnPart(_Facts):
-    """One split: bytes `start` to `stop` of the file with this content, and its number of lines."""
+    """One split of a text: bytes `start` to `stop` of a file, and the number of lines in them."""
 
     sha256: str
     start: int
@@ -51,7 +51,7 @@ class OwnPart(_Facts):
 
 
 class OwnText(_Facts):
-    """A text in three splits; `alphabet` has all its bytes except line ends, in hexadecimal digits."""
+    """The user's text with three splits; `alphabet` has all bytes except line ends, in hexadecimal."""
 
     train: OwnPart
     dev: OwnPart
@@ -65,12 +65,12 @@ class OwnText(_Facts):
 
     @property
     def name(self) -> str:
-        """The name in messages and folders: the beginning of a hash of all facts."""
+        """The corpus's name in messages and folders: the beginning of a hash of all fields."""
         return own_name(self)
 
     @property
     def dataset(self) -> Corpus:
-        """The corpus built from files with this content."""
+        """The corpus that these three splits form."""
         return Corpus(
             **_described(self, "your own text"),
             splits={
@@ -82,7 +82,7 @@ class OwnText(_Facts):
 
 
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
-"""A list of texts, stored as JSON."""
+"""A tuple of strings that is stored as a JSON list."""
 
 
 class OwnShards(_Facts):
@@ -119,7 +119,7 @@ class OwnDocuments(_Facts):
 
     @property
     def dataset(self) -> Corpus:
-        """The corpus built from files with this content; it may contain any byte, including line breaks."""
+        """The corpus of these documents; it may contain any byte, including line breaks."""
         described = _described(self, "your own documents")
         return Corpus(**described, splits={}, alphabet=bytes(range(256)))
 
@@ -138,7 +138,7 @@ class OwnTokenizer(_Facts):
 
 
 def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
-    """Return the dataset of a tokenizer's file, which is stored with the user's corpora."""
+    """Return the dataset that holds a tokenizer's file, in the folder of the user's corpora."""
     return Dataset(**_described(tokenizer, "your own tokenizer"))
 
 
@@ -163,20 +163,20 @@ class OwnLayout(_Facts):
 
     @model_serializer(mode="wrap")
     def _without_later_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Omit keys of later versions that have their defaults, so that older corpora keep their names."""
+        """Leave out newer keys that have their defaults, so that a new key does not rename older corpora."""
         found = serialize(self)
         return {key: value for key, value in found.items() if value or key not in ("split_names", "left_out")}
 
 
 class OwnRows(_Facts):
-    """The user's rows of two values each."""
+    """Base class of corpora whose rows have two values, such as a sentence and its label."""
 
     layout: OwnLayout
     rows: OwnCounts
 
     @property
     def dataset(self) -> Dataset:
-        """The dataset built from files with this content."""
+        """The dataset that consists of these rows."""
         return Dataset(**_described(self, "your own rows"))
 
 
@@ -199,7 +199,7 @@ class OwnSequences(OwnRows):
 
 
 def own_name(facts: BaseModel) -> str:
-    """Return a name for the user's corpus: the beginning of a hash of all facts."""
+    """Return the name of one of the user's corpora: the beginning of a hash of all fields."""
     return f"own-{hashlib.sha256(facts.model_dump_json().encode()).hexdigest()[:12]}"
 
 

@@ -1,4 +1,4 @@
-"""Numbers printed in papers, kept apart from measured results, by paper, table, row and column."""
+"""Numbers that papers print, by paper, table, row and column; measured results are stored elsewhere."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
     "fraction": None,
     "scaled accuracy": True,
 }
-"""The better direction of each unit of published numbers: True for higher; None if it depends."""
+"""Whether higher numbers are better, by the unit of published numbers; None if it depends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedNumber:
-    """One printed number: its value and its text, which are None and "" if the paper prints words instead."""
+    """One printed number; if the paper prints words instead, `value` is None and `text` is ""."""
 
     value: float | None
     text: str
@@ -41,7 +41,7 @@ class PublishedNumber:
 
     @property
     def deviation_text(self) -> str:
-        """The deviation that the paper prints after the number, taken from its note; "" without one."""
+        """The deviation that the paper prints after the number, as its note has it; "" if there is none."""
         found = _DEVIATION.match(self.note)
         return found[1] if found else ""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStep:
-    """One part of a training step's batch with the model's outputs, from which a loss term is computed.
+    """The part of a training step that a loss term needs: inputs, outputs and targets of sequences.
 
     `outputs` and `targets` have the form that registered metrics get (`Measure`), without padding; `inputs`
     are the model's inputs with padding. `activations` are the outputs of the modules that the term watches,
@@ -45,7 +45,7 @@ LOSS_TERMS: Registry[SettingsEntry[LossTerm]] = Registry("loss term")
 
 
 class LossTerm(NamedSettings, ABC):
-    """`[[train.loss_terms]]` of a plug-in's loss term: its keys, and its contribution to the loss.
+    """Base class of a plug-in's loss term: its keys in `[[train.loss_terms]]`, and its method.
 
     The mean over the steps of an epoch, without its weight, is reported as a metric of the term's name.
     """

@@ -19,14 +19,14 @@ Cell = tuple[tuple[str, Level], ...]
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number."""
+    """A number that does not depend on results."""
 
     value: float
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A metric of one cell, with its index in brackets if it has one, seed by seed."""
+    """A metric of one cell, with one value for each seed; the name may have an index in brackets."""
 
     metric: str
     cell: Cell
@@ -34,14 +34,14 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class SignedSum:
-    """Terms with their signs, 1 or −1."""
+    """A sum of numbers with the signs 1 or −1, computed for each seed."""
 
     terms: tuple[tuple[int, Number], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """A quotient of two numbers, seed by seed."""
+    """The quotient of two numbers, computed for each seed."""
 
     numerator: Number
     denominator: Number
@@ -49,7 +49,7 @@ class Quotient:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """The minimum, maximum or mean of several numbers, seed by seed."""
+    """The minimum, maximum or mean of several numbers, computed for each seed."""
 
     function: Literal["min", "max", "mean"]
     parts: tuple[Number, ...]
@@ -57,7 +57,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Extrapolation:
-    """The prediction of a cell by a power law through the smaller sizes, seed by seed.
+    """The prediction for one cell by a power law that is fitted to smaller sizes, computed for each seed.
 
     `parts` are the numbers at the smaller sizes, the smallest first, each with a cell of that size. `of` is
     the predicted number, and `cell` is one of its cells. The law is fitted over the parameters of these
@@ -71,7 +71,7 @@ class Extrapolation:
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """The cost of the slow cell divided by that of the fast one, paired by seed; values are logarithms."""
+    """The logarithm of the slow cell's cost divided by the fast cell's cost, paired by seed."""
 
     fast: Quantity
     slow: Quantity
@@ -79,7 +79,7 @@ class Speedup:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A number that a speedup is compared with; its value is a logarithm too."""
+    """A number that is compared with a speedup; the comparison uses its logarithm."""
 
     value: float
 
@@ -234,11 +234,11 @@ class Claim:
 
 
 GROWTH = 1.5
-"""The ratio of the numbers of pairs of two successive looks."""
+"""The number of seed pairs at one look (interim analysis), divided by the number at the previous look."""
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """Return the number of seeds at each look: `first`, then GROWTH times as many as before, up to `most`."""
+    """Return the numbers of seeds at which a claim is tested: `first`, then each GROWTH times the last."""
     found = [first]
     while found[-1] < most:
         found.append(min(most, math.ceil(GROWTH * found[-1])))

@@ -18,7 +18,7 @@ from ...tokenizer import Token, Tokenizer, TokenReader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spanned:
-    """A part of a claim's text."""
+    """Base class of the parts of a claim, with their positions in the text."""
 
     start: int
     end: int
@@ -380,7 +380,7 @@ class _ClaimParser(TokenReader):
         )
 
     def _report_second_brackets(self, start: int) -> None:
-        """Raise the fault of `test_accuracy[40][mixer=sa]`, with both pairs of brackets joined into one."""
+        """Raise the fault for a second pair of brackets, with a suggestion that joins the two pairs."""
         text, second = self._faults.text, self.token
         end = text.find("]", second.end)
         inside = text[second.end : end if end >= 0 else len(text)]
@@ -591,7 +591,7 @@ class _ClaimParser(TokenReader):
         return token
 
     def _error(self, message: str, token: Token | None = None) -> _ParseError:
-        """Record a fault, by default at the next token."""
+        """Record a fault at a token (default: the next one), and return the signal to raise."""
         token = token or self.token
         self._faults.add(token.start, token.end, message)
         return _ParseError()

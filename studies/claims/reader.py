@@ -212,7 +212,7 @@ class _Resolver:
         self._num_rounds = 0  # of all loops, so that nested ones stay bounded
 
     def fail(self, place: syntax.Spanned, message: str) -> None:
-        """Record a fault, once."""
+        """Record a fault unless it is already recorded."""
         known = ((fault.start, fault.end, fault.message) for fault in self._faults)
         if (place.start, place.end, message) not in known:
             self._faults.add(place.start, place.end, message)
@@ -256,7 +256,7 @@ class _Resolver:
         return found if isinstance(found, Comparison) else None
 
     def _operand(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:
-        """Return one side of a comparison: a number, or a speedup, which nothing else may contain."""
+        """Resolve one side of a comparison to a number or a speedup; other expressions have no speedups."""
         if isinstance(node, syntax.SpeedupExpression):
             return self._speedup(node, bound)
         return self._number(node, bound)
@@ -294,7 +294,7 @@ class _Resolver:
     def _compared(
         self, node: syntax.Spanned, left: Number | None, sign: str, right: Number | None, margin: float = 0.0
     ) -> Statement | None:
-        """Return one comparison, which must have a metric; `a != b` becomes `not a == b`."""
+        """Return a comparison of two numbers, negated for `!=`; report a fault if neither has a metric."""
         if left is None or right is None:
             return None
         if isinstance(right, Speedup) and not isinstance(left, Speedup):
@@ -309,7 +309,7 @@ class _Resolver:
         return NotOf(found) if sign == "!=" else found
 
     def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:
-        """Return what a speedup is compared with: a number above 0, or a speedup in the same currency."""
+        """Return the number or speedup to compare with a speedup; report a fault if it is unsuitable."""
         if isinstance(right, Speedup):
             ours, theirs = (metric_family(each.fast.metric) for each in (left, right))
             if ours == theirs:
@@ -459,7 +459,7 @@ class _Resolver:
             return self.fail(found, str(error))
 
     def _level_set(self, level_set: syntax.LevelSet, bound: Bindings) -> tuple[BoundLevel, ...]:
-        """Return the levels of a set in its order, without those after `except`."""
+        """Return the levels of a set in its order, without the levels after `except`."""
         listed = tuple(self._substituted(level, bound) for level in level_set.levels)
         factor = level_set.factor
         if factor is not None:
@@ -627,7 +627,7 @@ def _resized(cell: Cell, size: Mapping[str, Level]) -> Cell:
 
 
 def _moved(number: Number, size: Mapping[str, Level]) -> Number:
-    """Return the number with all of its cells replaced by those of another size."""
+    """Return a copy of a number in which each cell is replaced by the same cell at another size."""
     match number:
         case Quantity():
             return replace(number, cell=_resized(number.cell, size))
@@ -683,7 +683,7 @@ def read_claims(
 def _read(
     diagnostics: Diagnostics, path: KeyPath, spec: ClaimSpec, scopes: Sequence[Scope | None]
 ) -> list[Claim]:
-    """Return the claims of one [[claim]], resolved in the first scope in which they have no fault.
+    """Return the claims of one [[claim]] table, resolved in the first scope that causes no fault.
 
     If there is no such scope, report the faults in the last scope.
     """

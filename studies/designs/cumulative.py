@@ -29,7 +29,7 @@ class Stepwise(RowDesign):
 
     @property
     def steps(self) -> dict[str, Level]:
-        """The factors that do not end at the baseline's level, in order, with their final levels."""
+        """The factors whose final level differs from the baseline's, in order, with their final levels."""
         ends = {name: self.target.get(name, self.other_level(name)) for name in self.inner}
         return {
             name: level
@@ -43,7 +43,7 @@ class Stepwise(RowDesign):
         return tuple(self.steps)
 
     def path(self) -> list[dict[str, Level]]:
-        """Return the cells from the baseline on; each has one more step than the previous one."""
+        """Return the cells from the baseline to the target; each adds one change to the previous one."""
         start, order = {name: self.baseline_level(name) for name in self.inner}, self.order
         return [start | {name: self.steps[name] for name in order[:count]} for count in range(len(order) + 1)]
 

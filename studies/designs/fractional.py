@@ -49,12 +49,12 @@ class TwoLevels(RowDesign):
     most_factors: ClassVar[int]
 
     def runs(self) -> tuple[Row, ...]:
-        """Return the runs of the factors with two levels, each level by its index."""
+        """Return the runs of the design; a run has the index of a level for each factor with two levels."""
         raise NotImplementedError
 
     @property
     def two_level(self) -> list[str]:
-        """The factors with two levels that the design combines itself."""
+        """The factors with two levels, without the factors that cross the whole design."""
         return [name for name, levels in self.inner.items() if len(levels) == 2]
 
     def make_rows(self) -> list[dict[str, Level]]:
@@ -175,7 +175,7 @@ def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, 
 
 
 def rows_of(columns: Sequence[int]) -> tuple[Row, ...]:
-    """Return the runs of a fraction."""
+    """Return the runs of the fraction with these columns."""
     basic = max(columns, default=0).bit_length()
     return tuple(tuple((column & run).bit_count() % 2 for column in columns) for run in range(1 << basic))
 

@@ -9,13 +9,13 @@ from .random import Row, Sample, draw
 
 
 class LatinHypercube(Sample):
-    """Cells with balanced levels."""
+    """A design of cells in which each factor's levels occur almost equally often."""
 
     kind = "latin_hypercube"
     has_conditions = False
 
     def make_rows(self) -> list[dict[str, Level]]:
-        """Return the cells of the hypercube, or no cells if none is found."""
+        """Return the cells of the hypercube; return an empty list if no hypercube is found."""
         drawn = latin_hypercube_rows(self.sizes, self.sample_cells, self.sample_seed) or ()
         return [self.cell_at(row) for row in drawn]
 

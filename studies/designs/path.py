@@ -40,7 +40,7 @@ _UNDECIDED = (ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.INCOMPLETE, Va
 
 @dataclass(frozen=True, kw_only=True)
 class Path(Stepwise):
-    """An ablation path; each round keeps the change with the best `metric`, in the direction `direction`.
+    """An ablation path: each round keeps the change with the best value of `metric`.
 
     An empty `direction` means the usual one of the metric. `kept` are the changes kept so far.
     """
@@ -140,7 +140,7 @@ KIND = Path
 
 
 def _outcomes(store: Store, metric: str, ids: set[str]) -> pl.DataFrame:
-    """Return the latest attempts of these trials, with diverged ones marked."""
+    """Return the outcomes of the latest attempts of these trials, with a mark on diverged trials."""
     outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(ids)))
     doubtful = outcomes.filter(may_diverge())
     return describe_divergence(outcomes, store.metric_course("loss", doubtful), uniform_losses(doubtful))

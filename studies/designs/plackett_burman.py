@@ -59,7 +59,7 @@ def _hadamard(order: int) -> list[_Signs]:
 
 
 def _cyclic(prime: int) -> list[_Signs]:
-    """Return the matrix for a prime that is 3 modulo 4.
+    """Return the Hadamard matrix of a prime that is 3 modulo 4.
 
     Its rows are shifts of a row that is -1 at zero and at quadratic residues.
     """
@@ -70,7 +70,7 @@ def _cyclic(prime: int) -> list[_Signs]:
 
 
 def _symmetric(prime: int) -> list[_Signs]:
-    """Return the matrix for a prime that is 1 modulo 4, from its conference matrix with blocks of four."""
+    """Return the Hadamard matrix of a prime that is 1 modulo 4, built from its conference matrix."""
     residues = _residues(prime)
     signs = [
         [
@@ -87,7 +87,7 @@ def _symmetric(prime: int) -> list[_Signs]:
 
 
 def _normalised(rows: Sequence[_Signs]) -> list[_Signs]:
-    """Flip the signs of columns, then rows, that begin with -1."""
+    """Flip the signs of columns, then of rows, so that the first row and the first column are all 1."""
     turned = [tuple(sign * first for sign, first in zip(row, rows[0], strict=True)) for row in rows]
     return [tuple(sign * row[0] for sign in row) for row in turned]
 

@@ -22,7 +22,7 @@ _MAX_DRAWN = 64  # times the cells that are asked for
 
 @dataclass(frozen=True, kw_only=True)
 class Sample(RowDesign):
-    """A number of different cells of the grid, drawn with a seed."""
+    """A design of different cells of the grid, drawn with a seed."""
 
     sample_cells: int = 0
     sample_seed: int = 0
@@ -44,7 +44,7 @@ class Sample(RowDesign):
         return math.prod(count for _, count in self.sizes)
 
     def cell_at(self, row: Row) -> dict[str, Level]:
-        """Return the levels of a row of indices."""
+        """Return the level of each factor for a row of level indices."""
         return {name: levels[number] for (name, levels), number in zip(self.inner.items(), row, strict=True)}
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
@@ -65,12 +65,12 @@ class Sample(RowDesign):
 
 
 class Random(Sample):
-    """Cells drawn independently."""
+    """A design of cells that are drawn independently."""
 
     kind = "random"
 
     def make_rows(self) -> list[dict[str, Level]]:
-        """Return the cells; fewer than requested if too many become equal when absent factors are ignored."""
+        """Return the drawn cells; return fewer if too many draws differ only in absent factors."""
         most = min(self.grid_size, _MAX_DRAWN * self.sample_cells)
         drawn, found = self.sample_cells, dict[object, dict[str, Level]]()
         while drawn:

@@ -18,13 +18,13 @@ RECIPE = "recipe"
 
 @dataclass(frozen=True)
 class Ablation(Expansion):
-    """The study's tables with the factor and its hole."""
+    """An expansion that turns the model's recipe into a factor, with one level for each removable part."""
 
     tables: Mapping[str, Any]
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the ablation of a valid recipe; leave a faulty one for the check of recipes to report."""
+        """Return the ablation of the model's recipe; return None if the recipe is invalid."""
         data = diagnostics.data
         model, factors = data.get("model"), data.get("factors", {})
         text = model.get(RECIPE) if isinstance(model, Mapping) else None

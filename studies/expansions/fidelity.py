@@ -39,7 +39,7 @@ class Fidelity(Expansion):
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the fidelity of a document's search; None if epochs grow, or if it is faulty.
+        """Return the fidelity of a study's search; None if the number of epochs grows, or after a fault.
 
         Faults are reported, except those of other [search] keys, which their reader reports.
         """
@@ -155,7 +155,7 @@ EXPANSION = Fidelity
 
 
 def promoted_count(ended: int, reduction: int) -> int:
-    """Return how many of the points that ended on a rung are promoted; 0 of fewer than `reduction` points."""
+    """Return how many of the points that ended on a rung are promoted; 0 if fewer than `reduction` ended."""
     return ended // reduction
 
 
@@ -175,7 +175,7 @@ class _FidelityError(Exception):
 
 
 def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int], dict[str, Any]]:
-    """Return the value of each rung, and the changed tables, which have a hole at the growing key."""
+    """Return the value of each rung, and the changed tables, with a placeholder at the growing key."""
     search, factors = data["search"], data.get("factors", {})
     space = search.get("space", {})
     space = space if isinstance(space, Mapping) else {}
@@ -224,7 +224,7 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
 
 
 def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the minimum and maximum steps of an epoch, and [train] with a hole for the rung's steps."""
+    """Return the minimum and maximum steps of an epoch, and [train] with a placeholder for the steps."""
     train = data.get("train")
     steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
     if not isinstance(train, Mapping) or (top := _whole(steps, at_least=1)) is None:
@@ -236,7 +236,7 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 
 def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the bounds of the rungs' maximum length, and the table with a hole for it."""
+    """Return the bounds of the growing length, and the table with a placeholder for that length."""
     hole = f"{{{LENGTH}}}"
     for table in ("train", "task"):
         keys = data.get(table)
@@ -257,5 +257,5 @@ def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 
 def _whole(value: object, *, at_least: int) -> int | None:
-    """Return a valid whole number, else None; the reader of the key reports faults."""
+    """Return the value if it is a whole number of at least `at_least`, else None."""
     return value if type(value) is int and value >= at_least else None

@@ -30,19 +30,19 @@ _DIGITS = 12  # of a level that claims share
 
 
 class GateSettings(StrictModel):
-    """`[[gate]]`: the cells that it holds back, and the claims that open them."""
+    """Keys of `[[gate]]`: the cells that the gate holds back, and the claims that open these cells."""
 
     claims: Names = Field(min_length=1)
     """the names of the claims; each confirmed claim opens the cells with the levels that it compares, at the
     sizes that this gate holds back"""
     holds: dict[str, Any]
-    """the cells that train only once they are opened: a level, or a list of levels, for each factor named, as
-    in `{ width = [128, 192] }`"""
+    """the cells that train only after a claim has opened them: one level or a list of levels for each named
+    factor, as in `{ width = [128, 192] }`"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """A gate: the cells that it holds back, by their levels.
+    """A gate, with the levels and the trial ids of the cells that it holds back.
 
     `held` has the ids of their trials, and `opened_by` the ids of those that each of its claims opens.
     """
@@ -54,7 +54,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates(Expansion):
-    """The gates of a study in file order; a trial that several gates hold back needs all of them open."""
+    """The gates of a study in file order; a trial trains when all gates that hold it back are open."""
 
     tables: tuple[tuple[KeyPath, GateSettings], ...]
     gates: tuple[Gate, ...] = ()
@@ -97,7 +97,7 @@ class Gates(Expansion):
         return replace(study, grid=replace(study.grid, cells=cells))
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
-        """Return the study with its gates, and with corrected levels of the claims that open them.
+        """Return the study with its gates, and correct the confidence levels of the claims that open them.
 
         Each of the n claims that gates name is decided at the level 1 − (1 − level) / n (Bonferroni), so that
         the chance of a wrong confirmation among all stages stays below that of one claim.

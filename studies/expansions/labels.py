@@ -1,4 +1,4 @@
-"""`labels`: factors of a zip or of [[cells]] that only name cells and fill no hole."""
+"""`labels`: factors of a zip or of [[cells]] that only name cells and change no setting."""
 
 from __future__ import annotations
 

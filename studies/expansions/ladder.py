@@ -35,8 +35,8 @@ class LadderSettings(StrictModel):
     """`[ladder]`: the sizes of a model, which grow together, and the training length of each."""
 
     sizes: dict[str, Sizes]
-    """the numbers of each size by the hole that they fill, the smallest first, as in `{ width = [32, 64,
-    128], depth = [2, 2, 4] }`; all lists have the same length"""
+    """the numbers of each size by the placeholder that they fill, the smallest first, as in `{ width = [32,
+    64, 128], depth = [2, 2, 4] }`; all lists have the same length"""
     tokens_per_parameter: float = Field(gt=0, le=1e6)
     """the number of training tokens for each parameter of the model, counting all parameters"""
     lr_exponent: float = Field(default=0.0, ge=-2, le=2)
@@ -179,7 +179,7 @@ def _readable_sizes(table: object) -> dict[str, list[int]]:
 
 
 def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
-    """Return the name of the sizes that fill d_model."""
+    """Return the name of the sizes that determine d_model; None if no sizes do."""
     model = data.get("model")
     text = model.get("d_model") if isinstance(model, Mapping) else None
     return next((name for name in found.sizes if text == f"{{{name}}}"), None)
@@ -198,7 +198,7 @@ class PlannedRung:
 
 
 def planned_rungs(study: Study) -> list[PlannedRung]:
-    """Return every size of every model of a study, once for all seeds; empty if the study has no ladder."""
+    """Return every size of every model of a study, without repeating seeds; empty if there is no ladder."""
     found: dict[PlannedRung, None] = {}
     for trial in study.trials if study.ladder else ():
         settings, train = trial.settings, trial.settings.train

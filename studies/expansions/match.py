@@ -71,7 +71,7 @@ class CostMatch:
 
     @property
     def residual_text(self) -> str:
-        """Return the residual: a count of parameters, `−1,284`, else a percentage, `+0.31 %`."""
+        """Return the residual as text: `−1,284` for a parameter count, `+0.31 %` for other costs."""
         if not self.residual:
             return "0"
         shown = f"{self.residual:+,.0f}" if self.name == "parameters" else self.percent
@@ -79,13 +79,13 @@ class CostMatch:
 
     @property
     def percent(self) -> str:
-        """Return the relative residual: `+0.032 %`."""
+        """Return the relative residual as text: `+0.032 %`."""
         percent = 100 * self.relative_residual
         text = f"{percent:+,.0f} %" if abs(percent) >= 100 else f"{percent:+.3g} %"
         return text.replace("-", "−").replace("inf", "∞")
 
     def __str__(self) -> str:
-        """Return the cost and its relative residual: `1,603,940 (+0.032 %)`."""
+        """Return the cost and its relative residual as text: `1,603,940 (+0.032 %)`."""
         return f"{cost_text(self.name, self.amount)} ({self.percent})"
 
 
@@ -101,7 +101,7 @@ def cost_text(name: MatchedCost, amount: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeMatch:
-    """A cell's solved size (None if it solves none), and its model's costs compared with the baseline's."""
+    """The size that is solved for a cell, if any, and the costs of its model compared with the baseline's."""
 
     size: int | None
     costs: tuple[CostMatch, ...]
@@ -113,7 +113,7 @@ class SizeMatch:
 
     @property
     def residual_text(self) -> str:
-        """Return the deviations of the costs: `−1,284`, and of several costs `flops +0.3 %, state −2 %`."""
+        """Return the residuals as text: `−1,284` for one cost, `flops +0.3 %, state −2 %` for several."""
         if len(self.costs) == 1:
             return self.costs[0].residual_text
         return ", ".join(f"{cost.name} {cost.residual_text}" for cost in self.costs)
@@ -131,7 +131,7 @@ class SizeMatch:
 
 
 def nearest_sizes(count: Callable[[int], float], target: float, low: int, high: int) -> list[int]:
-    """Return the sizes on both sides of the target, the nearer first.
+    """Return the sizes whose counts are just below and just above the target, the nearer one first.
 
     There is only one if the target is out of range. `count` must not decrease with the size.
     """
@@ -202,7 +202,7 @@ class SizeMatcher:
         return nearest or [self._match(low, self._costs(levels, low), target)]
 
     def is_changed_by_size(self, levels: Mapping[str, Level], found: Sequence[SizeMatch]) -> bool:
-        """Return whether a cell's costs differ among these sizes, the baseline's size and the next one."""
+        """Return whether a cell's costs differ among these sizes, the baseline's size, and that plus one."""
         costs = [{cost.name: cost.amount for cost in each.costs} for each in found]
         try:
             costs += [self._costs(levels, self.matched.size + more) for more in (0, 1)]
@@ -221,7 +221,7 @@ class SizeMatcher:
         return {name: _COSTS[name](settings) for name in self.matched.costs}
 
     def _bounds(self, levels: Mapping[str, Level], name: str) -> tuple[int, int]:
-        """Return the smallest and the largest integer that fits wherever a cell uses the size."""
+        """Return the smallest and the largest integer that is valid at every key that uses the size."""
         values = {**levels, name: f"{{{name}}}"}
         ranges = _ranges(read_recipe(self.template.recipe(values)), name)
         if name in self.template.holes.get(D_MODEL_PATH, ()):
@@ -253,7 +253,7 @@ _NOUNS: Mapping[MatchedCost, str] = {
 
 
 class Match(Expansion):
-    """The size that is solved in each cell."""
+    """An expansion that solves a size in each cell, so that the cell costs as much as its baseline."""
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self:
@@ -311,7 +311,7 @@ class Match(Expansion):
         levels: Mapping[str, Level],
         nearest: Sequence[SizeMatch],
     ) -> None:
-        """Report a cell that no size brings to its baseline's costs, and its nearest sizes.
+        """Report that no size gives a cell its baseline's costs, and name the nearest sizes.
 
         The fault is at the level if the cell's model depends on only one, else at the recipe, naming all
         levels.

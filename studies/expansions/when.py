@@ -17,11 +17,11 @@ TABLE = "when"
 
 
 class When(Expansion):
-    """The conditions of factors."""
+    """An expansion that makes factors conditional on the levels of other factors."""
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the conditions, which are read with the factors; None for a search."""
+        """Return the expansion; return None and report a fault if a search has conditions."""
         if diagnostics.table(TABLE) and diagnostics.has_search:
             message = "a search has conditional choices in its recipe: conditions belong to a grid"
             diagnostics.report((TABLE,), message, key=True)

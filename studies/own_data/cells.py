@@ -1,4 +1,4 @@
-"""Readers of CSV, tab-separated and JSON Lines files: cells row by row, with their positions.
+"""Readers of CSV, tab-separated and JSON Lines files; they return columns and the numbers of lines.
 
 Only regular files are read, up to a size limit.
 """
@@ -87,7 +87,7 @@ _GB = 10**9
 
 
 def max_bytes() -> int:
-    """Return the size limit in bytes for a user's file, also for its rows once unpacked."""
+    """Return the size limit in bytes for a user's file, and for its rows after decompression."""
     given = os.environ.get(MAX_DATA_VARIABLE, "").strip()
     try:
         size = float(given) if given else _DEFAULT_GB
@@ -101,7 +101,7 @@ def max_bytes() -> int:
 
 
 def too_large(what: str) -> str:
-    """Return the message that something exceeds the size limit, and how to raise it."""
+    """Return the error message for something that exceeds the size limit; it says how to raise the limit."""
     size = max_bytes() / _GB
     remedy = f"raise the limit, as in {MAX_DATA_VARIABLE}=8"
     return f"expected at most {size:g} GB, but {what} take more: {remedy}"
@@ -150,7 +150,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def missing_column(wanted: str, found: Sequence[str], more: int = 0) -> str:
-    """Return the message for a missing column, with the names of others; `more` counts unlisted names."""
+    """Return the message for a missing column, with the names `found` and the number of `more` names."""
     names = ", ".join(quoted(name) for name in found[:_MAX_NAMED])
     more += max(0, len(found) - _MAX_NAMED)
     names += f" and {more:,} more" if more else ""
@@ -162,7 +162,7 @@ def missing_column(wanted: str, found: Sequence[str], more: int = 0) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return the beginning of a file's text on one line, with placeholders for unprintable characters."""
+    """Return the beginning of a text on one line, with placeholders for unprintable characters."""
     shown = printable(text[: MAX_QUOTE_LENGTH + 1])
     return shown if len(text) <= MAX_QUOTE_LENGTH else f"{shown[: MAX_QUOTE_LENGTH - 1]}…"
 
@@ -171,7 +171,7 @@ _Row = tuple[int, list[str]]  # the line in which it begins
 
 
 def read_csv(text: str, columns: Sequence[str]) -> Cells:
-    """Return these columns of a CSV file, whose first line has their names; raise RowsError."""
+    """Return these columns of a CSV file with a header line; raise RowsError if a row is invalid."""
     limit = csv.field_size_limit(max(len(text), 1))
     try:
         return _with_header(_csv_rows(text), columns)
@@ -180,12 +180,12 @@ def read_csv(text: str, columns: Sequence[str]) -> Cells:
 
 
 def read_tsv(text: str, columns: Sequence[str]) -> Cells:
-    """Return these columns of tab-separated lines, whose first line has their names; raise RowsError."""
+    """Return these columns of tab-separated lines with a header; raise RowsError if a row is invalid."""
     return _with_header(_lines_with_tabs(text), columns)
 
 
 def read_two_columns(text: str) -> Cells:
-    """Return the first two tab-separated fields of each line of a file without a header; raise RowsError."""
+    """Return the first two fields of each tab-separated line; raise RowsError if a line has fewer."""
     rows = list(_lines_with_tabs(text))
     if faults := [
         f"line {line:,}: expected two columns with a tab between them, got {len(row)}"
@@ -215,7 +215,7 @@ def _lines_with_tabs(text: str) -> Iterator[_Row]:
 
 
 def _with_header(rows: Iterator[_Row], columns: Sequence[str]) -> Cells:
-    """Return the columns named by the first row; every row must have as many fields."""
+    """Return the columns that the first row names; every row must have as many fields as the first."""
     _, header = next(rows, (1, []))
     if len(header) == 1 and header[0] not in columns and (mark := re.search(r"[;\t|,]", header[0])):
         expected = "a tab" if mark[0] == "," else "a comma"
@@ -242,7 +242,7 @@ def _with_header(rows: Iterator[_Row], columns: Sequence[str]) -> Cells:
 
 
 def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
-    """Return the values of these keys on non-blank lines; raise RowsError."""
+    """Return the values of these keys on all non-blank lines; raise RowsError if a line is invalid."""
     numbers, values, faults = list[int](), list[list[Any]](), list[str]()
     lacking = dict[str, str]()
     counts = Counter[str]()

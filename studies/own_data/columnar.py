@@ -1,4 +1,4 @@
-"""Reader of Parquet and of Arrow as written by Hugging Face `datasets`, with its class names."""
+"""Reader of Parquet files, and of Arrow files and class names of Hugging Face `datasets`."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _names_at(feature: Any, path: list[str]) -> list[str] | None:  # noqa: ANN40
 
 
 def _named(values: list[Any], names: Sequence[str] | None) -> list[Any]:
-    """Replace class numbers by class names; a number without a name is not a class."""
+    """Replace class numbers by class names, and invalid numbers by None."""
     if names is None:
         return values
 

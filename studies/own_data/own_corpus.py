@@ -61,7 +61,7 @@ class KeptFacts:
         return cls(place / f"data-{digest[:32]}.json")
 
     def load(self, facts: type[FactsT]) -> tuple[FactsT, dict[str, Path], CorpusSummary] | None:
-        """Return the facts, the path of each content, and the summary; None if no cache file is valid."""
+        """Return the facts, the path of each file content, and the summary; None without a cache file."""
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
             os.utime(self.path)
@@ -255,7 +255,7 @@ def _names_tokenizer(diagnostics: Diagnostics) -> bool:
 
 
 def _written(diagnostics: Diagnostics) -> str:
-    """Return the tables that name files, as JSON; without a tokenizer only the corpus, as in old records."""
+    """Return the tables that name files, as JSON; for a study without a tokenizer, only the corpus table."""
     task = diagnostics.data["task"]
     named = {key: task[key] for key in ("corpus", "tokenizer") if key in task}
     return json.dumps(named if "tokenizer" in task else task["corpus"], sort_keys=True, default=str)

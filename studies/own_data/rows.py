@@ -31,7 +31,7 @@ class Tokens(str):
 
 
 def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a file
-    """Return a non-blank text, or the tokens of a list."""
+    """Return a non-blank text, or the tokens of a list; raise ValueError for another value."""
     if isinstance(value, str) and value.strip():
         return _checked(value)
     if not isinstance(value, list) or not value:
@@ -43,7 +43,7 @@ def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a fi
 
 
 def read_sentence(value: Any) -> str | None:  # noqa: ANN401 -- as above
-    """Return a one-line text; None for a blank text, because its pair is left out."""
+    """Return a text of one line; None for a blank text, whose pair is left out."""
     if not isinstance(value, str) or "\n" in value.strip():
         raise ValueError(f"expected a sentence in one line, got {shown(value)}")
     return _checked(value.strip("\n")) if value.strip() else None
@@ -57,7 +57,7 @@ def is_missing(value: Any) -> bool:  # noqa: ANN401 -- as above
 
 
 def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
-    """Return a class: a non-blank text, a whole number, or a boolean."""
+    """Return a label as a class; it must be a non-blank text, a whole number, or a boolean."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # what pandas makes of whole numbers where some are missing
     if isinstance(value, str | int) and (text := str(value).strip()):
@@ -75,7 +75,7 @@ def read_tags(value: Any) -> tuple[str | None, ...]:  # noqa: ANN401 -- as above
 
 
 def read_number(value: Any) -> float:  # noqa: ANN401 -- as above
-    """Return a finite number."""
+    """Return a value as a finite number; raise ValueError if it is not one."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -163,7 +163,7 @@ PAIRS = RowKind(read_sequence=read_sentence, read_target=read_sentence, labels=F
 
 
 def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the SHA-256 of each file with its split, unless a column gives the split.
+    """Yield each split with the SHA-256 of one of its files; a split column may override the split.
 
     Line-aligned files come in pairs.
     """
@@ -177,7 +177,7 @@ def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
 def read_part(
     layout: OwnLayout, kind: RowKind, split: str, *data: bytes, unlabelled: list[Unlabelled] | None = None
 ) -> list[Row]:
-    """Return the rows of one file, or of two line-aligned files, with their splits as written.
+    """Return the rows of one file, or of two line-aligned files, with the splits from the data.
 
     Dev and test rows without a label are added to `unlabelled`, if given. Raise RowsError with the faults,
     without the file's name.
@@ -237,7 +237,7 @@ def _read_cells(form: str, data: Sequence[bytes], columns: Sequence[str]) -> Cel
 
 
 def _side_by_side(left: str, right: str) -> Cells:
-    """Return the lines of two line-aligned texts; raise RowsError if one has more."""
+    """Return the lines of two line-aligned texts; raise RowsError if the texts differ in number of lines."""
     sides = [
         [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] for text in (left, right)
     ]

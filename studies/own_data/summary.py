@@ -199,7 +199,7 @@ def _kinds(tokens: object) -> tuple[str, ...]:
 
 
 def _piece_bounds(texts: Mapping[str, Iterable[str]], tokens: object) -> dict[str, PieceBounds]:
-    """Return the bounds of a bpe vocabulary for each text, given its words; nothing for other tokens."""
+    """Return the bounds of a bpe vocabulary for each text, given its words; empty for other tokens."""
     return {name: _bounds_of(words) for name, words in texts.items()} if tokens == "bpe" else {}
 
 
@@ -233,7 +233,7 @@ def _num_symbols(sequences: Iterable[str], kind: str) -> int:
 
 
 def _shared(rows: Sequence[Row]) -> Iterable[str]:
-    """Warn of rows that are in more than one split, ignoring case and spaces."""
+    """Yield a warning if rows are in more than one split, ignoring case and spaces."""
     keys = {split: Counter[bytes]() for split in SPLITS}
     for row in rows:
         keys[row.split][source_key(row.sequence)] += 1
@@ -243,7 +243,7 @@ def _shared(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
-    """Warn of dev and test classes that are not in training, and of a single class in training."""
+    """Yield warnings of dev and test classes that are not in training, and of a single training class."""
     for split in ("dev", "test"):
         lacking = {
             name: count

@@ -259,17 +259,17 @@ class _LabelColumns(StrictModel):
 
 
 class _OneLabelled(OneTable, _LabelColumns):
-    """A file, or a folder with splits."""
+    """Keys of labelled rows in one file, or in a folder with splits."""
 
 
 class _ThreeLabelled(ThreeTables, _LabelColumns):
-    """A file for each split."""
+    """Keys of labelled rows in one file for each split."""
 
 
 def read_sequences(
     diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any], kind: RowKind
 ) -> OwnSequences | None:
-    """Return sequences with a class or a number each, or a class for each token.
+    """Return sequences that each have a class or a number, or that have a class for each token.
 
     None if faults are reported.
     """
@@ -307,22 +307,22 @@ class _PairColumns(StrictModel):
 
 
 class _OneTableOfPairs(OneTable, _PairColumns):
-    """A file, or a folder with splits."""
+    """Keys of sentence pairs in one file, or in a folder with splits."""
 
 
 class _ThreeTablesOfPairs(ThreeTables, _PairColumns):
-    """A file for each split."""
+    """Keys of sentence pairs in one file for each split."""
 
 
 class _TwoFiles(StrictModel):
-    """A file of sentences, and a line-aligned file of translations."""
+    """Keys of sentences in one file, and of their translations on the same lines of another file."""
 
     source: str
     target: str
 
 
 class _TwoFilesInShares(HeldOutRows, _TwoFiles):
-    """Line-aligned files; shares of their lines are held out."""
+    """Keys of two line-aligned files, with the shares of their lines that are held out."""
 
 
 class _SixFiles(StrictModel):
@@ -356,7 +356,7 @@ def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any
 def _read_lines(
     reader: Reader, named: Mapping[tuple[str, ...], _TwoFiles], shares: HeldOutRows | None = None
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Return pairs from line-aligned files, by the keys of their splits; None if faults are reported."""
+    """Return the layout and the pairs of line-aligned files; return None if faults are reported."""
     digests: dict[str, tuple[str, ...]] = {}
     for keys, files in named.items():
         paths = {side: reader.locate(getattr(files, side)) for side in ("source", "target")}

@@ -28,7 +28,7 @@ class AcceleratorError(ActivememError):
 
 
 def time_on(plan: Plan, name: str) -> str:
-    """Return `one H100 would take at most 49 min at 30 % of its peak, 66.9 TFLOPs a second …`.
+    """Return a sentence with a plan's time on a GPU: `one H100 would take at most 49 min at 30 % …`.
 
     Raise AcceleratorError for an unknown GPU.
     """

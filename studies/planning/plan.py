@@ -100,7 +100,7 @@ _Short = tuple[str, tuple[float, float], tuple[float | None, float | None]]
 
 
 def find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[InsufficientReach, ...]:
-    """Return the recipes, by label, with less reach than required by tasks that state a required reach."""
+    """Return the recipes, by label, whose reach is less than a task requires; skip tasks of unknown reach."""
     found: dict[_Short, dict[str, None]] = {}
     for label, settings in labelled:
         task = settings.task
@@ -262,7 +262,7 @@ def make_plan(
     measure: MeasureSteps | None = None,
     locate: Locate = lambda dataset: "part of activemem" if dataset.installed else dataset.source,
 ) -> Plan:
-    """Return the plan of a study, or of some trials of a grid, given a store.
+    """Return the plan of a study, or of the trials `only` of a grid, compared with a store.
 
     Neither torch nor Ray is loaded.
 
@@ -422,7 +422,7 @@ def model_costs(
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:
-    """Return a model's distance from the baseline's cost (a fraction if several match), and that cost."""
+    """Return how far a model's cost is from the baseline's, as a fraction of several costs, and that cost."""
     worst = match.largest
     return abs(worst.residual if len(match.costs) == 1 else worst.relative_residual), worst.target
 

@@ -114,7 +114,7 @@ def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
 
 
 def _change(then: str, now: str) -> str:
-    """Describe a change: `mqar.py 1a2b3c4d, now 3c4d5e6f`; packages of another version are named twice."""
+    """Describe how a plug-in changed: `mqar.py 1a2b3c4d, now 3c4d5e6f`; name both versions of a package."""
     if not then:
         return f"{now.rpartition(' ')[0]}, not recorded, now {shown(now).rpartition(' ')[2]}"
     same = then.rpartition(" ")[0] == now.rpartition(" ")[0]
@@ -153,7 +153,7 @@ class ShorterTrials:
         self._found.setdefault(_without_epochs(trial.settings), []).append(shorter)
 
     def find(self, trial: Trial) -> ShorterTrial | None:
-        """Return the longest trial that this one can resume from.
+        """Return the longest finished trial from which a trial can resume; None if there is none.
 
         A resumed trial's result equals, bit for bit, the result of a trial that begins at the start.
         """
@@ -241,7 +241,7 @@ class FittingTrials:
 
 
 def _shared(several: Sequence[Any], apart: Collection[KeyPath]) -> dict[str, Any]:
-    """Return what several settings have in common, except at these paths, for a cheap pre-check of rows."""
+    """Return the keys and values that all of these settings share, except at the paths `apart`."""
     found: dict[str, Any] = {}
     for name, first in several[0].items():
         if (name,) in apart or not all(name in each for each in several):
@@ -289,7 +289,7 @@ def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 class RecipeSpace:
-    """The recipes of a search: its recipe, with dimensions in the holes that they fill."""
+    """The recipes that a search can choose: its recipe, with dimensions in the placeholders."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -309,7 +309,7 @@ class RecipeSpace:
 
     @property
     def pattern(self) -> Recipe | None:
-        """The recipe of all points, with dimensions in its holes; None if a hole takes no choice."""
+        """The recipe with dimensions in its placeholders; None if a placeholder allows no choice."""
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
@@ -341,7 +341,7 @@ class RecipeSpace:
         return recipe
 
     def _names(self, root: Node, own: Iterator[str]) -> Iterator[str]:
-        """Yield the name of each dimension in text order; a hole stands for the dimensions that fill it."""
+        """Yield the names of the dimensions in text order, including those that fill a placeholder."""
         for node in walk(root):
             if isinstance(node, IntegerDimension | RealDimension | ChoiceDimension):
                 yield next(own)

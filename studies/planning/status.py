@@ -194,7 +194,7 @@ def count_reasons(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:
 
 
 def outcome_trials(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
-    """Return the trials of outcomes with this study's levels, even if another study trained them."""
+    """Return the trial of each stored row, with this study's levels even if another study trained it."""
     own = {trial.id: trial for trial in study.trials}
     return [
         own.get(row["trial"])
@@ -221,7 +221,7 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = Fa
 
 
 def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
-    """Return the number of a study's outcomes on each device, counting only those with a time budget."""
+    """Return the number of a study's outcomes on each device, counting only trials with a time budget."""
     if "seconds" not in study.template.tables["train"]:
         return {}
     timed = pl.col("settings").str.json_path_match("$.train.seconds").is_not_null()

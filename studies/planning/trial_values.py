@@ -53,7 +53,7 @@ MIN_RISE = 0.1
 
 
 def may_diverge() -> pl.Expr:
-    """Return an expression over stored trials: whether a trial's loss has the same meaning in all epochs.
+    """Return an expression that is true for stored trials whose loss means the same in all epochs.
 
     If sequences grow longer, the loss rises with each success.
     """
@@ -63,7 +63,7 @@ def may_diverge() -> pl.Expr:
 
 
 def uniform_losses(outcomes: pl.DataFrame) -> dict[str, float]:
-    """Return, by trial, the loss in nats of a model that predicts all symbols with equal probability.
+    """Return a mapping from trials to the loss, in nats, of predicting all symbols with equal probability.
 
     Trials without symbols and tasks with their own losses have none.
     """
@@ -205,7 +205,7 @@ def trial_values(
 
 
 def final_value(metric: str) -> pl.Expr:
-    """Return the final value of a metric or cost in a frame of the store's trials; null if there is none."""
+    """Return an expression for the final value of a metric or cost in the store's trials; null if missing."""
     if metric in COSTS:
         return pl.col(metric).cast(pl.Float64)
     named = pl.element().filter(pl.element().struct.field("name") == metric)
@@ -232,7 +232,7 @@ def combined_status(statuses: Collection[str]) -> ValueStatus:
 
 
 def _why(study: str, metric: str) -> pl.Expr:
-    """Return why a trial has no value, as the end of a sentence; empty if it has one."""
+    """Return an expression for why a trial has no value, as the end of a sentence; "" if it has one."""
     reason = pl.col("reason").map_elements(first_line, return_dtype=pl.String).fill_null("no reason stored")
     number = pl.col("value").map_elements(find_metric(metric).format, return_dtype=pl.String)
     strayed = pl.format("diverged: the loss of seed {} {}; it has {}", "seed", "diverged", number)
@@ -292,12 +292,12 @@ _TOTALS: dict[Currency, pl.Expr] = {
 
 
 def total_cost(currency: Currency) -> pl.Expr:
-    """Return the total cost of each trial, in a frame of the store's trials; null if unknown."""
+    """Return an expression for the total cost of each of the store's trials; null if unknown."""
     return _TOTALS[currency]
 
 
 def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
-    """Return the cost of a trial up to a step, in proportion to its steps."""
+    """Return an expression for the cost of a trial up to a step, in proportion to its steps."""
     if currency == "steps":
         return step.cast(pl.Float64)
     found = total_cost(currency) * step / pl.col("steps")
@@ -315,7 +315,7 @@ def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
 
 
 def with_targets(outcomes: pl.DataFrame, names: Collection[str], find_course: FindCourse) -> pl.DataFrame:
-    """Return the latest attempts, with these targets added to the final metrics of done ones."""
+    """Return the latest attempts, with these targets added to the final metrics of done trials."""
     for name in names:
         if (target := read_target(name)) is not None:
             outcomes = _with_target(outcomes, name, target, find_course)
@@ -350,7 +350,7 @@ _FAMILY = "_bits_per_byte"
 
 
 def with_bits_per_byte(outcomes: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
-    """Return the latest attempts, with these bits per byte added to the final metrics of done ones."""
+    """Return the latest attempts, with these bits per byte added to the final metrics of done trials."""
     splits = [name.removesuffix(_FAMILY) for name in names if name in (f"dev{_FAMILY}", f"test{_FAMILY}")]
     if not splits:
         return outcomes

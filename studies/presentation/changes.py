@@ -33,7 +33,7 @@ BASELINE = "baseline"
 """The name of a baseline's row."""
 
 _PART = re.compile(r"(?<!=)(?<!\w\()\{(\w+)\}")
-"""A hole in place of a part; a hole in place of an argument keeps its braces."""
+"""A placeholder in place of a part; a placeholder in place of an argument keeps its braces."""
 
 CellKey = tuple[str, ...]
 """The levels that identify a cell."""
@@ -76,7 +76,7 @@ class Changes:
         return self.rows[self.numbers[_key(levels, (*self.around, *self.baseline))]]
 
     def has_row(self, levels: Mapping[str, Level]) -> bool:
-        """Return whether a cell has a row: in a path, only cells on it have one."""
+        """Return whether a cell has a row; in a path, only the cells on the path have one."""
         return _key(levels, (*self.around, *self.baseline)) in self.numbers
 
     def describe_baseline(self) -> str:

@@ -77,7 +77,7 @@ class ResultKeys(StrictModel):
         return {}
 
     def faults(self, design: Design, paper: str | None) -> Iterable[KeyFault]:
-        """Return everything that does not fit a study with this design."""
+        """Return the faults of the keys for a study with this design."""
         raise NotImplementedError
 
     def level_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
@@ -240,7 +240,7 @@ def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> 
 def check_tuned_metrics(
     diagnostics: Diagnostics, tables: Sequence[TableKind], curves: Sequence[CurveKind]
 ) -> None:
-    """Report metrics of a tuning in tables and figures of a study without [decode]."""
+    """Report tables and figures that show metrics of decoder tuning in a study without [decode]."""
     for role, specs in (("table", tables), ("curve", curves)):
         for index, spec in enumerate(specs):
             for path, name in spec.named_metrics():
@@ -298,7 +298,7 @@ def _report_unknown_kind(
 def _report_wrong_kind(
     diagnostics: Diagnostics, role: Role, path: KeyPath, kind: str, *, in_file: bool
 ) -> None:
-    """Report a kind for the cells of a grid in a search, or for the points of a search in a grid."""
+    """Report a kind for the cells of a grid in a search, or a kind for the points of a search in a grid."""
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     has = ("the cells of a grid; a search has none", "the points of a search; a grid has none")
     message = f"'{kind}' is about {has[not diagnostics.has_search]}: expected {', '.join(own)}"

@@ -48,7 +48,7 @@ class Meaning:
 def with_true_title(
     metric: Metric, settings: Iterable[TrialSettings], *, over_index: bool = False
 ) -> tuple[Metric, str]:
-    """Return the metric with titles that fit all of these trials, and the text after its name in headings.
+    """Return the metric with titles that fit all of these trials, and the text that follows its name.
 
     `over_index` leaves out the index of a family, which is then an axis.
     """
@@ -224,7 +224,7 @@ def _loss_unit(task: TaskSettings) -> str:
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
-    """Yield the kind of tokens, and which tokens are scored, if the loss depends on these."""
+    """Yield the kind of tokens, and which tokens are scored, if the loss depends on this choice."""
     if isinstance(task, LanguageModelSettings | SentencePairSettings | LabelledSettings):
         pieces = getattr(task, "pieces", None)
         tokens = getattr(task, "tokens", "")

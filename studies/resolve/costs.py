@@ -86,7 +86,7 @@ def parameter_count(settings: TrialSettings) -> int:
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
-    """Return the representative sequence length of a trial, the longest of several.
+    """Return the representative sequence length of a trial: the longest if there are several.
 
     It is REFERENCE_TOKENS if the length grows.
     """
@@ -130,7 +130,7 @@ def reads_lines(settings: TrialSettings) -> bool:
 
 
 def has_many_lengths(settings: TrialSettings) -> bool:
-    """Return whether training batches have several lengths: growing, drawn, or from texts."""
+    """Return whether training batches differ in length: it grows, is drawn, or comes from texts."""
     task, train = settings.task, settings.train
     if isinstance(task, AlgorithmicSettings) and train.lengths is not None:
         return train.lengths[0] != train.lengths[1]
@@ -186,7 +186,7 @@ def reach(settings: TrialSettings) -> Reach:
 
 
 def model_cost(name: str, settings: TrialSettings) -> float:
-    """Return one of MODEL_COSTS for a trial's model, at `sequence_tokens` if it depends on the length."""
+    """Return one of MODEL_COSTS for a trial's model, at `sequence_tokens` if the cost depends on length."""
     match name:
         case "parameters":
             return parameter_count(settings)
@@ -252,7 +252,7 @@ def flops_of_test(settings: TrialSettings) -> float:
 
 
 def max_training_flops(settings: TrialSettings) -> float:
-    """Return the maximum training FLOPs of a trial: a growing length grows in every epoch.
+    """Return the maximum training FLOPs of a trial, assuming that a growing length grows in every epoch.
 
     It grows until one step past its ceiling and stays there. A random length counts by its mean.
     """

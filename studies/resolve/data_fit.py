@@ -70,7 +70,7 @@ def _lengths(read: Sequence[int], whole: Sequence[int], long: int, *, cut: bool)
 
 
 def data_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield why these data cannot be trained on, and what to change."""
+    """Yield the reasons why a trial cannot be trained on these data, and what to change."""
     task, train = settings.task, settings.train
     empty = [split for split, count in summary.rows.items() if not count]
     if summary.num_held_out and empty:
@@ -115,7 +115,7 @@ _LEARNT_FROM = {
 
 
 def _piece_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield why no bpe vocabulary of the task's size can be learnt, and what to change."""
+    """Yield the reasons why no bpe vocabulary of the task's size can be learnt, and what to change."""
     task = settings.task
     pieces, is_joint = getattr(task, "pieces", None), getattr(task, "joint_vocabulary", False)
     if getattr(task, "tokens", None) != "bpe" or pieces is None:

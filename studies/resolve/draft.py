@@ -1,4 +1,4 @@
-"""A study under validation: its fragments, recipes, holes and levels.
+"""A study under validation: its fragments, recipes, placeholders and levels.
 
 Holes are filled by factors, by dimensions of a search, by a solved size, and by fragments. Fragments are the
 entries of [recipes]. They are expanded before any other hole is filled, so that a trial does not depend on
@@ -32,7 +32,7 @@ PlacedLevels = tuple[tuple[KeyPath, Level], ...]
 
 
 def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return the kind of each name that fills holes, valid or not, and of `seed`."""
+    """Return the kind of each name that fills placeholders: a factor, a dimension or a size."""
     search, study, cells = data.get("search"), data.get("study"), data.get("cells")
     tables = [
         (study.get("baseline") if isinstance(study, Mapping) and "match" in study else None, "a size"),
@@ -60,11 +60,11 @@ class Draft:
     space: Mapping[str, Dimension]
 
     def declared_names(self) -> set[str]:
-        """Return every name that can fill a hole, even if its values are invalid."""
+        """Return every name that can fill a placeholder, even if its values are invalid."""
         return {*filler_kinds(self.diagnostics.data), *named_fragments(self.diagnostics.data)} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
-        """Return the values that fill holes, by name, each with its path.
+        """Return the values that fill placeholders, by name, each with its path.
 
         They are a factor's levels, a dimension's representatives, or a size. A factor has the levels in
         [factors] first, then those that only [[cells]] have.
@@ -142,7 +142,7 @@ def _is_fragment(
     text: Any,  # noqa: ANN401 -- TOML holds anything
     others: Mapping[str, str],
 ) -> bool:
-    """Return whether a name and a text are a valid fragment on their own; report it if not."""
+    """Return whether a name and a text are a valid fragment; report their faults."""
     path: KeyPath = (_FRAGMENTS, name)
     if not is_name(diagnostics, path):
         diagnostics.invalid.add(path)
@@ -161,7 +161,7 @@ def _is_fragment(
 
 
 def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
-    """Report fragments that contain themselves, once for each cycle, at the hole where it begins."""
+    """Report fragments that contain themselves, once for each cycle, at the placeholder where it begins."""
     reported: set[str] = set()
     for name, text in texts.items():
         for hole in HOLE_PATTERN.finditer(text):
@@ -178,7 +178,7 @@ def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
 
 
 def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]:
-    """Return the fragments on a shortest path of holes between two, with both ends; empty if none."""
+    """Return a shortest chain of fragments from `start` to `goal`, both included; empty if there is none."""
     paths, seen = [[start]], {start}
     for path in paths:  # grows while it is walked
         if path[-1] == goal:
@@ -240,7 +240,7 @@ def check_recipes(draft: Draft) -> None:
 
 
 def check_holes(draft: Draft) -> None:
-    """Report unfilled holes, names that fill no hole, and misplaced names.
+    """Report unfilled placeholders, names that fill no placeholder, and misplaced names.
 
     A misspelt hole is one fault: the nearest name counts as used, as does a fragment used only by the file
     without its overrides.
@@ -273,7 +273,7 @@ def check_holes(draft: Draft) -> None:
 
 
 def _holes_as_written(draft: Draft) -> set[str]:
-    """Return the names of all holes of the file without its overrides."""
+    """Return the names of all placeholders of the file without its overrides."""
     document = draft.diagnostics.document
     tables = (document.as_written or document).data
     with_holes = (*TRIAL_TABLES, "recipes", "factors", "cells", "search")
@@ -282,7 +282,7 @@ def _holes_as_written(draft: Draft) -> set[str]:
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
-    """Return why a fragment or a size cannot be used at a key; empty if it can, or is neither."""
+    """Return why a key cannot use the fragment or size with this name; empty if it can."""
     if name in draft.template.fragments and path != RECIPE_PATH:
         return f"the fragment {{{name}}} can be used only in recipes"
     size = draft.design.matched_size
@@ -304,7 +304,7 @@ def _nearest_declared(hole: str, declared: set[str]) -> str | None:
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
-    """Return the recipe at a path; report invalid words and return None for them."""
+    """Parse the recipe at a path; report its faults and return None if it is invalid."""
     try:
         return read_recipe(text)
     except RecipeError as error:
@@ -326,7 +326,7 @@ def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
-    """Return the holes of a recipe that take parts.
+    """Return the placeholders of a recipe that take parts.
 
     For an unreadable recipe, return the holes that are not the value of a named argument.
     """
@@ -338,7 +338,7 @@ def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
 
 
 def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
-    """Yield every text that may have holes, with its path: the template's, fragments, textual levels."""
+    """Yield every text that may have placeholders, with its path: in the tables, fragments and levels."""
     yield from draft.template.texts.items()
     for name in named_fragments(draft.diagnostics.data):
         text = draft.diagnostics.data["recipes"][name]
@@ -373,7 +373,7 @@ def check_levels(draft: Draft) -> None:
 
 
 def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
-    """Try the first level of every axis together, then every other level in place of its axis's first.
+    """Try the first levels of all factors together, then each other level in place of a first one.
 
     A problem of the first levels is attributed to an axis if only its other levels remove it. So faults are
     reported for levels, not for cells, and a grid of any size needs one try per level.
@@ -429,7 +429,7 @@ def report_cell_problem(
     levels: Mapping[str, Level],
     paths: Mapping[str, KeyPath],
 ) -> None:
-    """Report a problem of a cell: at the level that causes it, or at its own key with the possible levels.
+    """Report a problem of a cell at the level that causes it; if unknown, at the key, naming the levels.
 
     `paths` has the known paths of levels in the file.
     """
@@ -456,7 +456,7 @@ def _combined_levels(draft: Draft, name: str, levels: PlacedLevels) -> PlacedLev
 def report_problem(
     diagnostics: Diagnostics, problem: ValidationProblem, origin: KeyPath | None = None
 ) -> None:
-    """Report a problem of settings: at the level or dimension that causes it, or at its own key.
+    """Report a problem of settings at the level that causes it, or at the key of the invalid value.
 
     At a level the message names the key where it was tried: `[factors] width: as [model] d_model: expected
     …`.
@@ -477,7 +477,7 @@ def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
 
 
 def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
-    """Return every axis with its valid values.
+    """Return the valid values of each name that fills placeholders.
 
     A value with a hole that no valid value can fill is invalid.
     """

@@ -165,7 +165,7 @@ class GridBuilder:
         return settings, match
 
     def _report_over_budget(self, trials: Sequence[Trial]) -> None:
-        """Report a budget that every cell exceeds, and by how much the smallest one does."""
+        """Report a budget that every cell exceeds, and by how much the smallest model exceeds it."""
         smallest = min(trials, key=lambda trial: self.budget.usage(trial.settings))
         cell = ", ".join(
             f"{name}={level_text(level)}" for name, level in smallest.levels.items() if name != SEED

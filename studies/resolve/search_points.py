@@ -1,4 +1,4 @@
-"""The points of a search: values are chosen one by one, for the dimensions that the point uses."""
+"""The points of a search: values are chosen one by one, for the dimensions that a point uses."""
 
 from __future__ import annotations
 

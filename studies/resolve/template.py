@@ -1,4 +1,4 @@
-"""[model], [task] and [train] as written, with holes, and the settings of the trial that fills them."""
+"""[model], [task] and [train] with placeholders, and the settings that result from filling them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .compatibility import incompatibilities
 from .trial import with_code
 
 HOLE_PATTERN = re.compile(r"\{ *([A-Za-z]\w*) *\}")
-"""A hole in any text of a study file."""
+"""A placeholder in any text of a study file."""
 
 TRIAL_TABLES = ("model", "task", "train")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """The tables that define a trial; some of their texts have holes.
+    """The tables that define a trial; some of their texts have placeholders.
 
     `fragments` fill holes of the recipe, of its levels and of each other. Recipes and filled levels are
     cached by the values that they use, so that large grids parse few of them. A level of `table_levels`
@@ -47,7 +47,7 @@ class Template:
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Find every text and its holes."""
+        """Find every text and its placeholders."""
         object.__setattr__(self, "texts", dict(iter_texts(self.tables)))
         find = {RECIPE_PATH: self.names_in}
         holes = {path: tuple(find.get(path, HOLE_PATTERN.findall)(text)) for path, text in self.texts.items()}
@@ -60,12 +60,12 @@ class Template:
 
     @property
     def hole_names(self) -> set[str]:
-        """The names of all holes in the tables and their levels."""
+        """The names of all placeholders in the tables and their levels."""
         inside = (name for _, text in iter_texts(self.table_levels) for name in HOLE_PATTERN.findall(text))
         return {*inside, *(name for names in self.holes.values() for name in names)}
 
     def names_in(self, text: str) -> list[str]:
-        """Return the names of values that a text uses: its holes, and the holes in its fragments."""
+        """Return the names of values that a text uses: its placeholders, and those in its fragments."""
         names = _with_inner_names(
             HOLE_PATTERN.findall(text), lambda name: HOLE_PATTERN.findall(self.fragments.get(name, ""))
         )
@@ -85,7 +85,7 @@ class Template:
         return self._names[level]
 
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
-        """Return the names of values at a path: its holes, and the holes in their levels.
+        """Return the names of values at a path: its placeholders, and the placeholders in their levels.
 
         A key may also come from a level: a table that fills a hole around it.
         """
@@ -110,7 +110,7 @@ class Template:
         return self._expanded[text]
 
     def fill(self, values: Mapping[str, Level], left_out: Collection[str] = ()) -> dict[str, Any]:
-        """Return the tables with all holes filled except the recipe's.
+        """Return the tables with all placeholders filled except the recipe's.
 
         Raise KeyError for a hole without a value. A text that is exactly one hole becomes the value itself; a
         key with a hole in `left_out` is omitted. Parts without holes are shared with the template.
@@ -142,7 +142,7 @@ class Template:
         return self._filled_text(value, values)
 
     def _filled_text(self, text: str, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Return a text with its holes filled. A single hole gives the level, or the level's table."""
+        """Return a text with its placeholders filled; a single placeholder gives the level or its table."""
         hole_only = HOLE_PATTERN.fullmatch(text)
         if hole_only is None:
             return HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), text)
@@ -159,7 +159,7 @@ class Template:
         return self._filled_text(value, values) if isinstance(value, str) else value
 
     def is_left_out(self, path: KeyPath, names: Collection[str]) -> bool:
-        """Return whether a key's value is only the hole of one of these names, or a list of such holes."""
+        """Return whether a key's value is only a placeholder with one of these names, or a list of such."""
         value: Any = self.tables
         for part in _key_of(path):
             value = value[part]
@@ -168,7 +168,7 @@ class Template:
         return path != RECIPE_PATH and all(hole and hole[1] in names for hole in holes)
 
     def recipe(self, values: Mapping[str, Level]) -> str:
-        """Return the recipe with holes and dimensions filled.
+        """Return the recipe with placeholders and dimensions filled.
 
         Raises RecipeError for a value that does not fit.
         """
@@ -201,7 +201,7 @@ class Template:
         return self._levels[key]
 
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
-        """Return the names of a recipe's dimensions and holes, and of those in their values.
+        """Return the names of a recipe's dimensions and placeholders, and of those in their values.
 
         A name without a value is inside an option that was not chosen.
         """
@@ -220,7 +220,7 @@ def _with_inner_names(names: Iterable[str], inside: Callable[[str], Iterable[str
 
 
 def value_holes(root: Node) -> frozenset[str]:
-    """Return the holes for counts, numbers or words of blocks, not for parts of the recipe."""
+    """Return the placeholders for counts, numbers or words of blocks, not for parts of the recipe."""
     names: set[str] = set()
     for node in walk(root):
         if isinstance(node, RepeatNode) and isinstance(node.count, HoleNode):
@@ -348,7 +348,7 @@ def _unfilled(
 
 
 def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> TrialSettings | None:
-    """Return settings with placeholders for faulty keys; None if the placeholders do not make them valid."""
+    """Return settings with example values at faulty keys; None if the settings are still invalid."""
     faulty = {problem.path[:2] for problem in problems}
     repaired = {
         name: {**_ANY_VALUES.get(name, {}), **_sound_keys(name, tables.get(name), faulty)}
@@ -361,7 +361,7 @@ def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProb
 
 
 def _sound_keys(name: str, table: object, faulty: Collection[KeyPath]) -> dict[str, Any]:
-    """Return the keys of a table that have no faults; no keys if the value is not a table."""
+    """Return the keys of a table that have no faults; an empty dictionary if the value is not a table."""
     if not isinstance(table, Mapping):
         return {}
     keys = cast("Mapping[str, Any]", table)

@@ -1,4 +1,4 @@
-"""`[train] tokens`, `flops` and `seconds`: the length of a training, given by a budget.
+"""`[train] tokens`, `flops` and `seconds`: budgets that set the length of a training.
 
 Tokens and FLOPs are turned into steps of an epoch. A trial only stores steps, so that trials with equally
 many steps are the same, however a study counts them. Seconds stay in the settings: only the training can

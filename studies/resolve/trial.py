@@ -36,7 +36,7 @@ def with_code(settings: TrialSettings) -> TrialSettings:
 
 
 def code_here(settings: TrialSettings) -> dict[str, str]:
-    """Return the digests of the plug-in source that these settings use, by plug-in part.
+    """Return the digests of the plug-in source that these settings use, by task, rule or other part.
 
     Metrics are not included: they do not change what is trained.
     """
@@ -55,7 +55,7 @@ def code_here(settings: TrialSettings) -> dict[str, str]:
 
 
 def changed_code(stored: str) -> dict[str, tuple[str, str]]:
-    """Return the source of each plug-in that has changed since a row was stored, as (old, new).
+    """Return the source of each plug-in that has changed since a row was stored, as (stored, current).
 
     The old one is "" if unrecorded. Plug-ins that are not loaded are left out.
     """
@@ -95,7 +95,7 @@ def _blocks(recipe: str) -> tuple[str, ...]:
 
 
 def code_fault(settings: TrialSettings) -> str | None:
-    """Return how the plug-in source here differs from that of the settings; None if they can be trained."""
+    """Return how the loaded plug-in source differs from the source in the settings; None if it does not."""
     here = code_here(settings)
     whats = here.keys() | settings.code.keys()
     other = [what for what in whats if digest(here.get(what, "")) != digest(settings.code.get(what, ""))]
@@ -150,7 +150,7 @@ class Trial:
 
     @classmethod
     def from_json(cls, text: str) -> Trial:
-        """Return the trial from `to_json`; its id is computed again."""
+        """Return the trial that `to_json` wrote; its id is computed again."""
         record = json.loads(text)
         settings = settings_from_json(record["settings"])
         return cls(study=record["study"], levels=record["levels"], settings=settings)
@@ -170,7 +170,7 @@ def settings_to_json(settings: TrialSettings) -> str:
 
 
 def settings_from_json(text: str) -> TrialSettings:
-    """Return the settings from `settings_to_json`; raise `StoreError` for any other text.
+    """Return the settings that `settings_to_json` wrote; raise `StoreError` for any other text.
 
     Keys that the task does not have are dropped: rows of earlier versions have the keys of all tasks.
     """
@@ -182,7 +182,7 @@ def settings_from_json(text: str) -> TrialSettings:
 
 
 def task_from_json(text: str) -> TaskSettings:
-    """Return the task from its part of `settings_to_json`; raise `StoreError` for any other text."""
+    """Return the task from a part of the text of `settings_to_json`; raise `StoreError` for other texts."""
     try:
         stored = json.loads(text)
         return require_task(stored["name"]).settings.model_validate(_known_keys(stored))
@@ -191,7 +191,7 @@ def task_from_json(text: str) -> TaskSettings:
 
 
 def model_from_json(text: str) -> ModelSettings:
-    """Return the model settings from `settings_to_json`; raise `StoreError` for any other text.
+    """Return the model settings from a text of `settings_to_json`; raise `StoreError` for other texts.
 
     This works without the plug-in of the trial's task.
     """

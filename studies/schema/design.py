@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filling:
-    """Values of holes in a cell and, for a solved size, the costs that it makes equal."""
+    """The values that fill placeholders in a cell, and the costs that a solved size makes equal."""
 
     values: Mapping[str, Level] = field(default_factory=dict[str, Level])
     size_match: SizeMatch | None = None
@@ -59,11 +59,11 @@ class Expansion:
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the expansion of a document; report faults, and return None if it has no effect."""
+        """Return the expansion that a study file turns on; report faults, and return None without effect."""
         raise NotImplementedError
 
     def changed_tables(self) -> Mapping[str, Any]:
-        """Return the study's tables to which the expansion adds factors and holes, in their new form."""
+        """Return the tables of the study that the expansion changes, in their new form."""
         return {}
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
@@ -71,7 +71,7 @@ class Expansion:
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
-        """Return the values of the expansion's holes in a cell; report faults and return None."""
+        """Return the values of the expansion's placeholders in a cell; report faults and return None."""
         return Filling()
 
     def change(self, settings: TrialSettings, levels: Mapping[str, Level]) -> TrialSettings:
@@ -83,7 +83,7 @@ class Expansion:
         return study
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Yield the notes of a plan on the expansion, each with its label."""
+        """Yield the notes that a plan shows about the expansion, each with a label."""
         yield from ()
 
 
@@ -171,19 +171,19 @@ class Design:
 
     @classmethod
     def own_fields(cls, reader: DesignReader) -> Mapping[str, Any]:
-        """Return the design's own fields, read from its keys; report faults."""
+        """Return the fields that this kind of design adds, read from its keys; report faults."""
         return {}
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield why the factors do not fit the design."""
+        """Yield the reasons why the factors do not fit the design."""
         yield from ()
 
     def trial_faults(self, trials: Iterable[Trial]) -> Iterator[tuple[KeyPath, str]]:
-        """Yield why trials of the cells do not suit the design."""
+        """Yield the reasons why trials of the cells do not suit the design."""
         yield from ()
 
     def next_round(self, study: Study, store: Store) -> Self | None:
-        """Return the design with one more round of cells that the store decides; None if there is none."""
+        """Return the design with one more round of cells, chosen by stored results; None if there is none."""
         return None
 
     def explain_kind(self) -> str:
@@ -195,7 +195,7 @@ class Design:
         return []
 
     def explain(self) -> str:
-        """Explain a design that is not a plain grid, with conditions and labels."""
+        """Explain a design and its conditions and labels in words; "" for a plain grid."""
         around = f"around each {' and '.join(self.around)}: " if self.around else ""
         text = around + self.explain_kind() if self.crossed else ""
         where = [f"{name} only where {describe_condition(each)}" for name, each in self.conditions.items()]
@@ -205,7 +205,7 @@ class Design:
 
     @property
     def known_levels(self) -> dict[str, tuple[Level, ...]]:
-        """Every factor with its known levels: its own, then those that overrides have removed."""
+        """Every factor with its known levels: the current ones, then those that overrides have removed."""
         written = self.as_written.factors if self.as_written else {}
         return {
             name: (*levels, *(level for level in written.get(name, ()) if not has_level(levels, level)))
@@ -236,11 +236,11 @@ class Design:
 
     @property
     def inner(self) -> dict[str, tuple[Level, ...]]:
-        """The factors that the design combines itself: all but the seeds and crossed ones."""
+        """The factors that the design combines: all except the seeds and the factors of `around`."""
         return {name: levels for name, levels in self.crossed.items() if name not in self.around}
 
     def with_absent(self, levels: Mapping[str, Level]) -> dict[str, Level]:
-        """Return the levels with ABSENT for each factor whose condition they do not meet."""
+        """Return the levels, with ABSENT for each factor whose condition is not met."""
         return with_absent(self.conditions, levels) if self.conditions else dict(levels)
 
     def baseline_of(self, levels: Mapping[str, Level]) -> dict[str, Level]:
@@ -310,7 +310,7 @@ class Design:
 
 
 class RowDesign(Design):
-    """A design that makes its cells row by row; other factors may be crossed with these rows."""
+    """Base class of designs that make their cells row by row; other factors may be crossed with the rows."""
 
     has_free_levels = False
 
@@ -402,7 +402,7 @@ class DesignReader:
         }
 
     def design(self, expansions: Iterable[Expansion]) -> Design:
-        """Return the design; if its kind does not fit the factors, one of a kind that does."""
+        """Return the design; fall back to another kind of design if the factors do not fit the named kind."""
         header = self.header
         # the baseline of a search is a point, which is checked once the dimensions are known
         named = {} if self.diagnostics.has_search else header.baseline
@@ -482,7 +482,7 @@ class DesignReader:
         return False
 
     def check_factor_names(self, key: str, names: Iterable[str], known: Collection[str]) -> None:
-        """Report names in a key of [study] that are no known factors."""
+        """Report names in a key of [study] that are not known factors."""
         for name in names:
             if name not in known:
                 near = nearest_hint(name, known)

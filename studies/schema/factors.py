@@ -45,7 +45,7 @@ def read_factors(
 
 
 def is_name(diagnostics: Diagnostics, path: KeyPath) -> bool:
-    """Return whether the key at a path is a valid hole name; report it if not."""
+    """Return whether the key at a path is a valid placeholder name; report it if not."""
     fits = _FACTOR_NAME.fullmatch(str(path[-1])) is not None
     if not fits:
         message = f"expected a letter, then letters, digits and '_', got {path[-1]!r}"

@@ -76,7 +76,7 @@ class Limit:
 
 
 def read_limit(name: str, text: str) -> Limit:
-    """Return the limit of a text such as `< 60`; raise ValueError for other texts."""
+    """Parse a limit such as `< 60`; raise ValueError for other texts."""
     found = _LIMIT.fullmatch(text)
     if found is None:
         raise ValueError(f"expected <, <=, > or >= and a number, as in '< 60', got {text!r}")
@@ -158,7 +158,7 @@ class RungSettings(SchedulerSettings):
 
     fidelity: str = EPOCHS
     """what grows from rung to rung: `epochs`; `length`, the longest training length; `data`, the steps of an
-    epoch; or a dimension of whole numbers that fills a hole, such as a width"""
+    epoch; or a dimension of whole numbers that fills a placeholder, such as a width"""
     min_fidelity: int | None = Field(default=None, ge=1)
     """the value on the first rung (default: 1 epoch; for `length` and `data` the last rung divided twice by
     the reduction; for a dimension its lowest value)"""
@@ -317,7 +317,7 @@ class SearchSettings(StrictModel):
     """limits on points, by metric or cost, such as `"< 60"`; the search never exceeds limits on model costs,
     and learns to respect the others"""
     space: dict[str, Annotated[str, BeforeValidator(_read_dimension)]] = Field(default={})
-    """dimensions that fill holes, by name: `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`"""
+    """dimensions that fill placeholders, by name: `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`"""
 
     @property
     def sampler_name(self) -> str:

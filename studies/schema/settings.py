@@ -255,7 +255,7 @@ class TrainSettings(StrictModel):
     def _omit_without_change(
         cls, changes: tuple[OptimizerChangeSettings, ...], info: ValidationInfo
     ) -> tuple[OptimizerChangeSettings, ...]:
-        """Remove changes without effect, so that trials that differ only in them are one."""
+        """Remove changes without effect, so that trials that differ only in such changes count as one."""
         if any(first.after >= second.after for first, second in pairwise(changes)):
             got = ", ".join(str(each.after) for each in changes)
             raise ValueError(f"expected increasing epochs, got {got}")
@@ -291,7 +291,7 @@ class TrainSettings(StrictModel):
         return found
 
     def sequences(self, tokens: int) -> int:
-        """Return the number of sequences in a step whose longest has this many tokens."""
+        """Return the number of sequences in a step if the longest of them has `tokens` tokens."""
         if self.batch_tokens is None:
             return self.batch_size
         return max(1, min(self.batch_size, self.batch_tokens // tokens))
@@ -358,7 +358,7 @@ Penalty = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def _wrap_in_list(names: object) -> object:
-    """Return a single name as a list of one; raise ValueError for anything else than names."""
+    """Return a single name as a list of one; raise ValueError if the value is neither a name nor names."""
     if isinstance(names, str):
         return (names,)
     if not isinstance(names, list | tuple):
@@ -427,8 +427,8 @@ class StudySettings(StrictModel):
     ablate: Literal["parts"] | None = None
     """adds a factor `recipe` with the model's recipe, first complete, then without each of its parts"""
     baseline: dict[str, Any] = Field(default={})
-    """levels of factors and, for `match`, a number for the hole whose size is solved; for a search the values
-    of its first point, to which others are compared"""
+    """levels of factors and, for `match`, a number for the placeholder whose size is solved; for a search the
+    values of its first point, to which others are compared"""
     baseline_seeds: int | None = Field(default=None, ge=2, le=1000)
     """for a search: the number of seeds of its baseline, whose spread estimates the noise (default: those of
     [factors])"""
@@ -439,7 +439,7 @@ class StudySettings(StrictModel):
     …), decide (those of the claims that take the least compute), file (in the order of the levels in the
     file), or shuffled (random, but the same each time)"""
     labels: Names = ()
-    """factors of a `zip` or of `[[cells]]` that only label cells and fill no hole"""
+    """factors of a `zip` or of `[[cells]]` that only label cells and fill no placeholder"""
     match: Annotated[tuple[MatchedCost, ...], Field(strict=False), BeforeValidator(_wrap_in_list)] = ()
     """solve the size of each cell so that its model costs as much as the baseline's: `"parameters"`,
     `"flops"` (forward and backward, a token), `"state"` (the bytes that generation keeps), `"memory"` (the
@@ -540,7 +540,7 @@ class ModelSettings(StrictModel):
     @field_validator("max_positions")
     @classmethod
     def _omit_without_effect(cls, count: int, info: ValidationInfo) -> int:
-        """Return the default if the value has no effect, so that trials that differ only in it are one."""
+        """Return the default if the value has no effect, so that such trials count as the same trial."""
         kind = POSITIONS.get(info.data.get("position", ""))
         return count if isinstance(kind, SizedPosition) else MAX_POSITIONS
 

@@ -1,4 +1,4 @@
-"""[source]: where each setting comes from: the paper, its authors' program or the author of the study."""
+"""[source]: the origin of each setting: the paper, its authors' program, or the author of the study."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tuple[KeyPath, Source]]:
-    """Yield the valid sources in a part of the table by the paths of their settings; report invalid ones."""
+    """Yield each valid source with the path of its setting; report invalid sources."""
     if isinstance(value, Mapping):
         for key, inner in cast("Mapping[str, object]", value).items():
             yield from _read(diagnostics, (*path, key), inner)
@@ -130,7 +130,7 @@ def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tu
 
 
 def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings: Iterable[KeyPath]) -> None:
-    """Report sources of unknown settings; keys of all tasks are known, since the task may be overridden."""
+    """Report sources of unknown settings; accept all tasks' keys, since overrides may change the task."""
     keys = {("task", key) for name in task_names() for key in require_task(name).settings.model_fields}
     known = {path[:depth] for path in (*settings, *keys) for depth in range(1, len(path) + 1)}
     names = [".".join(map(str, path)) for path in known]
@@ -167,7 +167,7 @@ def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator
 
 
 def _named_tables(data: Mapping[str, Any]) -> dict[KeyPath, type[StrictModel]]:
-    """Return the tables of [train] whose keys depend on their names; built-in ones share their keys."""
+    """Return the tables of [train] whose keys depend on their `name`, with their classes."""
     names = {path[0]: name for path, name in _leaves((), data.get("train")) if path[1:] == ("name",)}
     optimizer, schedule = (names.get(table) for table in ("optimizer", "schedule"))
     rule = OPTIMIZERS.get(optimizer) if isinstance(optimizer, str) else None
@@ -194,7 +194,7 @@ def _schema_defaults(
 
 
 def _table_of(annotation: object) -> type[StrictModel] | None:
-    """Return the class of a table, possibly optional; None for anything else, such as a list of tables."""
+    """Return the class of a table, also of an optional one; None for other annotations."""
     if get_origin(annotation) is tuple:
         return None
     kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]

@@ -62,7 +62,7 @@ class FoundPoint:
         return self.status == ValueStatus.DONE and self.feasible is True
 
     def mean(self, metric: str) -> float | None:
-        """Return the mean of a metric over the seeds; None if a seed has no value, or no seed is done."""
+        """Return the mean of a metric over all seeds; None if a seed has no value, or without seeds."""
         found = self.measured.get(metric, {})
         return _mean(found.values()) if found and len(found) == self.seeds else None
 
@@ -100,12 +100,12 @@ class SearchPoints:
         return sum(point.status == ValueStatus.DONE and point.feasible is None for point in self.points)
 
     def sign(self, metric: Metric) -> int:
-        """Return 1 if higher is better for the search or the metric, else -1, which includes costs."""
+        """Return 1 if the search or the metric prefers higher values, else -1."""
         own = {goal.name: goal.sign for goal in self.goals}
         return own.get(metric.name, 1 if metric.higher_is_better else -1)
 
     def ranked(self) -> tuple[FoundPoint, ...]:
-        """Return the complete points, the best by the first objective first, equal points in order of time.
+        """Return the complete points, best first by the first objective, equal points in order of time.
 
         With several objectives, undominated points come before all others.
         """
@@ -174,7 +174,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
 def _below(
     values: Mapping[str, Level], rows: Sequence[Mapping[str, Any]], measured: Iterable[str]
 ) -> FoundPoint:
-    """Return a point without a result, because it reached only lower rungs."""
+    """Return a point that has no result because it reached only lower rungs."""
     return FoundPoint(
         values=values,
         trials=tuple(row["trial"] for row in rows),
@@ -192,7 +192,7 @@ def point_key(values: Mapping[str, Level]) -> PointKey:
 
 
 def _is_feasible(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[SearchObjective]) -> bool | None:
-    """Return whether the means over the seeds with objectives respect the limits; None if unknown."""
+    """Return whether a point's means over the seeds respect the limits; None if that is unknown."""
     seeds = set.intersection(*(set(point.measured[goal.name]) for goal in goals))
     known = [(bound, point.measured[bound.name]) for bound in bounds]
     if not seeds or any(seeds - values.keys() for _, values in known):
@@ -212,7 +212,7 @@ def _found(
     goals: Sequence[SearchObjective],
     study: Study,
 ) -> FoundPoint:
-    """Return the point that these rows belong to; rows of some seeds may be missing."""
+    """Return the point that these stored rows belong to; rows of some seeds may be missing."""
     across, seeds = len(study.point_levels), {int(row["seed"]) for row in rows}
     statuses = [measured[each.name][row["trial"]][1] for each in goals for row in rows]
     if len(rows) < across * len(study.point_seeds(values)):
@@ -241,7 +241,7 @@ def _by_seed(
 
 
 def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:
-    """Return the value and the status of each trial.
+    """Return a mapping from trials to the metric's value and its status.
 
     Costs known from settings count once the trial is done.
     """
@@ -277,7 +277,7 @@ class BestPoint:
 
 
 def comparison_note(study: Study) -> str:
-    """Return a note if a search's metric is not comparable because curricula reach different lengths.
+    """Return a note if curricula reach different lengths, so that a search's metric is not comparable.
 
     Else "".
     """
@@ -318,7 +318,7 @@ def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
 
 
 def best_of(search: SearchSettings, found: SearchPoints) -> list[BestPoint]:
-    """Return the best few of these points."""
+    """Return the best few points that were found in a search."""
     chosen = found.front() if len(found.goals) > 1 else found.ranked()[:MAX_POINTS]
     return [
         BestPoint(
@@ -340,7 +340,7 @@ Losses = Sequence[float]
 
 
 def dominates(first: Losses, second: Losses) -> bool:
-    """Return whether the first vector is nowhere worse, and somewhere better."""
+    """Return whether the first vector is nowhere worse than the second, and better in at least one place."""
     return all(a <= b for a, b in zip(first, second, strict=True)) and tuple(first) != tuple(second)
 
 

@@ -82,7 +82,7 @@ def space_size(study: Study) -> Cardinality | None:
 
 
 def space_words(study: Study) -> str:
-    """Describe the size of a search's space, and whether it is too small for the number of points.
+    """Describe the size of a search's space, and say if it is smaller than the number of points.
 
     For example `54 architectures` or `2 points, fewer than the 6 asked for: …`; "" if neither is known.
     """
@@ -141,7 +141,7 @@ def over_limit_sentence(found: SearchPoints) -> Iterator[str]:
 
 
 def left_out(found: SearchPoints) -> Iterator[tuple[int, str]]:
-    """Yield how many ended points are not ranked, and why; failed and pruned ones are counted elsewhere."""
+    """Yield how many ended points are not ranked, and why; failed and pruned points are excluded."""
     statuses = Counter(point.status for point in found.points)
     values = "; ".join(
         f"{metric} is not finite ({', '.join(f'{n} × {word}' for word, n in words.items())})"
@@ -185,7 +185,7 @@ def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
 
 
 def scheduler_words(search: SearchSettings) -> str:
-    """Return `, cut short by asha`; empty without a scheduler."""
+    """Return the text `, cut short by asha` with the scheduler's name; empty without a scheduler."""
     if search.scheduler.name == RACE:
         return ", with further seeds for the candidates for the best"
     if search.fidelity != EPOCHS:
@@ -194,7 +194,7 @@ def scheduler_words(search: SearchSettings) -> str:
 
 
 def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
-    """Describe a search: `20 points by tpe for the lowest loss, cut short by asha`, and reused trials."""
+    """Describe a search: `20 points by tpe for the lowest loss, cut short by asha`; add reused trials."""
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
     mean = f", means over each {' and '.join(search.across)}" if search.across else ""
     startup = min(search.trials, getattr(search.sampler, "n_startup_trials", 0))

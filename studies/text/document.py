@@ -43,7 +43,7 @@ _HINTS = [
 
 
 def syntax_fault(text: str, error: str) -> StudyFault:
-    """Return the one fault that tomllib reports, at its position."""
+    """Return the fault that tomllib reports for an invalid text, at its position."""
     match = _REPORTED.fullmatch(error)
     what = match["what"] if match else error
     if unclosed := _UNCLOSED_QUOTE.search(text):
@@ -57,7 +57,7 @@ def syntax_fault(text: str, error: str) -> StudyFault:
 
 
 def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
-    """Return the span and message of a fault that tomllib finds at `start`; its line begins at `first`."""
+    """Return the span and message of a fault that tomllib finds at `start`, in the line from `first` on."""
     span, message, found = (start, start + 1), what, text[start : start + 1]
     if what == "Cannot overwrite a value":  # noticed at the end of the line
         span, message = (first, start), "this key was set before"
@@ -86,7 +86,7 @@ def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
 
 
 def _value_end(text: str, start: int, ends: str = ",]}#") -> int:
-    """Return where an unquoted value ends: before one of these characters outside parentheses."""
+    """Return where an unquoted value ends: before one of the characters `ends` outside parentheses."""
     line = text[start:].split("\n", 1)[0]
     depth = 0
     for position, character in enumerate(line):
@@ -97,7 +97,7 @@ def _value_end(text: str, start: int, ends: str = ",]}#") -> int:
 
 
 def _expected_value(got: str) -> str:
-    """Return what was expected in place of a value without quotes, and how to write what was meant."""
+    """Return the message for a value without quotes: the expected value, and how to write it."""
     for pattern, message in _HINTS:
         if re.fullmatch(pattern, got.lower()):
             return message.format(got=truncate(got, MAX_QUOTED))
@@ -120,7 +120,7 @@ class Document:
     def fault(
         self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None
     ) -> StudyFault:
-        """Return a fault at the value of a path, or at its key.
+        """Return a fault at the value of a path, or at the key of the path.
 
         `within` narrows it to a part of a text value. The fault of a missing path is shown at its table.
         """
@@ -134,7 +134,7 @@ class Document:
         return fault_at(text, self._narrowed(path, within) or span, message, override=text != self.text)
 
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
-        """Return the span of a part of a text value; None if the file writes it with escapes."""
+        """Return the span of a part of a text value; None if the value has escapes in the file."""
         if within is None:
             return None
         value: Any = self.data
@@ -148,7 +148,7 @@ class Document:
 
 
 def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Document:
-    """Return the document of a text; raise StudyError for invalid TOML in the text or in an override.
+    """Parse a study file's text; raise StudyError for invalid TOML in the text or in an override.
 
     Nesting deeper than `toml_positions.MAX_DEPTH` is invalid, too.
     """
@@ -168,7 +168,7 @@ def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Doc
 
 
 def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
-    """Return the document of a file; raise StudyError, also for text that is not UTF-8, or OSError.
+    """Read and parse a study file; raise StudyError for invalid TOML or UTF-8, or OSError.
 
     A byte order mark at the beginning is skipped.
     """
@@ -215,7 +215,7 @@ def apply_override(
 
 
 def _keys(nested: Any) -> list[str]:  # noqa: ANN401 -- what tomllib gives
-    """Return the keys of nested tables with one key each, from the outermost on; none for a comment."""
+    """Return the keys of nested tables with one key each, the outermost first; empty for a comment."""
     keys = []
     while isinstance(nested, dict) and nested:
         (key, nested), *_ = nested.items()
@@ -257,7 +257,7 @@ class Diagnostics:
         return "search" in self.data
 
     def report(self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None) -> None:
-        """Add a fault, once."""
+        """Add a fault unless the same fault is already reported."""
         fault = self.document.fault(path, message, key=key, within=within)
         if fault not in self.faults:
             self.faults.append(fault)
@@ -268,7 +268,7 @@ class Diagnostics:
         self.invalid.add(path)
 
     def report_faults(self, path: KeyPath, faults: Iterable[Fault]) -> None:
-        """Add faults of a text at a path, each at its words; the text becomes invalid."""
+        """Add the faults of a text at a path, each at the faulty words, and mark the text as invalid."""
         for fault in faults:
             self.report_invalid(path, fault.message, within=(fault.start, fault.end))
 

@@ -35,7 +35,7 @@ class StrictModel(BaseModel):
 
 @cache
 def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """Return the docstrings below the keys of a model by key, read from its source; "" without a source."""
+    """Return a mapping from a model's keys to the docstrings below them; "" if the source is missing."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
         try:
@@ -126,7 +126,7 @@ def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
 
 
 def _without_misspelt_keys(model: type[BaseModel], errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Return the errors without those of missing keys that an unknown key misspells."""
+    """Return the errors without those about missing keys that an unknown key misspells."""
     unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden"]
     meant = {(*loc[:-1], nearest(str(loc[-1]), _model_at(model, loc[:-1]).model_fields)) for loc in unknown}
     return [error for error in errors if error["type"] != "missing" or error["loc"] not in meant]
@@ -182,7 +182,7 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
 
 
 def _is_quoted(kind: str, got: object) -> bool:
-    """Return whether a text is the expected number, or true or false, in quotes."""
+    """Return whether a text is a number, or true or false, in quotes, where the plain value is expected."""
     if not isinstance(got, str):
         return False
     if kind == "bool_type":
@@ -250,7 +250,7 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
 
 
 def _unknown_key_hint(key: str, fields: Mapping[str, FieldInfo]) -> str:
-    """Return which inner tables have an unknown key, or the nearest of the table's own keys."""
+    """Return a hint at the inner tables that have an unknown key, or at the nearest known key."""
     owners = [
         name
         for name, field in fields.items()

@@ -43,7 +43,7 @@ class KeyValueSpan:
 
 
 def find_too_deep(text: str) -> Span | None:
-    """Return the first bracket or dot of a text below which values are nested too deeply."""
+    """Return the span of the first bracket or dot below which values are nested too deeply, if any."""
     depth = dots = 0
     for match in _NESTING.finditer(text):
         sign = match.group()
@@ -126,7 +126,7 @@ class _Scanner:
             self.offset += 1
 
     def descend(self, path: KeyPath, keys: list[tuple[str, Span]]) -> KeyPath:
-        """Return the path below `path` to which the keys lead; in an array of tables it is the last table."""
+        """Return the path to which the keys lead from `path`; in an array of tables, use the last table."""
         for name, span in keys:
             path = (*path, name)
             self.record(path, KeyValueSpan(span, span))
@@ -161,7 +161,7 @@ class _Scanner:
             self.pair(path)
 
     def next_item(self, closing: str) -> bool:
-        """Consume a comma or the closing bracket; return whether an item follows."""
+        """Consume a comma or the closing bracket, and return whether another item follows."""
         self.skip(_GAP)
         if self.text[self.offset] != closing:
             self.offset += 1
@@ -188,12 +188,12 @@ _WIDTH = 100
 
 
 def toml_comment(text: str) -> str:
-    """Return a sentence as comment lines."""
+    """Return a sentence as the lines of a TOML comment."""
     return "\n".join(wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# "))
 
 
 def toml_table(head: str, keys: Mapping[str, Any]) -> str:
-    """Return a table with its keys after its header."""
+    """Return a TOML table: its header, then its keys."""
     return "\n".join([head, *(f"{toml_key(key)} = {toml_value(value)}" for key, value in keys.items()), ""])
 
 
@@ -204,12 +204,12 @@ def toml_leaves(head: str, keys: Mapping[str, Any]) -> str:
 
 
 def toml_key(key: str) -> str:
-    """Return a key, in quotes if it needs them."""
+    """Return a TOML key, in quotes if necessary."""
     return key if _BARE.fullmatch(key) else _text(key)
 
 
 def toml_value(value: Any) -> str:  # noqa: ANN401 -- TOML holds anything
-    """Return a value on one line."""
+    """Return a TOML value on one line."""
     if isinstance(value, Mapping):
         inner = ", ".join(f"{toml_key(key)} = {toml_value(each)}" for key, each in value.items())
         return f"{{ {inner} }}" if inner else "{}"

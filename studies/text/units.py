@@ -43,7 +43,7 @@ def parse_duration(text: str) -> float:
 
 
 def si_prefix(value: float) -> tuple[str, float]:
-    """Return the largest SI prefix for which a number is at least 1, and its value."""
+    """Return the largest SI prefix for which a number is at least 1, and the factor that it stands for."""
     fitting = [(name, size) for name, size in _PREFIXES if abs(value) >= size]
     return fitting[-1] if fitting else _PREFIXES[0]
 
@@ -76,7 +76,7 @@ def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
 
 
 def align_columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), gap: int = 2) -> list[str]:
-    """Return rows as lines with each column as wide as its widest text; `right` has right-aligned columns."""
+    """Return rows as lines with aligned columns; the columns in `right` are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sides = [">" if place in right else "<" for place in range(len(widths))]
     return [
@@ -90,7 +90,7 @@ def align_columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = (),
 def side_by_side(
     columns: Sequence[Sequence[str]], names: Sequence[str] = (), *, width: int = WIDTH, gap: int = 2
 ) -> Iterator[list[str]]:
-    """Yield columns of equally wide texts as lines, as many side by side as fit.
+    """Yield lines of equally wide columns; each line has as many columns as fit in the width.
 
     `names` are the first column of every block of lines. A column that is too wide gets its own lines.
     """
@@ -116,7 +116,7 @@ def truncate(text: str, width: int) -> str:
 
 
 def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
-    """Shorten too wide texts by an inner ellipsis, keeping different texts different.
+    """Shorten too wide texts by an ellipsis in the middle, so that different texts stay different.
 
     A third of the width is kept for the end of a text, or as close to that as keeps texts different. Texts
     that differ only in their middle lose the beginning that they share instead.

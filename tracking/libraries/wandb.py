@@ -31,7 +31,7 @@ _SECOND = "%Y%m%d_%H%M%S"
 
 _HEADER_SIZE, _BLOCK_SIZE = 7, 2**15
 _RECORD_HEAD = struct.Struct("<IHB")
-"""The record header of the LevelDB log format: checksum, size and kind of a part of a block."""
+"""The format of a record header in a LevelDB log: checksum, size, and whether the record is whole."""
 
 _WHOLE, _FIRST, _LAST = 1, 2, 4
 
@@ -50,7 +50,7 @@ def open_tracker(place: str) -> Tracker:
 
 @dataclass(frozen=True, slots=True)
 class _StoredRun:
-    """What is stored of a run: its folders, the metrics of each step, and the summary."""
+    """The stored part of a run: its folders, the metrics of each step, and the summary."""
 
     folders: list[Path] = field(default_factory=list[Path])
     steps: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
@@ -67,7 +67,7 @@ class _OpenRun:
     """Whether the end of the file is on disk, which happens some time after `run.finish`."""
 
     def log(self, epoch: int, items: Mapping[str, float]) -> None:
-        """Copy all earlier steps, then add this one."""
+        """Copy all earlier steps, then add the metrics of this epoch."""
         self._rewrite(epoch)
         self.run.log(dict(items), step=epoch, commit=True)
 
@@ -91,7 +91,7 @@ class _OpenRun:
 
 
 class OfflineRuns(Tracker):
-    """Folders of offline runs; an epoch is a step, and it is on disk at the latest when the run is closed."""
+    """Folders of offline runs; an epoch is a step, which is on disk at the latest when the run is closed."""
 
     def __init__(self, place: Path) -> None:
         self._place, self._wandb = place, import_module("wandb")
@@ -163,7 +163,7 @@ class OfflineRuns(Tracker):
         return _OpenRun(new, before, lambda: any(each.HasField("exit") for each in self._records_of(path)))
 
     def _read(self, study: str, run: str) -> _StoredRun:
-        """Return what is stored of a run; of a folder that a killed process left, only the readable part."""
+        """Return the stored part of a run; if a killed process left its folder, only the readable part."""
         found = _StoredRun()
         for path in sorted(self._place.glob(f"wandb/offline-run-*-{run}/run-{run}.wandb")):
             records = self._records_of(path)
@@ -182,7 +182,7 @@ class OfflineRuns(Tracker):
 
 
 def _items(items: Any) -> dict[str, Any]:  # noqa: ANN401 -- of a library that may not be here
-    """Return a mapping from name to value, without values that W&B adds, except the time of a step."""
+    """Return a mapping from name to value; leave out W&B's own values except the time of a step."""
     named = {each.key or "/".join(each.nested_key): json.loads(each.value_json) for each in items}
     return {name: value for name, value in named.items() if name == "_timestamp" or not name.startswith("_")}
 

@@ -44,7 +44,7 @@ class LengthRange(StrictModel):
 
 
 def read_lengths(given: object) -> object:
-    """Expand a range of lengths; return anything else unchanged."""
+    """Expand a table with first and last length into a list; return any other value unchanged."""
     if not isinstance(given, Mapping):
         return given
     asked = validate(LengthRange, given)
@@ -186,7 +186,7 @@ def _everything(length: int) -> Reach:
 
 
 def _three_quarters(length: int) -> Reach:
-    """Return the part of sorting's required reach that guessing cannot replace.
+    """Return three quarters of the length: the part of sorting's reach that guessing cannot replace.
 
     Without the symbols beyond it, a model guesses where one value ends.
     """
@@ -198,7 +198,7 @@ def _one_copy_back(length: int) -> Reach:
 
 
 def _partner(length: int) -> Reach:
-    """Return the reach to the other bit of a pair; a single token needs none."""
+    """Return the reach to the right neighbour, which holds the other bit; 0 for a single token."""
     return Reach(left=0, right=min(1, length - 1))
 
 

@@ -27,7 +27,7 @@ _SET_NAME = re.compile(r"[\w.-]+")
 
 
 class Examples(NamedTuple):
-    """Inputs and targets, on the CPU.
+    """Input and target tensors of several examples, on the CPU.
 
     Inputs are symbols (examples, tokens), int64, or numbers (examples, tokens, columns), float32. In tagging
     targets are symbols (examples, tokens), int64, with IGNORED at positions that are not scored; in
@@ -165,7 +165,7 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
 
 
 def check_statements(task: GeneratedTask) -> None:
-    """Raise TaskError for test set names that cannot be an index, and if a property of the task raises."""
+    """Raise TaskError if a test set's name cannot be an index, or if a property of the task raises."""
     try:
         names, _, _ = tuple(task.test_sets()), task.required_reach, task.has_one_shape
     except Exception as error:  # any exception is reported as the plug-in's

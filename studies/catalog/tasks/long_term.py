@@ -13,7 +13,7 @@ class LongTermSettings(TaskSettings):
     """`[task]` of recall_addition and recall_multiplication."""
 
     length: int = Field(default=50, ge=12)
-    """the shortest sequence; the longest is 10 % longer"""
+    """the length of the shortest sequence; the longest sequence is 10 % longer"""
     variable: bool = False
     """whether each training batch has a random length from 50 to 10,000"""
     padding: Literal["masked", "read"] = "masked"
@@ -21,7 +21,7 @@ class LongTermSettings(TaskSettings):
 
     @property
     def length_range(self) -> tuple[int, int]:
-        """The shortest and the longest sequence."""
+        """The lengths of the shortest and the longest sequence."""
         return (50, 10_000) if self.variable else (self.length, self.length + self.length // 10)
 
     @property

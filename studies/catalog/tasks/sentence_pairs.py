@@ -128,7 +128,7 @@ class LabelledSettings(TaskSettings, ABC):
 
     @property
     def interface(self) -> ModelInterface:
-        """The requirements on a model: its input symbols, and as its output classes or one number."""
+        """The requirements on a model: the number of input symbols, and classes or one number as output."""
         kind, classes = self.spec.kind, self.corpus.classes
         return ModelInterface(
             kind=kind,

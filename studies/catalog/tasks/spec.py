@@ -21,7 +21,7 @@ TEST_SETS = "Test set"
 
 
 class TaskError(ActivememError):
-    """A task that does not exist, or a length that a task does not allow."""
+    """Error for a task that does not exist, or for a length that a task does not allow."""
 
 
 class TaskKind(StrEnum):
@@ -91,7 +91,7 @@ class TaskSettings(NamedSettings, ABC):
     @property
     @abstractmethod
     def interface(self) -> ModelInterface:
-        """The task's requirements on a model; raise CorpusError for an unknown text, or TaskError."""
+        """The task's requirements on a model; raise CorpusError or TaskError if settings are invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

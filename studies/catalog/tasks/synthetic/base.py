@@ -92,7 +92,7 @@ class LengthTask(SyntheticTask, ABC):
         return self
 
     def length_fault(self, length: int) -> str | None:
-        """Return a description of valid lengths if this one is invalid, else None."""
+        """Return which lengths are valid if `length` is not; return None if it is."""
         return None if length >= 2 else "expected lengths of at least 2"
 
     @property
@@ -133,7 +133,7 @@ class SyntheticSpec(TaskSpec):
 
 
 def add_synthetic(name: str, settings: type[SyntheticTask], summary: str, source: str, title: str) -> None:
-    """Register a task of this folder."""
+    """Register a synthetic task by its class of settings."""
     add_own_task(
         SyntheticSpec(
             name=name,

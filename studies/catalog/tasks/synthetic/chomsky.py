@@ -100,7 +100,7 @@ class ChomskySettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the sizes; symbols are padding, the empty token, and the symbols of strings and answers."""
+        """Return the task's sizes; symbols are padding, the empty token, and those of strings and answers."""
         return TaskSizes(tokens=self.longest_input, vocab=FIRST_SYMBOL + PROBLEMS[self.problem].symbols)
 
     @property

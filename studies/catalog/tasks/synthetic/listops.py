@@ -35,7 +35,7 @@ class ListopsSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the sizes; symbols are padding, the query, the end of a list, operations and digits."""
+        """Return the task's sizes; symbols are padding, query, end of a list, operations and digits."""
         return TaskSizes(tokens=self.longest_input, vocab=FIRST_DIGIT + 10)
 
 

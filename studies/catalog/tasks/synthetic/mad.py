@@ -1,4 +1,4 @@
-"""The six tasks of MAD; answers of compression are decoded from the last position only."""
+"""The six tasks of MAD; in the compression task, outputs are decoded from the last position only."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class MadSettings(SyntheticTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the sizes; in two problems the model reads all but the last token of a sequence."""
+        """Return the task's sizes; in two of the problems the model reads all but the last token."""
         return TaskSizes(tokens=self.length - (self.problem in RECALL[:2]), vocab=self.vocab)
 
     @property

@@ -12,10 +12,10 @@ from .base import LengthTask, SyntheticTask, add_synthetic
 
 Size = Annotated[int, Field(ge=1, le=1 << 20)]
 TestShape = Annotated[tuple[Size, Size], Field(strict=False)]
-"""A length and its pairs."""
+"""A length and its number of pairs."""
 
 Shape = Annotated[tuple[Size, Size, Size], Field(strict=False)]
-"""A length, its pairs, and a weight."""
+"""A length, its number of pairs, and a sampling weight."""
 
 Depth = Annotated[float, Field(ge=0, le=1)]
 """A relative position in a text, from 0 to 1."""
@@ -25,7 +25,7 @@ ASK, MARK, FIRST_DIGIT, FIRST_WORD, WORDS = 1, 2, 3, 13, 24
 number of words."""
 
 TRIGGER = 1
-"""The trigger of induction_heads; symbols follow."""
+"""The trigger of induction_heads; the numbers of the other symbols follow it."""
 
 
 class MqarSettings(SyntheticTask):
@@ -68,7 +68,7 @@ class MqarSettings(SyntheticTask):
 
     @property
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
-        """The training lengths with their pairs and weights."""
+        """The training lengths, each with its number of pairs and its sampling weight."""
         return self.mixture or ((self.length, self.pairs, 1),)
 
     @property
@@ -78,7 +78,7 @@ class MqarSettings(SyntheticTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the sizes; the symbols are keys and values."""
+        """Return the task's sizes; the symbols are keys and values."""
         return TaskSizes(tokens=max(length for length, _, _ in self.shapes), vocab=self.vocab)
 
     @property
@@ -111,7 +111,7 @@ class InductionSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the sizes; the vocabulary is padding, the trigger, and the symbols."""
+        """Return the task's sizes; the vocabulary is padding, the trigger, and the symbols."""
         return TaskSizes(tokens=self.longest_input, vocab=self.vocab + 2)
 
 
@@ -142,7 +142,7 @@ class NeedleSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the sizes; the vocabulary is padding, ten digits, the marker, the question, and words."""
+        """Return the task's sizes; symbols are padding, ten digits, the marker, the question, and words."""
         return TaskSizes(tokens=self.longest_input, vocab=FIRST_WORD + WORDS)
 
 

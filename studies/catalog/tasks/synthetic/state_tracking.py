@@ -26,7 +26,7 @@ class ParitySettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the sizes; the vocabulary is padding and two bits."""
+        """Return the task's sizes; the vocabulary is padding and two bits."""
         return TaskSizes(tokens=self.longest_input, vocab=3)
 
 
@@ -44,7 +44,7 @@ class ModularArithmeticSettings(LengthTask):
         return None if length >= 3 else "expected lengths of at least 3: a number, = and the answer"
 
     def input_tokens(self, length: int) -> int:
-        """Return the number of tokens without the answer; without brackets, even lengths count one less."""
+        """Return the number of tokens without the answer; without brackets, round even lengths down first."""
         return length - 1 if self.brackets else (length - 1) // 2 * 2
 
     @property
@@ -53,7 +53,7 @@ class ModularArithmeticSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the sizes; the vocabulary is padding, three operations, two brackets, "=", and numbers."""
+        """Return the task's sizes; symbols are padding, three operations, two brackets, "=", and numbers."""
         return TaskSizes(tokens=self.longest_input, vocab=self.modulus + FIRST_NUMBER)
 
 
@@ -79,7 +79,7 @@ class WordProblemSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the sizes; the symbols are the elements of the group."""
+        """Return the task's sizes; the symbols are the elements of the group."""
         return TaskSizes(tokens=self.lengths[1], vocab=GROUP_ORDERS[self.group])
 
 
