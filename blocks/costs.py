@@ -125,7 +125,7 @@ _INPUTS = ("embedding", "source", "target")
 
 
 def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
-    """Return the number of parameters of a block; those that blocks share are under "shared KEY"."""
+    """Return the number of parameters of a block, with parameters that blocks share under "shared KEY"."""
     return _count_parameters(*_build(node, config))
 
 
@@ -218,7 +218,7 @@ def measure_step(
     checkpoints: bool,
     accumulates: bool,
 ) -> Numbers:
-    """Return the bytes of a training step: its "peak", and what each module keeps as "kept MODULE".
+    """Return the bytes of a training step: its "peak", and as "kept MODULE" what each module stores.
 
     The peak counts all memory that the step allocates, gradients included, but neither weights nor optimiser
     state. A step that `accumulates` adds to existing gradients.
@@ -372,7 +372,7 @@ def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[in
 
 
 def _block_flops(spec: Spec, block: Block, length: int, *, past: int, width: int) -> Numbers:
-    """Return the FLOPs per sequence: the difference between two batches, one of which has a sequence more."""
+    """Return the FLOPs per sequence, as the difference between two batches that differ by one sequence."""
 
     def forward(batch: int) -> None:
         x, held = torch.zeros(batch, length, width), torch.zeros(batch, past, width)
@@ -399,7 +399,7 @@ def _flops(run: Callable[[], object]) -> int:
 
 
 def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: int) -> Counter[str]:
-    """Return the FLOPs of a forward pass for each module, without those of modules inside it."""
+    """Return the FLOPs of a forward pass for each module, not counting the modules inside it."""
     found: Counter[str] = Counter()
     counter, before = FlopCounterMode(display=False), 0
 
@@ -426,9 +426,10 @@ def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: 
 
 @contextmanager
 def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator[list[str]]:
-    """Yield a list of the names of the active modules, the innermost last; call `leave` before it changes.
+    """Yield a list with the current modules' names, innermost last; before it changes, call `leave`.
 
-    Work between a model's parts counts for the part that reads its inputs, or for its output. Methods other
+    The list is updated while the model runs. Operations between a model's parts count for the part that
+    reads the inputs, or for "output". Methods other
     than `forward` count as "MODULE:METHOD".
     """
     names, handles, wrapped = [_INPUTS[0]], list[Any](), list[tuple[nn.Module, str]]()
@@ -471,7 +472,7 @@ def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator
 
 
 class _KeptBytes:
-    """The tensors that a forward pass keeps, grouped by the module that keeps each of them first."""
+    """The tensors that a forward pass stores, grouped by the module that stores a tensor first."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model, self._names = model, [""]
@@ -480,19 +481,19 @@ class _KeptBytes:
 
     @contextmanager
     def by_module(self) -> Iterator[None]:
-        """Attribute, within a context, each kept tensor to the module that computes it."""
+        """Within this context, attribute each stored tensor to the module that computes it."""
         with _entered_modules(self._model, lambda _name: None) as self._names:
             yield
 
     def keep(self, tensor: Tensor) -> Tensor:
-        """Count a tensor; return a handle that keeps its storage but not its autograd graph."""
+        """Count a tensor; return a copy of it that shares its storage but has no autograd graph."""
         storage = tensor.untyped_storage()
         if storage not in self._own:
             self._kept.setdefault(storage, self._names[-1])
         return tensor.detach()
 
     def counted(self) -> Mapping[str, int]:
-        """Return the kept bytes of each module."""
+        """Return the stored bytes of each module."""
         found: Counter[str] = Counter()
         for storage, name in self._kept.items():
             found[name] += storage.nbytes()
@@ -663,7 +664,7 @@ class _MetaMode(TorchFunctionMode):
 
 
 class _FusedAttention(torch.autograd.Function):
-    """A stand-in for fused attention, which keeps its inputs, its output, and a sum for each query."""
+    """A stand-in for fused attention that stores its inputs, its output and a sum for each query."""
 
     @staticmethod
     def forward(

@@ -36,7 +36,7 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 class BuildError(ActivememError):
-    """A well-formed recipe that cannot become a module."""
+    """Error for a well-formed recipe whose module cannot be built."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Context:
 
     @property
     def width(self) -> int:
-        """The width of the model."""
+        """Return the width of the model."""
         return self.config.d_model
 
     @property
@@ -57,7 +57,7 @@ class Context:
         return self.config.causal
 
     def share(self, key: Hashable, make: Callable[[], ModuleT]) -> ModuleT:
-        """Return the model's shared module for this key; `make` creates it on first use."""
+        """Return the module that the model's blocks share under this key; `make` creates it on first use."""
         if key not in self.shared:
             self.shared[key] = make()
         return cast("ModuleT", self.shared[key])
@@ -72,7 +72,7 @@ class Block(nn.Module, ABC):
     inputs a causal stream must keep for exact outputs; None if unbounded. `build_block` derives it from the
     reach in the specification. A block that sees the whole past through a state of fixed size overrides
     `step_with_grad` and sets `state_is_bounded`. The costs of a block that `loops_over_positions` in Python
-    are measured at short lengths. Trials of a block that `can_be_stacked` may train as one, by `torch.vmap`.
+    are measured at short lengths. Trials whose blocks `can_be_stacked` may train as one, by `torch.vmap`.
     """
 
     context_length: int | None = None
@@ -94,7 +94,7 @@ class Block(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map (batch, length, width) to the same; `mask` (batch, length) is true on a prefix of each row."""
+        """Map (batch, length, width) to the same shape; `mask` (batch, length) is false at padding."""
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
         """Return the outputs at x (batch, length, width), which follows the inputs `past` (batch, p, width).
@@ -141,7 +141,7 @@ class Block(nn.Module, ABC):
 
 @contextmanager
 def plugin_named_in_errors(registry: Registry[Any], name: str) -> Iterator[None]:
-    """Convert a plug-in's exceptions within a context to a BuildError with the plug-in's name."""
+    """Within this context, convert a plug-in's exceptions to a BuildError with the plug-in's name."""
     try:
         yield
     except Exception as error:
@@ -204,7 +204,7 @@ def register_block(
 
 
 def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:
-    """Return a function that measures the size of a block's stream state, which does not grow."""
+    """Return a function that measures the size of a block's stream state, which must not grow."""
 
     def window(settings: Settings, context: CostContext) -> int:
         with torch.device("meta"):
@@ -259,7 +259,7 @@ def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamStat
 
 
 class StreamChunk:
-    """The next piece of a batch of streams on its way through a model, with the state of each block.
+    """The next piece of a batch of streams, while a model computes it, with the state of each block.
 
     Gradients only pass through states `with_grad`; a state may then grow with the sequence. With `zero_past`
     zero vectors fill the past of each block up to its context length.

@@ -110,7 +110,7 @@ def _by_positions(x: Tensor, weight: Tensor, bias: Tensor | None, left: int, rig
 
 
 class _ByFrequencies(torch.autograd.Function):
-    """Correlation in the frequency domain, of whole sequences or tile by tile; equal up to rounding."""
+    """Correlation in the frequency domain, for whole sequences or tile by tile; exact up to rounding."""
 
     @staticmethod
     def forward(
@@ -168,7 +168,7 @@ def _cut(x: Tensor, layout: tuple[int, int, int], taps: int) -> Tensor:
 
 
 def _overlap_add(read: Tensor, sequences: int, tile: int) -> Tensor:
-    """Add overlapping tiles to (batch, positions, width), the adjoint of `_cut`."""
+    """Sum overlapping tiles into (batch, positions, width); this is the adjoint of `_cut`."""
     window, _, width = read.shape
     read = read.view(window, sequences, -1, width).permute(1, 2, 0, 3)  # (batch, tiles, window, width)
     total = read.new_zeros(sequences, read.shape[1] + 1, tile, width)
@@ -196,7 +196,7 @@ def _mapped(matrix: Tensor, x: Tensor) -> Tensor:
 def _transforms(
     length: int, taps: int, left: int, right: int, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the matrices that transform inputs, that transform weights, and that transform products back.
+    """Return three matrices: one transforms inputs, one transforms weights, one transforms products back.
 
     Their shapes are (products, length), (products, taps) and (positions, products). Let ω = 2πf / N on a
     circle of N positions. Σ x exp(-iωt) over positions t transforms the inputs, and Σ w exp(iωj) over taps j

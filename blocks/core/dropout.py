@@ -76,7 +76,7 @@ class DropoutCall:
 
 @dataclass(frozen=True, slots=True)
 class KeyCall:
-    """The number of random keys of one call in a forward pass."""
+    """The number of random keys that one call in a forward pass draws."""
 
     count: int
 
@@ -127,7 +127,7 @@ def _using(given: _Recording) -> Iterator[None]:
 
 @contextmanager
 def record_dropout() -> Iterator[list[RandomCall]]:
-    """Record the calls of dropout and of random keys within a context; nothing is dropped there."""
+    """Within this context, record the calls of dropout and of random keys without dropping anything."""
     given = _Recording()
     with _using(given):
         yield given.calls
@@ -135,7 +135,7 @@ def record_dropout() -> Iterator[list[RandomCall]]:
 
 @contextmanager
 def replay_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
-    """Use the numbers from `draw_dropout` within a context, one tensor for each call."""
+    """Within this context, take the random numbers from `drawn`, one tensor for each call."""
     with _using(_Recording(iter(drawn))):
         yield
 
@@ -157,7 +157,7 @@ def _draw(call: RandomCall, generator: Generator, device: torch.device) -> Tenso
 
 
 def _draw_on_gpu(ones: Tensor, rate: float, generator: Generator) -> Tensor:
-    """Zero some ones at random with this generator, although torch's kernel uses the process's generator."""
+    """Zero random elements of `ones` with this generator instead of the process's generator."""
     index = generator.device.index  # None for a generator made for "cuda"
     process = torch.cuda.default_generators[torch.cuda.current_device() if index is None else index]
     before = process.graphsafe_get_state()

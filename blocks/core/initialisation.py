@@ -19,7 +19,7 @@ from .linear_maps import linear
 
 
 class WeightRoleError(ActivememError):
-    """A module that declares an unknown role, or a role for a parameter that it does not have."""
+    """Error for a module that declares an unknown role, or a role for a parameter it does not have."""
 
 
 class WeightRole(StrEnum):
@@ -72,7 +72,7 @@ class Weight:
 
 
 def find_weights(model: nn.Module) -> dict[nn.Parameter, Weight]:
-    """Return all parameters of a model with their roles; a shared one has the role of its first owner.
+    """Return all parameters of a model with their roles; a shared parameter has its first owner's role.
 
     Raises WeightRoleError with the faults of all modules.
     """
@@ -97,7 +97,7 @@ def roles(**by_name: WeightRole) -> Mapping[str, WeightRole]:
 
 
 def declare_role(module: nn.Module, role: WeightRole) -> None:
-    """Declare one role for all parameters of a module from another package, which declares no roles."""
+    """Declare one role for all parameters of a module that declares none, as of another package."""
     for part in module.modules():
         if not hasattr(part, "weight_roles"):
             names = [name for name, _ in part.named_parameters(recurse=False)]
@@ -245,7 +245,7 @@ class Embedding(nn.Embedding, Initialisable):
 
 
 def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator | None) -> None:
-    """Fill with U(-a, a), a = sqrt(6 / (inputs + outputs)) (Glorot and Bengio 2010, equation 16).
+    """Draw a weight from U(-a, a), a = sqrt(6 / (inputs + outputs)) (Glorot and Bengio 2010, equation 16).
 
     The fans are arguments, since one weight may hold several stacked maps.
     """
@@ -286,7 +286,7 @@ def initialise(
     *,
     uniform_bias: bool = False,
 ) -> None:
-    """Initialise all modules in one pass, linear maps by this rule; a shared module is initialised once."""
+    """Initialise each module of a model once, also if it is shared; linear maps follow `rule`."""
     for module in model.modules():
         if isinstance(module, Linear):
             module.initialise(generator, rule, uniform_bias=uniform_bias)

@@ -24,7 +24,7 @@ from .initialisation import WeightRole, declare_role
 
 
 def build_norm(config: ModelConfig) -> nn.Module:
-    """Build a normalisation of vectors of the model's width, (…, width) to the same shape."""
+    """Build the model's normalisation, which maps (…, width) to the same shape."""
     kind = NORMS[config.norm_kind]
     if isinstance(kind, PluginNorm):
         with plugin_named_in_errors(NORMS, config.norm_kind):
@@ -36,7 +36,7 @@ def build_norm(config: ModelConfig) -> nn.Module:
 
 
 def build_final_norm(config: ModelConfig) -> nn.Module | None:
-    """Build the final norm of a stack, which only pre-norm has."""
+    """Build the final norm of a stack; return None unless norms come before sub-layers."""
     return build_norm(config) if config.norm == "pre" else None
 
 
@@ -92,7 +92,7 @@ class ResidualStep(nn.Module):
         self.dropout = Dropout(context.config.dropout) if context.config.residual else None
 
     def _step(self, x: Tensor, function: Callable[..., Tensor], *given: Any) -> Tensor:  # noqa: ANN401 -- of the function
-        """Take the residual step, where f is `function` and also gets the arguments `given`."""
+        """Take the residual step, where f is `function`; pass the arguments `given` to it, too."""
         norm, dropout = self.norm, self.dropout
         y = function(norm(x) if norm is not None and self.normalises_input else x, *given)
         if dropout is not None:
@@ -119,7 +119,7 @@ class Sublayer(CompositeBlock, ResidualStep):
 
 
 class PoolingLayer(CompositeBlock):
-    """A pool or sum of pools, which reduces a sequence to one vector, without norm and residual sum."""
+    """A pool, or a sum of pools, that reduces a sequence to one vector; it has no norm and no residual."""
 
     def __init__(self, part: Block | CompositeBlock) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class PoolingLayer(CompositeBlock):
 class ResidualStack(CompositeBlock):
     """A residual stack: its sub-layers in order, where a sub-layer with shared weights occurs repeatedly.
 
-    With `checkpoints` only the inputs of its sub-layers are kept in training.
+    With `checkpoints`, training stores only the inputs of the sub-layers.
     """
 
     def __init__(self, sublayers: Sequence[Sublayer | PoolingLayer]) -> None:
@@ -172,7 +172,7 @@ class ResidualStack(CompositeBlock):
 
 
 def recomputed(first: Callable[..., Tensor], again: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    """Return the result of `first`; keep only its inputs for the backward pass.
+    """Return the result of `first`, and store only its inputs for the backward pass.
 
     The backward pass computes `again` (activation checkpointing). Chen et al. 2016, Training Deep Nets with
     Sublinear Memory Cost. `again` uses the same random numbers as `first`, and leaves the process's
@@ -189,7 +189,7 @@ def recomputed(first: Callable[..., Tensor], again: Callable[..., Tensor], *inpu
 
 
 def outermost_stacks(module: nn.Module) -> Iterator[ResidualStack]:
-    """Yield the residual stacks of a model that are not inside another one."""
+    """Yield the residual stacks of a model that are not inside another stack."""
     for child in module.children():
         if isinstance(child, ResidualStack):
             yield child

@@ -1,4 +1,4 @@
-"""Triton kernels in layers of other packages: interpreted without a GPU, and skipped on the meta device.
+"""Triton kernels of other packages' layers: interpret them without a GPU, skip them on the meta device.
 
 Triton's interpreter runs them on the CPU, slowly, if TRITON_INTERPRET is 1 in the environment.
 """
@@ -18,7 +18,7 @@ import torch
 
 
 class _InterpretingDriver:
-    """A stand-in for a GPU driver, with which Triton's tuner takes a kernel's first choice of sizes."""
+    """A stand-in for a GPU driver; it makes Triton's tuner choose a kernel's first sizes."""
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
         """Return a benchmark that reports the same time for each choice of sizes."""
@@ -33,7 +33,7 @@ def use_interpreter() -> None:
 
 
 def interpreter_hint(error: Exception) -> str:
-    """Return advice on running Triton's kernels without a GPU if they failed because there is none."""
+    """Return advice on running Triton's kernels without a GPU if the error comes from a missing GPU."""
     needed = not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1"
     is_triton = type(error).__module__.startswith("triton") or "active driver" in str(error)
     return "; without a GPU set TRITON_INTERPRET=1" if needed and is_triton else ""
@@ -41,7 +41,7 @@ def interpreter_hint(error: Exception) -> str:
 
 @contextmanager
 def kernels_left_out() -> Iterator[None]:
-    """Skip all Triton kernels within a context: their results are allocated, but not computed."""
+    """Within this context, skip all Triton kernels: allocate their results, but do not compute them."""
     if "triton" not in sys.modules:
         yield
         return

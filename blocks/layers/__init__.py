@@ -1,4 +1,4 @@
-"""Layers: modules that map a sequence to a sequence of the same length or to a vector, a family in each file.
+"""Layers: modules that map a sequence to a sequence of the same length or to a vector.
 
 - `attention`, `attention_variants` and `all_attention` attend. `window_attention` limits them to windows,
   which `windows` computes, and `pair_positions` numbers their positions.

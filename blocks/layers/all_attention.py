@@ -24,7 +24,7 @@ from .window_attention import (
 
 
 class Persistent(Initialisable):
-    """N trainable keys √head_width · k′ and N values √N · v′ of each head.
+    """N trainable keys √head_width · k′ and N trainable values √N · v′ for each head.
 
     They are initialised as k′ ~ N(0, 1/head_width) and v′ ~ N(0, 1/N) (Sukhbaatar et al. 2019, section 5.1).
     """
@@ -49,7 +49,7 @@ class Persistent(Initialisable):
 
 
 def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tensor:
-    """Attend only to the persistent vectors; scaled queries are (heads, batch, queries, width)."""
+    """Return attention of scaled queries q, (heads, batch, queries, width), to persistent vectors only."""
     keys, values = vectors.keys_values()
     scores = q.flatten(1, 2) @ keys.transpose(1, 2)  # (heads, batch · queries, N)
     weights = dropout(torch.softmax(scores.view(*q.shape[:-1], scores.shape[-1]), -1))
@@ -148,7 +148,7 @@ class SingleHead(PersistentAttention):
 
 @register_block("ff_attn")
 class FeedForwardAttention(Block):
-    """The persistent vectors of `single_head` as a sub-layer with its own query and output maps."""
+    """Attention to persistent vectors only, with one head; a sub-layer in place of a feed-forward layer."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()

@@ -72,7 +72,7 @@ class SelfAttention(Block):
         return self._merge(attend(q, k, v, mask, self.dropout, causal=self.causal, scoring=scoring))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece; the state is all keys and values, (batch, kv_heads, 2, positions, head_width)."""
+        """Read a piece of a stream; its state has all keys and values, (batch, kv_heads, 2, positions, ·)."""
         length = x.shape[1]
         q, *both = self._map(x, 0 if state is None else state.shape[3])
         known = torch.stack(both, 2)
@@ -84,7 +84,7 @@ class SelfAttention(Block):
         return self._merge(attend_unfused(q, k, v, visible, self.dropout, scoring=scoring)), known
 
     def _bias(self, q: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor | None:
-        """Return the bias of scores, (heads, queries, keys) or (batch, heads, queries, keys).
+        """Return the bias to add to scores, (heads, queries, keys) or (batch, heads, queries, keys).
 
         `seen` is (batch, keys, …).
         """
@@ -117,12 +117,12 @@ class SelfAttention(Block):
 
 
 def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> float:
-    """Return the temperature of attention; with μP it is such that logits are divided by head_width / 8."""
+    """Return attention's temperature; with μP it is set so that logits are divided by head_width / 8."""
     return given if config.mup is None else given * math.sqrt(head_width) / 8
 
 
 class WindowedSelfAttention(WindowedBlock):
-    """Self-attention within a window; with position vectors, all maps are of the kind UniformLinear."""
+    """Self-attention within a window; with position vectors, all linear maps are UniformLinear."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -236,7 +236,7 @@ def _loses_gradients(k: Tensor) -> bool:
 
 
 def _biases(bias: Tensor, visible: Tensor | None) -> Tensor:
-    """Return the bias of scores, (batch or 1, heads, queries, keys), −∞ at hidden keys."""
+    """Return the bias to add to scores, (batch or 1, heads, queries, keys); it is −∞ at hidden keys."""
     bias = bias if bias.dim() == 4 else bias[None]
     return bias if visible is None else bias.masked_fill(~visible, -torch.inf)
 

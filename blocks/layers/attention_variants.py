@@ -1,4 +1,4 @@
-"""Attention over all positions with modified scores, weights, keys or values, by plain products."""
+"""Attention over all positions with modified scores, weights, keys or values, without fused kernels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .pair_positions import PairPositions
 
 
 def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: float) -> Tensor:
-    """Return causal attention over a whole sequence; q, k, v and it are (batch, heads, length, head_width).
+    """Return causal attention with gates; q, k, v and the result are (batch, heads, length, head_width).
 
     The gate of a position, given by its logarithm, (batch, heads, length), fades all earlier positions.
     """
@@ -33,7 +33,7 @@ def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Te
 
 @register_block("fox")
 class ForgettingAttention(Block):
-    """Causal attention whose scores add the log gates between key and query (Lin et al. 2025)."""
+    """Causal attention; to each score, the log gates between key and query are added (Lin et al. 2025)."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class ForgettingAttention(Block):
         return self.step_with_grad(x, None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece; the state has all keys, values and gates, (batch, heads, positions, ·)."""
+        """Read a piece of a stream; its state has keys, values and gates, (batch, heads, positions, ·)."""
         qkv = self.qkv(x).unflatten(2, (3, self.heads, -1))
         q, k, v = qkv.permute(2, 0, 3, 1, 4).contiguous().unbind(0)  # each (batch, heads, length, head_width)
         log_gates = -functional.softplus(-self.gate(x).to(v.dtype)).transpose(1, 2).unsqueeze(-1)
@@ -96,7 +96,7 @@ class DifferenceShare(Initialisable):
 
 @register_block("diff_attn")
 class DifferentialAttention(Block):
-    """Attention by the difference of one softmax and λ times another one (Ye et al. 2024).
+    """Attention whose weights are one softmax minus λ times another softmax (Ye et al. 2024).
 
     Values are twice as wide as keys.
     """
@@ -120,7 +120,7 @@ class DifferentialAttention(Block):
         return self._attend(q, k, v, visible_keys(q, k, mask, causal=self.causal))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece; the state has all keys and values, (batch, 4 · heads, positions, head_width)."""
+        """Read a piece of a stream; its state has all keys and values, (batch, 4 · heads, positions, ·)."""
         q, k, v = self._map(x, 0 if state is None else state.shape[2])
         known = torch.cat([k, *v.chunk(2, -1)], 1)
         if state is not None:
@@ -157,9 +157,10 @@ class DifferentialAttention(Block):
 
 @register_block("latent_attn")
 class LatentAttention(Block):
-    """Attention whose keys and values are maps of a narrow vector of each position (DeepSeek-AI 2024).
+    """Attention whose keys and values are computed from a narrow vector per position (DeepSeek-AI 2024).
 
-    A rotated key, shared by all heads, carries the position. Generation keeps only this key and the vector.
+    A rotated key, shared by all heads, carries the position. Generation stores this key and
+    the narrow vector only.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -186,7 +187,7 @@ class LatentAttention(Block):
         return self._attend(self._queries(x, angles), self._latents(x, angles), mask, causal=self.causal)
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece; the state is all kept vectors, (batch, positions, latent + rope_width)."""
+        """Read a piece of a stream; its state has all stored vectors, (batch, positions, ·)."""
         angles = self._angles(x, 0 if state is None else state.shape[1], None)
         known = self._latents(x, angles)
         known = known if state is None else torch.cat([state, known], 1)
@@ -197,7 +198,7 @@ class LatentAttention(Block):
         return self.positions.angles(x, self.turned, start=start, mask=mask) if self.turned else None
 
     def _latents(self, x: Tensor, angles: Tensor | None) -> Tensor:
-        """Return the vector that is kept of each position, (batch, length, latent + rope_width)."""
+        """Return the vectors that generation stores, (batch, length, latent + rope_width)."""
         c, key = self.down(x).split([self.latent, self.turned], -1)
         if angles is not None:
             key = turn(key, angles)

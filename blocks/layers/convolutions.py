@@ -102,7 +102,7 @@ class ConvolutionalGRU(Block):
         self.candidate = Convolution.build(k, context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Convolve twice; the second convolution sees the input times the reset gate."""
+        """Compute the gates by one convolution, then convolve the input times the reset gate."""
         x = zero_masked(x, mask)
         u, r = saturating_sigmoid(self.gates(x)).chunk(2, -1)  # each (batch, length, width)
         return torch.lerp(torch.tanh(self.candidate(r * x)).to(x.dtype), x, u.to(x.dtype))
@@ -152,7 +152,7 @@ class PersistentConv(Block):
         return self.act(y)
 
     def _from_left(self, length: int) -> Tensor | None:
-        """Return what the left padding adds to the outputs, (1, length, width): zero but for the first."""
+        """Return what the left padding adds to the outputs, (1, length, width); later outputs get zero."""
         rows = self.padding.left
         if rows is None:
             return None

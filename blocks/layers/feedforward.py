@@ -24,7 +24,7 @@ GLU_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor] | None] = {
 
 @register_block("ff")
 class FeedForward(Block):
-    """Two maps, to the filter size and back; dropout follows the activation, as in the released program."""
+    """Two linear maps, to the filter size and back, with dropout after the activation."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()

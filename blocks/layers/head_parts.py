@@ -62,7 +62,7 @@ class ShortConvolution(Initialisable):
         nn.init.uniform_(self.weight, -bound, bound, generator=generator)
 
     def forward(self, x: Tensor, past: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the outputs at x (batch, length, channels), which follows `past`, and the new past."""
+        """Return the outputs at x (batch, length, channels), given the `past` inputs, and the new past."""
         before, length, x = len(self.weight) - 1, x.shape[1], x.to(self.weight.dtype)
         seen = x if past is None else torch.cat([past.to(x.dtype), x], 1)
         y = _Convolution.apply(length, self.active, seen, self.weight)
@@ -159,7 +159,7 @@ def gate_heads(y: Tensor, norm: HeadNorm | None, gate: Tensor | None, kind: str)
 
 
 class _GatedHeads(torch.autograd.Function):
-    """Heads times a gate; the heads are RMS-normalised before if there are gains."""
+    """Heads times a gate; if there are gains, an RMS norm of the heads comes first."""
 
     generate_vmap_rule = True
 

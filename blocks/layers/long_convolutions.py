@@ -1,4 +1,4 @@
-"""Blocks with gates that convolve each channel separately, with filters as long as a sequence.
+"""Gated blocks that convolve each channel separately, with filters as long as a sequence.
 
 A convolution is computed by products with strips of the Toeplitz matrix, not by Fourier transforms. So later
 positions have no effect at all. Up to a few hundred positions, this is just as fast.

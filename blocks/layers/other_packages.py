@@ -99,7 +99,7 @@ def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0)
 
 
 def first_output(y: object, x: Tensor) -> Tensor:
-    """Return the outputs of a layer; if it has several results, they are the first."""
+    """Return the outputs of a layer; if it returns several results, the outputs are the first."""
     y = y[0] if isinstance(y, tuple) else y
     if not isinstance(y, Tensor) or y.shape != x.shape:
         got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__

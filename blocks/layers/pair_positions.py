@@ -45,7 +45,7 @@ class DistanceBias(nn.Module, ABC):
 
 
 class LinearBias(DistanceBias):
-    """Biases of −2^(−8 h / heads) for each position of distance (Press et al. 2022, section 3).
+    """Biases of −2^(−8 h / heads) times the distance in positions (Press et al. 2022, section 3).
 
     Heads h count from 1. Difference: the authors' program has other slopes if the number of heads is not a
     power of two, such as 3, 6 or 12. It takes the slopes of the next smaller power of two, and then every
@@ -105,7 +105,7 @@ def build_distance_bias(kind: str, heads: int, width: int, *, causal: bool) -> D
 
 
 class PairPositions(nn.Module):
-    """The numbers of positions, for rotations, and the distances between them, for biases.
+    """Position numbers for rotations, and distances between positions for biases.
 
     Random positions differ between batches in training and are fixed afterwards. Each sequence has as many
     positions as its length, which its mask (batch, length) gives (Ruoss et al. 2023).

@@ -1,4 +1,4 @@
-"""Pools, which reduce a sequence to one vector, with a cache-friendly computation for mapped inputs.
+"""Pools, which reduce a sequence to one vector, and a faster pooling of an activation of linear maps.
 
 It computes `activation >> pool` on linearly mapped inputs. A map of a few input columns to the width, an
 activation and a pool are bound by memory, not by arithmetic. For a long batch the activations alone take
@@ -148,20 +148,20 @@ def try_fused_pooling(
 
 
 class _Chunk(NamedTuple):
-    """A part of a batch, which is some of its rows or some times of one row, with z = W x there."""
+    """Some rows of a batch, or some time steps of one row, with z = W x at these steps."""
 
     rows: slice
     times: slice
     z: Tensor  # (rows, times, width)
 
     def of(self, numbers: Tensor) -> Tensor:
-        """Return the part of numbers (batch, length) that belongs to this chunk, (rows, times)."""
+        """Return the elements of `numbers` (batch, length) in this chunk, (rows, times)."""
         return numbers[self.rows, self.times]
 
     def add_positive_sums(self, sums: Tensor, across: Tensor, weights: Tensor) -> None:
         """Add Σ α x, over all times at which z > 0, to sums (batch, columns, width).
 
-        Z is overwritten. x is (batch, columns, length), and α (rows, times).
+        This overwrites z. x is (batch, columns, length), and α (rows, times).
         """
         sums[self.rows].baddbmm_(across[self.rows, :, self.times] * weights.unsqueeze(1), self.z.gt_(0))
 
@@ -181,9 +181,9 @@ def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
 
 
 def _slopes(across: Tensor, weights: Tensor, above: Tensor, negative_slope: float) -> Tensor:
-    """Return S, (batch, columns, width), of x (batch, columns, length) weighted by α (batch, length).
+    """Return Σ α x, (batch, columns, width), over all times, with x times the slope where z ≤ 0.
 
-    `above` is Σ α x over z > 0.
+    x is (batch, columns, length), α (batch, length), and `above` the sum over z > 0.
     """
     everywhere = torch.bmm(across, weights.unsqueeze(-1))
     return torch.add(negative_slope * everywhere, above, alpha=1 - negative_slope)

@@ -1,4 +1,4 @@
-"""`lstm` and `gru`, computed by fused kernels if available, otherwise by the same steps in Python."""
+"""The blocks `lstm` and `gru`, computed by fused kernels if possible, otherwise by Python steps."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class LSTMLayer(RecurrentLayer):
     state_count = 2
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw as for any layer, but with an open forget gate: its bias is 1."""
+        """Draw the weights as in any recurrent layer, but set the forget gate's bias to 1."""
         super().initialise(generator)
         with torch.no_grad():
             self.bias.chunk(self.maps)[1].fill_(1.0)
@@ -141,7 +141,7 @@ class LSTMLayer(RecurrentLayer):
     def step(
         self, mapped: Tensor, state: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Take a step (Gers, Schmidhuber and Cummins 2000, equations 1 to 7, without peepholes)."""
+        """Return the next state and the gates (Gers et al. 2000, equations 1 to 7, without peepholes)."""
         h, s = state
         mixed, width = torch.addmm(mapped, h, self.weight_h.T), h.shape[1]  # (batch, 4 * width)
         i, f = torch.sigmoid(mixed[:, : 2 * width]).chunk(2, 1)
@@ -182,7 +182,7 @@ class GRULayer(RecurrentLayer):
     def step(
         self, mapped: Tensor, state: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Take a step (Cho et al. 2014, equations 5 to 8)."""
+        """Return the next state and the gates (Cho et al. 2014, equations 5 to 8)."""
         (h,) = state
         width = h.shape[1]
         kept = torch.addmm(self._full_bias(), h, self.weight_h.T)  # (batch, 3 * width)
@@ -274,7 +274,7 @@ class Recurrent(Block):
 
 
 def _for_kernel(*weights: Tensor) -> tuple[Tensor, ...]:
-    """Return a layer's weights, on a GPU as views of one block of memory: cuDNN copies others and warns."""
+    """Return a layer's weights; on a GPU they are views of one block of memory, as cuDNN requires."""
     if not weights[0].is_cuda:
         return weights
     return side_by_side(*weights)

@@ -64,7 +64,7 @@ class PositionVectors(Initialisable):
 
 
 class AdaptiveSpans(Initialisable):
-    """A learned span for each head: z · span tokens, then a ramp over which it fades out.
+    """A learned span for each head: z · span tokens, then a ramp over which weights fade out.
 
     Z is initialised as 0.
 
@@ -226,7 +226,7 @@ class WindowedBlock(Block):
 
     @abstractmethod
     def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
-        """Return the outputs at x (batch, length, width), which follows `past`; the mask belongs to x."""
+        """Return the outputs at x (batch, length, width), given the past inputs and the mask of x."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         return self.attend(x, None, mask)

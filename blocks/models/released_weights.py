@@ -1,4 +1,4 @@
-"""Loading of weights that were saved by the program of the all-attention paper.
+"""Loading of weights that the released program of the all-attention paper has saved.
 
 Sukhbaatar et al. 2019 (facebookresearch/adaptive-span). The program's all-attention layer is `all_attn`, and
 its Transformer layer is `sa(pos=relative) >> ff`. All layers share a vector for each distance.
@@ -32,7 +32,7 @@ _PREFIX = "module."  # prefix of all names, from the module of parallel training
 
 
 class WeightsError(ActivememError):
-    """Weights that do not fit a model, or a model that the released program cannot build.
+    """Error for weights that do not fit a model, or for a model that the released program cannot build.
 
     The message lists all reasons.
     """
@@ -184,7 +184,7 @@ def _body_faults(model: Model) -> Iterator[str]:
 
 
 def _tensors(model: Model) -> Iterator[_Tensor]:
-    """Yield every tensor that the released program saves for this model, in the order of our parts."""
+    """Yield every tensor that the released program saves for a model, in the order of the model's parts."""
     if model.config.cutoffs:
         yield from _clustered_ends(model)
     else:

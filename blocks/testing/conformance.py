@@ -78,10 +78,10 @@ def reach_is_as_stated(text: str, *, causal: bool) -> None:
 
 
 def future_is_hidden(text: str, *, causal: bool) -> None:
-    """Check that outputs of a causal block change with no later input, and all with their own input.
+    """Check that outputs depend on their own input and, in a causal block, on no later input.
 
-    The first two outputs need not change with their own input: an output that only sees past inputs has
-    none, and then one.
+    The first two outputs need not depend on their own input: a block that sees only past inputs has no
+    input at the first position, and a single one at the second.
     """
     if is_pool(text):
         return
@@ -106,7 +106,7 @@ def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
 
 
 def padding_changes_nothing(text: str, *, causal: bool) -> None:
-    """Check that outputs do not depend on padding or its content: sequences without it give the same."""
+    """Check that a sequence gives the same outputs without padding, and with padding of any content."""
     block = make_block(parse_block(text), causal=causal)
     x, mask = random_sequences(4, 8), prefix_mask(LENGTHS, 8)
     y = block(x, mask)
@@ -158,7 +158,7 @@ def flops_are_counted(text: str, *, causal: bool) -> None:
 
 
 def training_memory_is_stated(text: str, *, causal: bool) -> None:
-    """Check that the stated training memory is within one percent, with norms before and after sub-layers.
+    """Check that the stated training memory is right within one percent, with pre-norm and with post-norm.
 
     All pairs of values of norm, position and dropout occur.
     """
@@ -254,7 +254,7 @@ def half_precision_is_near(text: str, *, causal: bool) -> None:
 
 
 def compiled_is_the_same(text: str, *, causal: bool) -> None:
-    """Check that the compiled block gives the same without graph breaks; CHECKS does not contain it."""
+    """Check that the compiled block gives the same outputs without graph breaks; not part of CHECKS."""
     block = make_block(parse_block(text), causal=causal, dtype=torch.float32)
     x, mask = random_sequences(4, 8, dtype=torch.float32), prefix_mask(LENGTHS, 8)
     torch.compiler.reset()  # else programs compiled for earlier blocks would count
@@ -265,7 +265,7 @@ def compiled_is_the_same(text: str, *, causal: bool) -> None:
 
 
 def gpu_gives_the_same(text: str, *, causal: bool) -> None:
-    """Check that a GPU gives the same outputs, gradients and steps; CHECKS does not contain it."""
+    """Check that a GPU gives the same outputs, gradients and steps as the CPU; not part of CHECKS."""
     node, x, mask = parse_block(text), random_sequences(4, 8), prefix_mask(LENGTHS, 8)
     here, there = make_block(node, causal=causal), make_block(node, causal=causal).cuda()
 

@@ -96,7 +96,7 @@ def make_block(
     dropout: float = 0.0,
     dtype: torch.dtype = torch.float64,
 ) -> Block:
-    """Return a block with random weights in evaluation mode, without zero weights."""
+    """Return a block in evaluation mode, with random weights, none of them zero."""
     block = build_block(node, Context(config=ModelConfig(d_model=width, causal=causal, dropout=dropout)))
     _draw(block, seed)
     block.after_optimiser_step()
@@ -106,7 +106,7 @@ def make_block(
 def make_transducer(
     text: str, *, seed: int = 0, width: int = WIDTH, dropout: float = 0.0, dtype: torch.dtype = torch.float64
 ) -> AnyTransducer:
-    """Return a transducer with random weights in evaluation mode, without zero weights."""
+    """Return a transducer in evaluation mode, with random weights, none of them zero."""
     context = Context(config=ModelConfig(d_model=width, dropout=dropout, position="none"))
     transducer = build_transducer_block(parse_block(text), context)
     _draw(transducer, seed)
@@ -126,7 +126,7 @@ def _draw(module: nn.Module, seed: int) -> None:
 
 
 def build_small(text: str, *, seed: int = 1, **settings: Any) -> Model:  # noqa: ANN401 -- of a model
-    """Return the model of a recipe with few symbols; `settings` are those of `build`."""
+    """Return the model of a recipe for a small vocabulary; `settings` are passed to `build`."""
     model = build(text, vocab=VOCAB, **settings, generator=make_generator(seed))
     assert isinstance(model, Model), f"expected a block of one sequence, got {text}"
     return model
@@ -188,7 +188,7 @@ def saved_bytes(model: Model, *, batch: int, length: int) -> int:
 
 
 def count_saved_bytes(model: nn.Module, loss: Callable[[], Tensor]) -> int:
-    """Return the bytes that a loss keeps for the backward pass, without parameters.
+    """Return the bytes that computing a loss stores for the backward pass, not counting parameters.
 
     Each storage counts once. A tensor that was saved and freed during the forward pass does not count.
     """
@@ -249,7 +249,7 @@ def run_stacked(
 
 
 def assert_flops_counted(run: Callable[[], object], *, batch: int, length: int, stated: int) -> None:
-    """Check that the stated FLOPs per sequence are within one percent of a run's."""
+    """Check that the stated FLOPs per sequence are within one percent of the FLOPs of a run."""
     assert_flops_stated(count_flops(run) / batch, length=length, stated=stated)
 
 

@@ -74,7 +74,7 @@ def norm_gradients_are_right(name: str) -> None:
 
 
 def norm_has_no_products(name: str) -> None:
-    """Check that there are only element-wise products, whose FLOPs the analysis does not count."""
+    """Check that all products are element-wise, since the analysis does not count FLOPs here."""
     norm, x = _make_norm(name, torch.float32), random_sequences(3, 7, dtype=torch.float32)
     assert_flops_counted(partial(norm, x), batch=3, length=7, stated=0)
 
@@ -133,7 +133,7 @@ def positions_have_an_end(name: str) -> None:
 
 
 def positions_have_no_products(name: str) -> None:
-    """Check that there are only element-wise products, whose FLOPs the analysis does not count."""
+    """Check that all products are element-wise, since the analysis does not count FLOPs here."""
     encoding, x = _make_encoding(name), random_sequences(3, 7)
     assert_flops_counted(partial(encoding, x), batch=3, length=7, stated=0)
 
@@ -147,7 +147,7 @@ def parameters_are_counted(setting: str, name: str) -> None:
 
 
 def memory_is_stated(setting: str, name: str) -> None:
-    """Check that the stated training memory is within one percent, with norms before and after sub-layers."""
+    """Check that the stated training memory is right within one percent, with pre-norm and with post-norm."""
     longest, norms = _length(name) if setting == "position" else _LENGTH, tuple[Norm, ...](("pre", "post"))
     settings: dict[str, Any] = {setting: name}
     for norm, dropout, length in product(norms, (0.0, 0.1), (1, longest)):

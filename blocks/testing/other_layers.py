@@ -45,7 +45,7 @@ _LEAST_NUMBERS, _MOST_DRAWS = 4000, 100
 
 
 class OtherLayerError(ActivememError):
-    """A layer of another package that cannot be found, built, called or mapped."""
+    """Error for a layer of another package that cannot be found, built, called or mapped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class OtherLayer:
     def read(cls, text: str, settings: Settings, *, width: int) -> OtherLayer:
         """Read `package.path.Layer` or `package.path.Layer(name=value, …)`.
 
-        Sizes of the block that the layer's constructor takes under another name are given to it. Raises
+        The layer's constructor gets the sizes of the block, also if they have other names there. Raises
         OtherLayerError for a layer that cannot be imported or built.
         """
         path, given = _parse(text)

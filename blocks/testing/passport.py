@@ -48,7 +48,7 @@ class Passport:
 
     @property
     def passed(self) -> bool:
-        """Return whether no check has failed."""
+        """Return True if no check has failed."""
         return all(check.passed is not False for check in self.checks)
 
 
@@ -101,7 +101,7 @@ _COMPARISONS = {"outputs": compare_with_layer, "initial weights": compare_initia
 
 
 def _others() -> tuple[Callable[..., None], ...]:
-    """Return the checks of the suite that have no place of their own in the passport."""
+    """Return the checks of the suite that belong to no other entry of the passport."""
     named = (*_NO_LEAK, *_REACH, *_COST, *_INITIAL, *conformance.STEP_CHECKS, outputs_equal_the_reference)
     return tuple(check for check in conformance.CHECKS if check not in named)
 
@@ -117,7 +117,7 @@ def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
 
 
 def _suite(name: str, checks: Sequence[Callable[..., None]], text: str, finding: str) -> Check:
-    """Run checks of the suite, for bidirectional and for causal models."""
+    """Run some checks of the suite as one, for bidirectional and for causal models."""
 
     def run() -> tuple[bool, str]:
         for check in checks:

@@ -1,4 +1,4 @@
-"""Slow references, which compute the outputs of blocks directly as in their equations."""
+"""Slow reference implementations of blocks, which follow their equations directly."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def find_reference(name: str) -> Reference:
 
 
 def apply_reference(node: nodes.BlockNode, *arguments: nn.Module | Tensor, **keywords: bool) -> Tensor:
-    """Return the outputs of a block's reference for this module and these sequences."""
+    """Return the outputs of a block's reference, given the block's module and input sequences."""
     reference = find_reference(node.name)
     return reference(*arguments, **keywords, **spec_of(node.name).settings(node))
 

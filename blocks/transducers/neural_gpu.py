@@ -1,4 +1,4 @@
-"""The Neural GPU, its Markovian variant, and its extended variant, which writes its outputs to a tape.
+"""The Neural GPU, its Markovian variant, and its extended variant with a tape of outputs.
 
 An image is (batch, width, length, maps), the layout that two-dimensional convolutions read directly;
 position i of a sequence is in its column 0, at [:, 0, i].
@@ -178,7 +178,7 @@ class ImageEncoder(nn.Module):
     def _read(
         self, source: Tensor, source_mask: Tensor | None, length: int, sizes: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the image of `length` positions.
+        """Return the image of a source, with `length` positions, and its mask.
 
         `sizes` (batch,) has the size of each sequence; None means full size.
         """
@@ -227,7 +227,7 @@ def _lengths(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class ImageTransducer(Transducer[StateT]):
-    """A transducer that computes outputs from an image of the source; its size grows with their number."""
+    """A transducer that computes outputs from an image of the source; more outputs need a larger image."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
@@ -241,7 +241,7 @@ class ImageTransducer(Transducer[StateT]):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """Return all outputs, computed from the image for targets of these lengths."""
+        """Return all outputs, computed from an image that is as long as the source and the target need."""
         image, mask = self.reader(source, target, source_mask, target_mask)
         return self.write(image, mask, target)
 
@@ -266,7 +266,7 @@ class NeuralGPUState(State):
 
 
 class ParallelNeuralGPU(ImageTransducer[NeuralGPUState]):
-    """A transducer that computes the whole image, all but a last map, before the first output."""
+    """A transducer that computes the whole image before the first output; an output is then one map."""
 
     def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
         return NeuralGPUState(column=image[:, 0])

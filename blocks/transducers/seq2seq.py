@@ -82,7 +82,7 @@ class Alignment(nn.Module, ABC):
         return KeysValues(keys=self.keys(known), values=values, padding=padding)
 
     def weights(self, states: Tensor, source: KeysValues) -> Tensor:
-        """Return the weights (batch, m, n) that each state (batch, m, width) gives to each position."""
+        """Return the attention weights (batch, m, n) of states (batch, m, width) over source positions."""
         scores = self.scores(states, source.keys)
         if source.padding is not None:
             scores = scores.masked_fill(source.padding[:, None, :], -torch.inf)

@@ -1,4 +1,4 @@
-"""Recurrences whose state is a fixed-size matrix for each head: trained in chunks, generated step by step.
+"""Recurrences with a matrix per head as state: training computes chunks, generation single steps.
 
 - `recurrent_heads` has the parts around a recurrence.
 - `linear_recurrences` has recurrences whose state is kept or decays, and mLSTM's exponential gates.

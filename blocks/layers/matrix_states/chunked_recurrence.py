@@ -20,14 +20,14 @@ The first is for at most one decay per head, the second for one per channel of k
 def chunk_shape(length: int, most: int) -> tuple[int, int]:
     """Return the number of chunks that cover a sequence, and their length, which is at most `most`.
 
-    The last may extend beyond the sequence.
+    The last chunk may extend beyond the sequence.
     """
     count = max(1, -(-length // most))
     return count, -(-length // count)
 
 
 def longest_chunk(keys: int) -> int:
-    """Return the greatest length of a chunk in which pairs are multiplied, for keys of this width."""
+    """Return the greatest length of a chunk within which all pairs are multiplied, for keys of this width."""
     return min(MAX_CHUNK_LENGTH, max(32, keys))
 
 
@@ -44,10 +44,10 @@ def run_in_chunks(
     *,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the outputs (batch, length, heads, values) and, with `keep`, the last state.
+    """Run the recurrence; return outputs (batch, length, heads, values) and, with `keep`, the last state.
 
     q and k are (batch, length, heads, keys), v (batch, length, heads, values), and `log_decay` (batch or 1,
-    length, heads); without it nothing decays. Without a `state` it begins at zero.
+    length, heads); without it nothing decays. Without a `state`, the recurrence begins at zero.
     """
     if torch.compiler.is_exporting() and state is None and not keep:
         return sum_over_pairs(q, k, v, log_decay), None
@@ -89,7 +89,7 @@ def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) ->
 def run_vector_decays(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, state: Tensor | None = None, *, keep: bool = True
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the result of `run_in_chunks` for a separate decay of each key channel.
+    """Run the recurrence with a separate decay for each key channel; return what `run_in_chunks` returns.
 
     `log_decay` is (batch, length, heads, keys). Queries are multiplied by the decay since their chunk's
     start, and keys by its inverse. Chunks are so short that decays of at least e⁻⁵ per position stay within

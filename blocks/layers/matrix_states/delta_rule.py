@@ -38,7 +38,7 @@ def run_delta_rule(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return outputs (batch, length, heads, values), and the last state, if to `keep`.
+    """Run the recurrence; return outputs (batch, length, heads, values) and, with `keep`, the last state.
 
     - q is (batch, length, heads, keys).
     - k and v are (batch, length, heads, writes, keys or values); each position makes its writes one by one.
@@ -81,7 +81,7 @@ def _split_writes(x: Tensor, most: int) -> Tensor:
 
 
 def _hide_later(weights: Tensor, writes: int) -> Tensor:
-    """Zero the weights (…, size, size * writes) that queries give to later writes."""
+    """Set to zero the weights (…, size, size * writes) that queries give to later writes."""
     if writes == 1:
         return weights.tril()
     rows, columns = weights.shape[-2:]
@@ -168,7 +168,7 @@ def run_vector_delta(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return outputs (batch, length, heads, values), and the last state, if to `keep`.
+    """Run the recurrence; return outputs (batch, length, heads, values) and, with `keep`, the last state.
 
     - With `values` c: S_t = diag(α_t) S_{t−1} + p_t (c_t − r_tᵀ diag(α_t) S_{t−1}).
     - With `written` keys k and values v: S_t = diag(α_t) S_{t−1} − p_t r_tᵀ S_{t−1} + k_t v_tᵀ.
@@ -312,7 +312,7 @@ class GatedDeltaRule2(LinearRecurrence):
 class RwkvGates(Initialisable):
     """Decays, learning rates and key weights of `rwkv7`, each separate for every channel.
 
-    Decays begin from slow to fast over the channels, as in the program of its authors.
+    Initial decays range from slow to fast over the channels, as in the program of its authors.
     """
 
     weight_roles = roles(

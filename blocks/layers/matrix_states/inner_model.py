@@ -1,4 +1,4 @@
-"""`ttt`, whose state is the weights of a linear model that learns at test time to map keys to values.
+"""The block `ttt`: its state is the weights of a linear model that learns to map keys to values.
 
 All gradients of a mini-batch of positions are taken at the weights before the mini-batch, so products compute
 them. Each position sees a sum of these gradients (Sun et al. 2024, section 2.5 and appendix A).
@@ -33,7 +33,7 @@ class InnerModel(Initialisable):
         self.offset = nn.Parameter(torch.empty(heads, 1, width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the maps as N(0, 0.02²), their biases as 0 and the norm as the identity."""
+        """Draw the maps from N(0, 0.02²), and set their biases to 0 and the norm to the identity."""
         nn.init.normal_(self.begin, std=0.02, generator=generator)
         with torch.no_grad():
             self.begin[:, -1] = 0.0
@@ -76,9 +76,9 @@ class TestTimeTraining(LinearRecurrence):
         self.inner = InnerModel(self.heads, self.head_width)
 
     def split_state(self, state: Tensor) -> Tensor:
-        """Return old weights, present weights and place, (batch, heads, head_width + 1, ·).
+        """Return the flat state as (batch, heads, head_width + 1, ·).
 
-        The old weights are those before the mini-batch. The place is the position within the mini-batch.
+        It has the weights before the mini-batch, the current weights, and the position in the mini-batch.
         """
         return state.unflatten(1, (self.heads, self.head_width + 1, -1))
 
@@ -108,7 +108,7 @@ class TestTimeTraining(LinearRecurrence):
     def _learn(
         self, rows: list[Tensor], start: Tensor, now: Tensor, end: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the readings of all positions, (batch, heads, length, ·), and the state after them.
+        """Return the outputs of all positions, (batch, heads, length, ·), and the state after the last one.
 
         `rows` are the queries and the keys with a one appended, the target values, the plain queries, and the
         rates. Each is (batch, heads, length, ·). Learning continues up to `end` (batch, 1), or to the last

@@ -1,4 +1,4 @@
-"""Recurrences whose state is a sum of keys times values, which may decay or have gates."""
+"""Recurrences whose state is a sum of keys times values, with optional decays or gates."""
 
 from __future__ import annotations
 
@@ -167,10 +167,10 @@ def run_stabilised(
     state: tuple[Tensor, Tensor] | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor] | None]:
-    """Return the readings (batch, length, heads, values), their stabilisers, and the last state if `keep`.
+    """Return outputs (batch, length, heads, values), their stabilisers and, with `keep`, the last state.
 
     q and k are (batch, length, heads, keys), v (batch, length, heads, values), the gates (batch, length,
-    heads). A state is the memory (batch, heads, keys, values) and its stabiliser (batch, heads). Readings and
+    heads). A state is the memory (batch, heads, keys, values) and its stabiliser (batch, heads). Outputs and
     memory are divided by the exponential of the stabiliser.
     """
     length, most_positions = q.shape[1], longest_chunk(q.shape[3])
@@ -216,7 +216,7 @@ def _stabilisers(end: Tensor, written: Tensor, start: Tensor | None) -> Tensor:
 
 @register_block("mlstm")
 class MatrixLSTM(LinearRecurrence):
-    """C_t = f_t C_{t−1} + i_t k_t v_tᵀ, read over the larger of 1 and n_tᵀ q_t (Beck et al. 2024)."""
+    """C_t = f_t C_{t−1} + i_t k_t v_tᵀ, y_t = C_tᵀ q_t / max(|n_tᵀ q_t|, 1) (Beck et al. 2024)."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
@@ -224,7 +224,7 @@ class MatrixLSTM(LinearRecurrence):
         self.gates = ExponentialGates(context.width, self.heads, std, bounded=bounded)
 
     def split_state(self, state: Tensor) -> Tensor:
-        """Return (batch, heads, ·): the memory, whose last column is the sum of keys, then the stabiliser."""
+        """Return the flat state as (batch, heads, ·): the memory and sum of keys, then the stabiliser."""
         return state.unflatten(1, (self.heads, -1))
 
     def recur(

@@ -107,13 +107,13 @@ class Mamba3(LinearRecurrence):
         self.skip = nn.Parameter(torch.ones(self.heads))
 
     def split_state(self, state: Tensor) -> Tensor:
-        """Return (batch, heads, ·): the state h, then the key and the value of the last position."""
+        """Return the flat state as (batch, heads, ·): the state h, and the last position's key and value."""
         return state.unflatten(1, (self.heads, -1))
 
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Turn keys and queries by the sum of angles, and write each key at two positions."""
+        """Rotate keys and queries by the sum of angles, and write each key at two positions."""
         steps, log_decay, shares, angles = (each.to(v.dtype) for each in self.gates(x))
         parts = qk.unbind(2)
         if self.norms is not None:
@@ -144,6 +144,6 @@ class Mamba3(LinearRecurrence):
 
 
 def _turn_first(x: Tensor, angles: Tensor) -> Tensor:
-    """Turn the first channels of x (…, width) by angles (…, pairs), and leave the others unchanged."""
+    """Rotate the first channels of x (…, width) by angles (…, pairs), and leave the others unchanged."""
     turned = 2 * angles.shape[-1]
     return torch.cat([turn(x[..., :turned], angles), x[..., turned:]], -1) if turned else x

@@ -99,13 +99,13 @@ class LinearRecurrence(Block):
 
 
 def draw_rates(log_rate: Tensor, generator: torch.Generator | None) -> None:
-    """Fill with logarithms of numbers drawn uniformly from 1 to 16."""
+    """Fill `log_rate` with logarithms of numbers drawn uniformly from 1 to 16."""
     with torch.no_grad():
         log_rate.uniform_(1.0, 16.0, generator=generator).log_()
 
 
 def draw_step_offsets(offset: Tensor, generator: torch.Generator | None) -> None:
-    """Fill with values whose softplus is log-uniform from 0.001 to 0.1."""
+    """Fill `offset` with values whose softplus is log-uniform from 0.001 to 0.1."""
     with torch.no_grad():
         steps = offset.uniform_(math.log(1e-3), math.log(0.1), generator=generator).exp_()
         steps.add_(torch.log(-torch.expm1(-steps)))  # the inverse of softplus

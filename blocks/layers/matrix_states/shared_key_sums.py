@@ -31,7 +31,7 @@ def sum_with_shared_keys(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the outputs (batch, length, heads, values) and, with `keep`, the last state.
+    """Run the recurrence; return outputs (batch, length, heads, values) and, with `keep`, the last state.
 
     q and k are (batch, length, keys), v (batch, length, heads, values), `steps` Δ and `log_decay`, at most 0,
     (batch, length, heads), and `skip` d, (1, 1, heads). Without a `state` it begins at zero.
@@ -48,7 +48,7 @@ def sum_with_shared_keys(
 
 
 class SharedKeySums(torch.autograd.Function):
-    """The outputs, and the state after each chunk; the state after the last one only with `keep`."""
+    """The outputs, and the state after each chunk; the last chunk's state only with `keep`."""
 
     generate_vmap_rule = True
 
@@ -120,7 +120,7 @@ class _Chunks(NamedTuple):
 
     @classmethod
     def of(cls, q: Tensor, k: Tensor, log_decay: Tensor, low: torch.dtype) -> _Chunks:
-        """Split a whole sequence."""
+        """Split the inputs of a whole sequence into chunks."""
         size = chunk_shape(q.shape[1], longest_chunk(q.shape[2]))[1]
         q, k = (_split(part.to(low).unsqueeze(2), size).squeeze(2) for part in (q, k))
         return cls(q, k, _split(log_decay.unsqueeze(-1), size).squeeze(-1).cumsum(-1), low)
@@ -135,7 +135,7 @@ class _Chunks(NamedTuple):
         return exponent.clamp(_LEAST_EXPONENT, 0.0).exp()
 
     def weights(self, decay: Tensor) -> Tensor:
-        """Return the products of queries with keys up to them, times `decay`, (…, heads, size, size)."""
+        """Return the causal products of queries and keys, times `decay`, (…, heads, size, size)."""
         return (decay * _hide_later(self.q @ self.k.mT).unsqueeze(2)).to(self.low)
 
     def decay_to_end(self, count: int) -> Tensor:
@@ -156,7 +156,7 @@ class _Chunks(NamedTuple):
 
 
 def _within_gradients(chunks: _Chunks, values: Tensor, grad_reads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of queries, keys and values due to readings in the same chunk."""
+    """Return the gradients of queries, keys and values due to outputs in the same chunk."""
     decay = chunks.pairwise_decay()
     grad_scores = _hide_later((grad_reads @ values.mT * decay).sum(2)).to(chunks.low)
     grad_values = (chunks.weights(decay).mT @ grad_reads).transpose(2, 3)
@@ -191,7 +191,7 @@ def _propagate_gradients(
 ) -> tuple[Tensor | None, Tensor]:
     """Return the gradients of the initial state (None if there is none) and of the states after chunks.
 
-    `grad_before` is the gradient of readings from the states before chunks, from the `first` on.
+    `grad_before` is the gradient of outputs read from the states before chunks, from the `first` on.
     """
     found: list[Tensor] = []
     grad_before = grad_before.to(decay.dtype)

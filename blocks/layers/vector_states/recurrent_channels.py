@@ -86,7 +86,7 @@ class MinGRU(RecurrentChannels):
 
 
 class BlockMaps(Initialisable):
-    """Linear maps with biases, separate for each group of channels."""
+    """Linear maps with biases; each group of channels has its own maps."""
 
     weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
 
@@ -158,7 +158,7 @@ RANK_DIVISOR = 16
 
 
 class SelectiveRates(Initialisable):
-    """The decay rates of each channel's state, the offsets of its step sizes, and the skip connection.
+    """The parameters of a selective state space: decay rates, offsets of step sizes, skip connection.
 
     The rates are initialised as 1, 2, 3 and so on, and the skip connection as 1. The softplus of the offsets
     is log-uniform from 0.001 to 0.1.
@@ -236,7 +236,7 @@ class HeadTransitions(Initialisable):
 
 @register_block("slstm")
 class ScalarLSTM(Block):
-    """c_t = f_t⊗c_{t−1} + i_t⊗z_t, h_t = o_t⊗c_t / n_t, gates by x_t and h_{t−1} (Beck et al. 2024).
+    """c_t = f_t⊗c_{t−1} + i_t⊗z_t, h_t = o_t⊗c_t / n_t, gates from x_t, h_{t−1} (Beck et al. 2024).
 
     The sums are divided by the exponential of a stabiliser, the largest log weight so far, which cancels in
     their quotient.

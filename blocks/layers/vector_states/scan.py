@@ -1,4 +1,4 @@
-"""The states h_t = a_t ⊗ h_{t−1} + b_t of all positions, computed by a scan, or read without keeping them.
+"""The states h_t = a_t ⊗ h_{t−1} + b_t of all positions, computed by a scan, or read without storing them.
 
 The scan uses pieces of about the square root of the length. It steps through the positions of all pieces at
 once, and then through the pieces. Nothing is divided, so decays may be arbitrarily strong. For states that
@@ -94,9 +94,9 @@ class SelectiveRead(torch.autograd.Function):
 
     @staticmethod
     def forward(negative: bool, *given: Tensor) -> tuple[Tensor, Tensor]:
-        """Read Δ and u (batch, length, channels), rates (channels, state), k and q (batch, length, state).
+        """Return y, given Δ, u (batch, length, channels), rates (channels, state), k, q (batch, length, ·).
 
-        `before` is the initial state (batch, channels, state). Return the readings, shaped like u, and the
+        `before` is the initial state (batch, channels, state). Return y, shaped like u, and the
         states (batch, pieces, channels, state).
         """
         steps, u, rates, k, q, before = given
@@ -164,7 +164,7 @@ def _piece_gradient(
 def read_states(
     steps: Tensor, u: Tensor, rates: Tensor, k: Tensor, q: Tensor, *, state: Tensor | None, negative: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the reading of each position, and the last state; the recurrence starts from `state` or zero.
+    """Return y at each position, and the last state; the recurrence starts from `state` or zero.
 
     Rates are at most 0; decays are from 0 to 1, or from −1 if `negative`. The computation is in the precision
     of the steps, even under autocast.
@@ -212,7 +212,7 @@ def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor
 
 
 def _state_gradients(decay: Tensor, grad_reads: Tensor, q: Tensor, grad_after: Tensor) -> Tensor:
-    """Return the gradients of a piece's states, given those of its readings and of the state after it."""
+    """Return the gradients of a piece's states, given those of its outputs and of the state after it."""
     if decay.shape[1] > PIECE:
         grad = grad_reads.unsqueeze(-1) * q.unsqueeze(2)
         grad = torch.cat([grad[:, :-1], (grad[:, -1] + grad_after).unsqueeze(1)], 1)

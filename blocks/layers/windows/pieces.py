@@ -80,7 +80,7 @@ def iter_chunks(length: int, past: int, min_distance: int, max_distance: int) ->
 
 
 class WindowInputs(NamedTuple):
-    """The tensors of window attention: q, k, v (heads, batch, positions, head_width), and further ones.
+    """The inputs of window attention: q, k, v (heads, batch, positions, head_width) and optional tensors.
 
     Queries are scaled, and are at the positions of the last keys. `vectors` (distances, head_width) belong to
     distances, the greatest first; `fading` (heads, 1, 1, distances) is added to scores; every query sees

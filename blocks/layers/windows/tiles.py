@@ -28,7 +28,7 @@ _NUM_INPUTS = len(WindowInputs._fields)
 
 
 def window_tiles(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """Return the output for each query, (heads, batch, queries, head_width); for CPUs, and for no cap."""
+    """Return the output for each query, (heads, batch, queries, head_width), on a CPU; no cap is applied."""
     return _Tiles.apply(form, torch.is_grad_enabled(), *given, *kept)[0]
 
 
@@ -44,7 +44,7 @@ class _Tile(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Return (sequences, queries, keys with extra ones)."""
+        """Return the shape of the tile's scores: (sequences, queries, keys including extra keys)."""
         keys = self.piece.key_count + self.given.num_extra
         return self.batch.stop - self.batch.start, self.piece.query_count, keys
 
@@ -88,11 +88,11 @@ class _Tile(NamedTuple):
         return numbers[self.head, self.batch, self.piece.key_start : self.piece.key_stop]
 
     def within(self, numbers: Tensor) -> Tensor:
-        """Return the columns of a tensor of the tile's shape that belong to the keys in the window."""
+        """Return the columns for the window's keys of a tensor of the tile's shape."""
         return numbers[:, :, : self.piece.key_count]
 
     def outside(self, numbers: Tensor) -> Tensor:
-        """Return the columns that belong to the extra keys, (sequences · queries, n)."""
+        """Return the extra keys' columns of a tensor of the tile's shape, (sequences · queries, n)."""
         return numbers.view(-1, numbers.shape[-1])[:, self.piece.key_count :]
 
     def band(self, numbers: Tensor) -> Tensor:
@@ -165,7 +165,7 @@ def _iter_tiles(
 ) -> Iterator[tuple[_Tile, Tensor]]:
     """Yield the tiles of a piece, each with a buffer of its shape that the next one overwrites.
 
-    With `one`, yield only the first tile. When memory is measured on the meta device, all need the same.
+    With `one`, yield only the first tile. To measure memory on the meta device one tile is enough.
     """
     heads, batch = given.q.shape[:2]
     rows = (piece.query_count, piece.key_count + given.num_extra)

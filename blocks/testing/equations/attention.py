@@ -9,7 +9,7 @@ from ..references import register_reference
 
 
 def capped(score, cap):
-    """Return a score, limited by a cap if one is set."""
+    """Return a score, limited to ±`cap` if the cap is not 0."""
     return cap * (1 - 2 / (1 + torch.exp(2 * score / cap))) if cap else score
 
 
@@ -122,7 +122,7 @@ def bucket(distance, *, causal):
 
 
 def biased(block, x, q, k, v, *, pos, causal, cap):
-    """Return softmax attention, where a number is added to each score."""
+    """Return softmax attention with a bias for each distance added to the scores."""
     outputs, heads = [], len(q)
     for h in range(heads):
         rows = []

@@ -29,7 +29,7 @@ def mapped(block, x):
 
 
 def merged(block, y, x, head_norm, output_gate):
-    """Return the block's output from the heads' outputs y (length, heads, head_width)."""
+    """Return the block's output, given the heads' outputs y (length, heads, head_width)."""
     if head_norm == "rms":
         y = y / torch.sqrt((y * y).mean(-1, keepdim=True) + 1e-5) * block.norm.weight
     y = y.flatten(1)
