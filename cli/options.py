@@ -81,7 +81,8 @@ LocalOption = Annotated[
     bool | None,
     typer.Option(
         "--local/--ray",
-        help="Train in this process, or with Ray (default: local for a grid of a few minutes).",
+        help="Train one model after the other, or several at once with Ray (default: local for a grid of a "
+        "few minutes).",
     ),
 ]
 

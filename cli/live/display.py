@@ -37,7 +37,7 @@ from ..views.trial_lines import Headline, TrialNames
 
 STOPPING_MESSAGE = f"stopping at the next step, or in {GRACE_S:g} s … (Ctrl-C again: at once)"
 
-RAY_MESSAGE = "starting Ray … (--local trains in this process, without Ray)"
+RAY_MESSAGE = "starting Ray … it trains several models at once (--local: one after the other)"
 
 RAY_AGAIN_MESSAGE = "starting Ray again (attempt {attempt}): its processes exceeded Ray's start timeout …"
 
@@ -107,7 +107,7 @@ class LineDisplay(Listener):
         """Print that a short grid trains in this process."""
         each = format_duration(max(1.0, seconds / trials))
         many = f"{plural(trials, 'trial')} of about {each}"
-        self.print_line(f"{many}: run in this process, one after the other; --ray uses Ray")
+        self.print_line(f"{many}: trained one after the other; --ray trains several at once")
 
     def starting_ray(self, attempt: int) -> None:
         """Print that Ray is being started."""

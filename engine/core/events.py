@@ -301,7 +301,7 @@ class NotebookProgress(Listener):
         self._progress.on_planned(trials)
 
     def starting_ray(self, attempt: int) -> None:
-        self._refresh("starting Ray … (local=True trains in this process, without Ray)")
+        self._refresh("starting Ray … it trains several models at once (local=True: one after the other)")
 
     def stopping(self) -> None:
         self._note = "stopping …"
