@@ -237,14 +237,17 @@ def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
 
 
 def outline_studies(store: Store) -> dict[str, Study | StudyOutline | StudyError]:
-    """Return all studies by name, with outlines for shipped ones without trials in the store."""
+    """Return all studies by name, with outlines for shipped ones without trials in the store.
+
+    The user's own studies come first.
+    """
     shipped = shipped_studies()
     ran = _ran(store) | {name for name in shipped if store.records.load(name) is not None}
     found: dict[str, Study | StudyOutline | StudyError] = {name: _load_or_fail(name, store) for name in ran}
     known = known_traits(store, [each for each in found.values() if isinstance(each, Study)])
     for name in shipped.keys() - ran:
         found[name] = outline(shipped[name], known) or _load_or_fail(name, store)
-    return dict(sorted(found.items()))
+    return {name: found[name] for name in sorted(found, key=lambda name: (name in shipped, name))}
 
 
 def _ran(store: Store) -> set[str]:

@@ -296,17 +296,18 @@ def export(
 
 @app.command("list")
 def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """List the studies that come with activemem, and those in the store."""
+    """List the studies in the store, your own first, and those that come with activemem."""
     from ..machine_settings import load_settings
     from ..views.status import format_studies, studies_with_status
 
-    found = studies_with_status(load_settings({"results": results}).store)
+    store = load_settings({"results": results}).store
+    found = studies_with_status(store)
     if as_json:
         from ..pages import StudyListPage
 
         print_json(StudyListPage.of(found))
     else:
-        print_stdout("\n".join(format_studies(found)))
+        print_stdout("\n".join(format_studies(found, str(store.absolute_place))))
 
 
 @app.command()

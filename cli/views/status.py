@@ -23,7 +23,7 @@ from ...studies.schema.factors import value_name
 from ...studies.schema.search_settings import SearchObjective, find_quantity
 from ...studies.searches.points import BestPoint, SearchPoints, best_of, comparison_note
 from ...studies.searches.words import left_out
-from ...studies.study import Study
+from ...studies.study import Study, shipped_studies
 from ...studies.text.errors import StudyError
 from ...studies.text.units import format_duration, labelled_lines, plural
 from ..missing_results import failure_help
@@ -110,16 +110,28 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
     }
 
 
-def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError]) -> list[str]:
-    """Return a line for each study: its name, its number of done trials, its title."""
+def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError], place: str) -> list[str]:
+    """Return a line for each study: its name, its number of done trials, its title.
+
+    The user's own studies come first, then those that come with activemem. `place` names the store.
+    """
+    shipped = shipped_studies()
+    own = {name: one for name, one in found.items() if name not in shipped}
+    others = {name: one for name, one in found.items() if name in shipped}
+    groups = ((f"your studies, in {place}", own), ("studies that come with activemem", others))
+    parts = [[fit_line(f"{heading}:"), *_format_group(group)] for heading, group in groups if group]
+    return [line for number, part in enumerate(parts) for line in (*([""] if number else []), *part)]
+
+
+def _format_group(found: Mapping[str, tuple[str, StudyStatus] | StudyError]) -> list[str]:
     rows = [
         (name, "unreadable", one.faults[0].message)
         if isinstance(one, StudyError)
         else (name, f"{one[1].counts['done']}/{one[1].total} done", one[0])
         for name, one in found.items()
     ]
-    names, counts = (max((len(row[column]) for row in rows), default=0) for column in (0, 1))
-    return [fit_line(f"{name:<{names}}   {count:>{counts}}   {text}") for name, count, text in rows]
+    names, counts = (max(len(row[column]) for row in rows) for column in (0, 1))
+    return [fit_line(f"  {name:<{names}}   {count:>{counts}}   {text}") for name, count, text in rows]
 
 
 def format_exported(study: str, program: str, place: str, exported: StudyExport) -> str:

@@ -254,13 +254,17 @@ def test_the_list_has_shipped_studies_and_those_that_ran(run, tiny, monkeypatch)
     readings, read = [], Store.trials
     monkeypatch.setattr(Store, "trials", lambda *given, **keys: readings.append(keys) or read(*given, **keys))
     lines = run("study", "list").stdout.splitlines()
-    (first,) = [line for line in lines if line.startswith("algorithmic ")]
+    assert lines[:4] == [
+        f"your studies, in {Path('results').absolute()}:",
+        "  tiny   6/8 done   A study of seconds",
+        "",
+        "studies that come with activemem:",
+    ]
+    (first,) = [line for line in lines if line.startswith("  algorithmic ")]
     assert "  0/144 done   Active memory against" in first
-    (own,) = [line for line in lines if line.startswith("tiny ")]
-    assert own.endswith(" 6/8 done   A study of seconds")
     assert len(readings) < 5  # not once for each study
     page = json.loads(run("study", "list", "--json").stdout)["studies"]
-    assert [each["study"] for each in page] == [line.split()[0] for line in lines]
+    assert [each["study"] for each in page] == [line.split()[0] for line in lines if line.startswith("  ")]
     assert [each["left"] for each in page if each["study"] == "tiny"] == [1]
 
 
@@ -269,7 +273,7 @@ def test_the_list_goes_on_behind_a_study_that_cannot_be_read_and_tells_of_it(run
     text = Path(tiny).read_text().replace("batch_size", "batches")
     make_partial_store(tiny).records.save("tiny", {"text": text, "overrides": []})
     lines = run("study", "list").stdout.splitlines()
-    (own,) = [line for line in lines if line.startswith("tiny ")]
+    (own,) = [line for line in lines if line.startswith("  tiny ")]
     assert "   unreadable   [train] missing key 'bat" in own
     assert len(lines) > 30
     page = json.loads(run("study", "list", "--json").stdout)["studies"]
