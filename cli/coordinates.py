@@ -16,7 +16,7 @@ STEPS = 5
 """The number of training steps of each model."""
 
 Checks = Mapping[str, Sequence[LayerChange]]
-"""The layers of each model that is compared across widths, by the levels of non-size factors."""
+"""The layers of each model, compared across widths, by the model's levels of factors other than size."""
 
 
 def ladder_groups(study: Study) -> dict[str, dict[int, list[TrialSettings]]]:

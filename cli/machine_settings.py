@@ -36,7 +36,7 @@ _ADDRESS = re.compile(r"auto|[^/:\s]+:[0-9]{1,5}")
 
 
 class SettingsError(ActivememError):
-    """Settings that cannot be used; the message lists the faults of all sources."""
+    """Error for settings that cannot be used; the message lists the faults of all sources."""
 
 
 class TrackSettings(StrictModel):
@@ -263,7 +263,7 @@ def load_settings(
 def open_results(
     study: str | None, results: str | None, overrides: Sequence[str] | None = None
 ) -> StudyResults:
-    """Return a study with its store: for a name the study as it last ran, for a path the file as it is."""
+    """Return a study with its store: the study as it last ran for a name, or as the file is for a path."""
     from ..reporting.results import open_study
 
     return open_study(study, load_settings({"results": results}).store, overrides or ())

@@ -75,7 +75,7 @@ class SpaceSize(Page):
 
 
 class RecipeCheckPage(Page):
-    """A recipe with its holes, its dimensions and the size of its space; for a wrong recipe, its faults."""
+    """A recipe with its placeholders, dimensions and number of architectures; or a wrong recipe's faults."""
 
     text: str
     id: str | None = None
@@ -368,7 +368,7 @@ class StudyPlanPage(Page):
 
 
 class StudyCoordinatesPage(Page):
-    """For each model, the change of its layers in a few steps at each width, and whether it is flat."""
+    """The changes of each model's layers in a few steps at each width, and whether they are flat."""
 
     study: str
     steps: int
@@ -924,7 +924,7 @@ class ModelScorePage(Page):
 
 
 class ModelExportPage(Page):
-    """The path of an exported model; `difference` is the largest one between its outputs and the model's."""
+    """The path of an exported model; `difference` is the largest difference of outputs from the model's."""
 
     path: Path
     difference: float | None

@@ -84,11 +84,11 @@ class OpenResult(ABC, Generic[QuestionT]):
     @property
     @abstractmethod
     def looks(self) -> Sequence[Sequence[int]]:
-        """Return the seeds of each look, which is an interim test."""
+        """Return the seeds of each look (interim test)."""
 
     @abstractmethod
     def groups(self) -> list[list[QuestionT]]:
-        """Return the groups of questions that may get seeds: each question alone, then several together."""
+        """Return the groups of questions to which seeds may be added: each question alone, then several."""
 
     @abstractmethod
     def num_looks(self, question: QuestionT) -> int:
@@ -104,14 +104,14 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def expect(self, group: Sequence[QuestionT], ahead: int) -> tuple[Sequence[QuestionT], float]:
-        """Return the questions that `ahead` more looks may decide, and the number expected to be decided."""
+        """Return the questions that `ahead` more looks may decide, and how many decisions are expected."""
 
     def count(self, group: Sequence[QuestionT]) -> int:
         """Return the number of questions in a group."""
         return len(group)
 
     def seeds(self, question: QuestionT, ahead: int) -> Sequence[int]:
-        """Return the seeds of a question `ahead` looks from now."""
+        """Return the seeds that a question has after `ahead` more looks."""
         return self.looks[min(self.num_looks(question) + ahead, len(self.looks)) - 1]
 
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
@@ -133,7 +133,7 @@ class OpenResult(ABC, Generic[QuestionT]):
     def _candidate(
         self, chosen: Sequence[QuestionT], ahead: int, estimator: TimeEstimator, expected: float | None
     ) -> Iterator[NextSeeds]:
-        """Yield the candidate that brings the chosen questions to their next look, if that needs trials."""
+        """Yield a candidate that adds seeds to the chosen questions; nothing if no trial is missing."""
         soon, then = self._to_train(chosen, 1), self._to_train(chosen, ahead)
         if soon:
             yield NextSeeds(
@@ -259,7 +259,7 @@ def _known(verdict: Verdict) -> _Chances:
 
 
 def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
-    """Return the chances that a comparison is confirmed or refuted at `count` seeds, given its last look.
+    """Return the chances that `count` seeds confirm or refute a comparison, given its results so far.
 
     The mean of the added seeds is centred at the observed effect, with the error of both means. This is the
     predictive distribution of a normal mean under a flat prior. To decide, the mean over all seeds must be
@@ -396,7 +396,7 @@ class _OpenTable(OpenResult[JudgedDifference]):
 
     @cached_property
     def _not_ended(self) -> dict[tuple[str, str], dict[int, list[Trial]]]:
-        """Return a mapping from row and column to the trials that have not ended, by seed."""
+        """Return, for each row and column, the trials that have not ended, grouped by seed."""
         spec, study = self.made.spec, self.made.study
         ended = set(self.made.outcomes.filter(pl.col("status") != "incomplete")["trial"])
         own = {trial.id: trial for trial in study.with_later_seeds().trials}  # without the rows' names
@@ -409,7 +409,7 @@ class _OpenTable(OpenResult[JudgedDifference]):
         return found
 
     def _may_add_seeds(self, each: JudgedDifference) -> bool:
-        """Return whether a difference is undecided, has a look left, and has values for all its trials."""
+        """Return whether a difference is undecided, can be tested again, and has all values so far."""
         complete = not any(tally.gaps for cell in each.cells for tally in self.made.look_tallies[cell])
         return complete and not each.found.is_decided and each.found.looks < len(self.looks)
 

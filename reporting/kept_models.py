@@ -22,7 +22,7 @@ _MAX_NAMED = 5
 
 
 class KeptModelError(ActivememError):
-    """The requested model is not stored; the message lists the stored models."""
+    """Error for a model that is not stored; the message lists the stored models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

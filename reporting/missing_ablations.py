@@ -57,7 +57,7 @@ _LENGTHS: tuple[KeyPath, ...] = (
 
 
 class MissingError(ActivememError):
-    """The study has no cells, or no study file can express the requests."""
+    """Error for a study without cells, or for requests that no study file can express."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -497,7 +497,7 @@ def _labels(cell: RequestedCell, names: Sequence[str]) -> dict[str, str]:
 
 
 class _NoHoleError(Exception):
-    """The values cannot be expressed as levels of a factor."""
+    """Error for values that cannot be expressed as levels of a factor."""
 
 
 def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -28,7 +28,7 @@ from ..studies.text.units import plural
 
 
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
-    """Return the latest attempts; the probe metrics that these studies name are among the final metrics.
+    """Return the latest attempts, with the probe metrics that these studies name as final metrics.
 
     They include the metrics that identify the probed and tuned models. The column DIVERGED marks trainings of
     the studies that diverged, including those of added seeds.
@@ -55,7 +55,7 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
 
 
 def named_metrics(*studies: Study) -> set[str]:
-    """Return the metrics that these studies name, and for a probe those that describe the probing."""
+    """Return the metrics that these studies name; for a probe's metric, add those that describe the probe."""
     named = {name for study in studies for name in _iter_metric_names(study)}
     known = (METRICS_AND_COSTS.get(metric_family(name)) for name in named)
     probed = any(metric is not None and metric.is_probe for metric in known)

@@ -108,7 +108,7 @@ def _join_tables(theirs: PublishedTable, tables: Sequence[tuple[bool, Table]]) -
 
 
 def _can_join(theirs: PublishedTable, first: Table, second: Table) -> bool:
-    """Return whether two tables can be joined; tables with best cells or differences cannot."""
+    """Return whether two tables can be joined; tables with bold cells or differences cannot be."""
     if any(
         cell.best or cell.difference_text for each in (first, second) for row in each.cells for cell in row
     ):
@@ -344,7 +344,7 @@ class PaperSheet:
         return [cell for table in self.tables for cell in iter_records(table)]
 
     def count_decided(self, *, small: bool) -> int:
-        """Return the number of claims that a study of this size has confirmed or refuted."""
+        """Return the number of claims that small studies, or full-size ones, have confirmed or refuted."""
         verdicts = (claim.small if small else claim.full_size for claim in self.claims)
         decided = {Verdict.CONFIRMED, Verdict.REFUTED}
         return sum(any(each.verdict in decided for each in found) for found in verdicts)

@@ -38,7 +38,7 @@ RESAMPLES, BOOTSTRAP_SEED = 9_999, 0
 
 
 class ScoreKeys(ResultKeys):
-    """The keys of results over several tasks."""
+    """The keys of tables and figures that compare methods over several tasks."""
 
     value: Names
     """the metric, or several; each metric on each task then counts as a separate task"""
@@ -51,7 +51,7 @@ class ScoreKeys(ResultKeys):
 
     @property
     def methods(self) -> tuple[str, str]:
-        """Return the key that names the factor of the methods, and the name of this factor."""
+        """Return the key that names the compared factor, and the name of this factor."""
         raise NotImplementedError
 
     @field_validator("value", "tasks")
@@ -89,12 +89,12 @@ class ScoreKeys(ResultKeys):
 
 
 def task_names(spec: ScoreKeys, levels: Mapping[str, tuple[Level, ...]]) -> tuple[str, ...]:
-    """Return the names of the tasks: all combinations of the texts of their levels."""
+    """Return the names of the tasks: one for each combination of levels of the factors in `tasks`."""
     return tuple(", ".join(task) for task in product(*(map(level_text, levels[name]) for name in spec.tasks)))
 
 
 def bounds_of(spec: ScoreKeys, metric: str, task: str) -> tuple[float, float] | None:
-    """Return the values of a metric that map to the scores 0 and 1 on a task; None if it is not scaled."""
+    """Return the values of a metric that map to the scores 0 and 1 on a task; None without bounds."""
     found = spec.bounds.get(f"{metric}:{task}", spec.bounds.get(metric))
     return (found[0], found[1]) if found else None
 
@@ -141,7 +141,7 @@ def _column_text(name: str, tasks: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """The scores of every method: `runs` maps the text of its level to the scores of its runs on each task.
+    """The scores of all methods: `runs` maps the text of a method's level to its scores on each task.
 
     `sign` is −1 if lower is better; for scores with bounds it is always 1. `gaps` counts the `planned` trials
     without a value, by status. `trials` are all selected trials.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A study with the latest attempts in its store, which include those of other studies."""
+    """A study, and the latest attempts of all studies in its store, read at one moment."""
 
     study: Study
     store: Store

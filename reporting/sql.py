@@ -36,7 +36,7 @@ _NARROW = (
 
 
 class QueryError(ActivememError):
-    """The query cannot be answered; the message says why."""
+    """Error for a query that cannot be answered; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -236,7 +236,7 @@ class ResultSubject:
         return Observations(values=tuple(values), gaps=gaps, trials=ids, cells=len(cells))
 
     def fixed(self, shown: Iterable[str | None]) -> Mapping[str, Level]:
-        """Return the level that all trials share of each factor that is not shown and has several levels."""
+        """Return the levels that all trials share, for factors that vary in the study and are not shown."""
         named = [name for name in shown if name is not None]
         return fixed_levels([trial.levels for trial in self.trials], named, self.study.design)
 

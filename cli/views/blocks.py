@@ -49,7 +49,7 @@ def parse_block(text: str) -> nodes.BlockNode:
 
 
 def format_blocks(specs: Sequence[Spec]) -> str:
-    """Return a line for each block by package, activemem's first; only a terminal's lines are cut to fit."""
+    """Return a line for each block by package, activemem's first; cut the lines only for a terminal."""
     texts = {spec.name: signature(spec) for spec in specs}
     width = min(max(map(len, texts.values())), _MAX_SIGNATURE_WIDTH)
     if sys.stdout.isatty():

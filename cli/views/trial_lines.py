@@ -133,7 +133,7 @@ class PointNames:
 
 
 def _short(name: str, value: Level) -> str:
-    """Return a text value alone, and other values with the last part of their name."""
+    """Return a text value without its name, and other values with the last part of their name."""
     return value_name(value) if isinstance(value, str) else f"{brief_name(name)}={value_name(value)}"
 
 
@@ -204,7 +204,7 @@ def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _strip_shared_words(names: Sequence[str]) -> Sequence[str]:
-    """Return names without their shared first and last words: `recall_` of `recall_addition`."""
+    """Return names without their shared first and last words, such as `recall_` in `recall_addition`."""
     if len(names) < 2 or not all(name.isidentifier() for name in names):
         return names
     words = [name.split("_") for name in names]

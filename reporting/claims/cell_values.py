@@ -52,7 +52,7 @@ _LOG = "log "
 
 
 def _known_value(value: float | None, status: str) -> float | None:
-    """Return the value of a trial: infinity if it ended before its target, None if it has no value."""
+    """Return the value of a trial: infinity if training ended without its target, None if it is missing."""
     if status == ValueStatus.CENSORED:
         return math.inf
     return value if status in (ValueStatus.DONE, ValueStatus.INFINITE) else None
@@ -173,7 +173,7 @@ class CellResults:
         return self._comparable.pool(comparison, seeds)
 
     def rounding_sd(self, comparison: Comparison) -> float:
-        """Return the standard deviation of left minus right from rounding alone: a value's step over √12."""
+        """Return the standard deviation of left minus right that rounding causes: a value's step over √12."""
         return math.sqrt(self._variance(comparison.left) + self._variance(comparison.right))
 
     def _finite_value(self, metric: str, trial: Trial) -> float | None:

@@ -158,7 +158,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
 
 
 def _spread_notes(test: PairedTest) -> Iterator[MissingTrials]:
-    """Yield a note if the interval is wide only because other cells vary much more than those compared."""
+    """Yield a note if the interval is wide only because other cells vary much more than the compared ones."""
     if test.own_spread and test.spread and test.spread > WIDER * test.own_spread:
         times = f"{test.spread / test.own_spread:.0f} times as much"
         yield MissingTrials(
@@ -201,7 +201,7 @@ def comparison_tests(
 
 
 def _shown_test(tests: Sequence[PairedTest], threshold: float) -> PairedTest:
-    """Return the first look that decides a comparison, or the last look if none decides it."""
+    """Return the test at the first look that decides a comparison, or at the last look if none decides it."""
     return next((test for test in tests if test.complete and test.p <= threshold), tests[-1])
 
 
@@ -247,7 +247,7 @@ def _claim_quantities(claim: Claim) -> Iterator[Quantity]:
 
 
 def full_text(comparison: Comparison, claim: Claim) -> str:
-    """Return a comparison as text that parses back to it; factors with a single level are left out."""
+    """Return a comparison as text that can be parsed again; leave out factors with a single level."""
     names = {
         factor: [level_text(level) for level in levels] for factor, levels in claim.varied_factors.items()
     }

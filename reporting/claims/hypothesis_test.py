@@ -89,7 +89,7 @@ class PairedTest:
 
     @property
     def method(self) -> Test:
-        """Return the test that is used: with enough seeds, the default is replaced by a permutation test."""
+        """Return the kind of test to use; with enough seeds, a permutation test replaces the default."""
         if self.test != "pooled":
             return self.test
         if permutation_decides(self.n, self.family):

@@ -14,7 +14,7 @@ from ...studies.text.units import format_quantity, plural
 
 
 class ClaimError(ActivememError):
-    """The study has no claims, or its trials cannot be compared."""
+    """Error for a study without claims, or for claims about trials that cannot be compared."""
 
 
 class Verdict(StrEnum):
@@ -192,6 +192,6 @@ def _opposite(verdict: Verdict) -> Verdict:
 
 
 def _resolving_verdicts(statement: AllOf | AnyOf) -> tuple[Verdict, Verdict]:
-    """Return the verdict that one part is enough to reach, and the verdict that needs all parts."""
+    """Return the verdict that a single part can cause, and the verdict that needs all parts."""
     pair = (Verdict.REFUTED, Verdict.CONFIRMED)
     return pair if isinstance(statement, AllOf) else (pair[1], pair[0])

@@ -142,7 +142,7 @@ class CellFigure(CurveKind):
             yield ("rows",), "expected the key panels as well, for the columns of these rows"
 
     def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault for each role whose name is invalid or is the name of another role."""
+        """Yield a fault for each role, such as x or series, with an invalid name or another role's name."""
         named = (((role,), name) for role, name in self.roles.items())
         yield from factor_faults(named, factors, self.special)
 
@@ -156,7 +156,7 @@ class CellFigure(CurveKind):
         yield from self.mixed_faults(design)
 
     def mixed_faults(self, design: Design) -> Iterator[KeyFault]:
-        """Yield a fault if factors with several levels have no role."""
+        """Yield a fault if a factor with several levels has no role, such as x or series."""
         levels = selected_levels(self.select, design.factors)
         factors = [name for name in self.roles.values() if name in levels]
         if mixed := describe_mixed_levels(factors, self.select, design):
@@ -192,7 +192,7 @@ class CellFigure(CurveKind):
         raise NotImplementedError
 
     def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-        """Return the final panels; a kind may change them here, once all panels are known."""
+        """Return the panels to draw; kinds may override this method to change or split the panels."""
         del metric
         return panels
 
@@ -202,7 +202,7 @@ class CellFigure(CurveKind):
         return Axis(title=metric.axis_title or metric.title, log=getattr(self, "logy", False))
 
     def center_mark(self, content: Content) -> str:
-        """Return the name of the mark that shows a centre."""
+        """Return the name of the mark that shows the centre of several values, such as `dot`."""
         raise NotImplementedError
 
     def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
@@ -211,7 +211,7 @@ class CellFigure(CurveKind):
         yield from ()
 
     def value_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
-        """Yield the note about the centre and the number of seeds."""
+        """Yield the note on the mark for the centre, such as a mean, and on the number of seeds."""
         counts = cells.samples.frame.group_by(self.count_places).len()["len"]
         low, high, what = min(counts), max(counts), self.center_mark(panels[0].content)
         if high == 1:
@@ -346,7 +346,7 @@ class FigureCells:
 
     @cached_property
     def positions(self) -> tuple[Mapping[object, float], tuple[tuple[float, str], ...]]:
-        """Return the position of each x of the samples, and the ticks (empty if they are round numbers)."""
+        """Return a mapping from the samples' x to positions, and the ticks (empty for round numbers)."""
         name = self.spec.x
         if self.spec.is_course:
             return {x: float(x) for x in self.samples.frame["x"].unique()}, ()
@@ -359,12 +359,12 @@ class FigureCells:
         return dict(enumerate(numbers)), tuple(sorted(zip(numbers, texts, strict=True)))
 
     def placeholders(self, panel: int) -> dict[tuple[object, object], str]:
-        """Return a mapping from row and column to the text of each empty position of a panel."""
+        """Return the texts for the rows and columns of a panel that have no value."""
         found = self.samples.placeholders.items()
         return {(y, x): word for (at, _, x, y), word in found if at == panel}
 
     def published_value(self, **at: object) -> float | None:
-        """Return the paper's number for the levels given by these roles and by the selection, or None.
+        """Return the paper's number at the levels of these roles and of the selection; None if it has none.
 
         Any of these levels may be the paper's row, and any its column (see `match_published_keys`); a table
         with one column is matched only by its rows.

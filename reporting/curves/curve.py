@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CurveError(ActivememError):
-    """The specification of a figure has faults; the message lists all of them."""
+    """Error for a figure whose specification has faults; the message lists all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class Bar:
 
 
 class Content:
-    """The content of one panel. Each kind of figure has its own, which measures and draws itself."""
+    """Base class of a panel's content; each kind of figure has a subclass that measures and draws it."""
 
     __slots__ = ()
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class PublishedSpec(StrictModel):
-    """`published`: the paper's table, and the paper's names of rows and columns that differ from ours."""
+    """`published`: the paper's table, and the paper's names of rows and columns if they differ."""
 
     table: str | None = None
     """the paper's table (default: the one with this table's name)"""

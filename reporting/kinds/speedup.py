@@ -137,7 +137,7 @@ def _column(
 
 
 def _remarks(whys: Sequence[str]) -> Iterator[str]:
-    """Yield a remark for each reason why trials of a row have no value, with their number."""
+    """Yield a remark for each reason why trials of a row have no value, with the number of such trials."""
     for why in dict.fromkeys(whys):
         yield f"{whys.count(why)} of its seeds {why}"
 

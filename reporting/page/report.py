@@ -1,4 +1,4 @@
-"""The page: each section's values fill its template, and the sections form one page.
+"""The report page of a study: each section's values fill a template, and the sections form the page.
 
 The page has no date of writing. So two pages of one store are equal, and two pages differ only if their
 stores or the program differ.

@@ -102,7 +102,7 @@ _KINDS = ("version", "commit", "torch_version", "cuda_version", "python_version"
 
 
 def provenance(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the programs and devices of the trainings by time, and the trials trained by other studies."""
+    """Return the programs and devices of the trainings in order of time, and trials of other studies."""
     outcomes = inputs.own_outcomes
     if not len(outcomes):
         return None
@@ -140,7 +140,7 @@ def tables(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def shown_curves(study: Study) -> tuple[CurveKind, ...]:
-    """Return the figures of the study file; for a search, preceded by its history if the file has none."""
+    """Return the figures of the study file; for a search, add its history first unless the file has it."""
     if study.search is None or any(spec.kind == "incumbent" for spec in study.curves):
         return study.curves
     taken = {spec.name for spec in study.curves}

@@ -19,7 +19,7 @@ from .breakdown import STATE_BYTES, RecipeCosts, Sizes, heading
 
 @dataclass(frozen=True, slots=True)
 class RecipeDisplay:
-    """A recipe with the costs and reach of its parts, which are in `analysis`."""
+    """A recipe to display; `analysis` has the costs and the reach of its parts."""
 
     recipe: Recipe
     analysis: Analysis
@@ -135,7 +135,7 @@ class _ComparedFigure(NamedTuple):
 
 
 def render_comparison(recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes) -> str:
-    """Return a list of the recipes with letters, and below it a column for each, as many in a row as fit."""
+    """Return a list of the recipes by letter, then a column of numbers for each, side by side if they fit."""
     letters = [letter(number) for number in range(len(recipes))]
     listed = [heading(recipe, f"  {name}  ") for name, recipe in zip(letters, recipes, strict=True)]
     figures = _compared_figures(analyses, sizes)
@@ -172,7 +172,7 @@ def letter(number: int) -> str:
 
 
 def _compared_figures(analyses: Sequence[Analysis], sizes: Sizes) -> list[_ComparedFigure]:
-    """Return the lines for which at least one recipe has a figure."""
+    """Return the lines in which at least one recipe has a number."""
     unit, size = si_prefix(max(analysis.flops_per_token for analysis in analyses))
 
     def in_bytes_each(count: float) -> str:

@@ -37,7 +37,7 @@ _TRAINING_LOSS = "loss"
 
 
 class NearestError(ActivememError):
-    """The store does not have the results that a query asks for; the message lists all faults."""
+    """Error for a query whose results are not in the store; the message lists all faults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ _STYLE = (
 
 
 def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
-    """Return the SVG, which has a white background and the height of its rows."""
+    """Return the SVG text of a recipe, with a white background and a height that fits the rows."""
     title = wrap(recipe.text, 96, break_on_hyphens=False)
     top = _MARGIN + 20 * len(title) + 60
     flow = _StreamLayout(top)
@@ -129,7 +129,7 @@ class _StreamLayout:
             self.strokes.append(_path(f"M{left} {end}V{self.y - 8}q0 8 8 8H{x}"))
 
     def _draw_repeated(self, part: ModelPart, x: float) -> None:
-        """Draw a row with the figures of all copies, and below it the parts of one copy behind a bracket."""
+        """Draw a row with the costs of all copies, and below it the parts of one copy behind a bracket."""
         self._add(part, part.label, x + 22, "f")
         start = self.y - 10
         self.series(_spread(part), x)

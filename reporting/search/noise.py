@@ -27,7 +27,7 @@ from ..statistics.estimates import POWER, detectable, sample_sd
 from .promotion import FRESH_SEEDS
 
 LEVEL = 0.95
-"""The share of searches among equal points whose lead stays below the lead by chance."""
+"""The share of searches over equal points whose best point has at most the lead by chance."""
 
 _NODES = 48  # nodes of each of the two integrals
 
@@ -51,13 +51,13 @@ class Noise:
         return self.sd * chance_lead(count, seeds, other, self.degrees)
 
     def visible(self, seeds: int) -> float:
-        """Return the difference of two points, with `seeds` each, that is detected with a power of 80 %."""
+        """Return the difference of two points with `seeds` each that is detected with a power of 80 %."""
         return detectable(self.sd * math.sqrt(2 / seeds), self.degrees, 1 - LEVEL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plateau:
-    """The complete points within the noise of the best: their count, and the number of the first one."""
+    """The number of complete points within the noise of the best, and the rank in time of the first."""
 
     points: int
     since: int

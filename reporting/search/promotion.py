@@ -46,7 +46,7 @@ _KEPT = ("paper", "keep_weights", "keep_checkpoints")
 
 
 class PromotionError(ActivememError):
-    """A study of the best points cannot be written; the message says what is missing."""
+    """Error if a study of the best points cannot be written; the message says what is missing."""
 
 
 def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = FRESH_SEEDS) -> str:
@@ -109,7 +109,7 @@ def fresh_seeds(study: Study, count: int) -> list[int]:
 
 
 def trial_tables(study: Study, data: Mapping[str, Any], recipe: str) -> list[str]:
-    """Return [model], [task], [train] and [decode] as in the study's file, but with this recipe."""
+    """Return the tables [model], [task], [train] and [decode] of the study's file with another recipe."""
     tables = {name: dict(data[name]) for name in TRIAL_TABLES}
     tables["model"]["recipe"] = recipe
     named = [*TRIAL_TABLES, *(["decode"] if "decode" in data else [])]
@@ -232,7 +232,7 @@ def _shown(study: Study, found: SearchPoints, *, has_baseline: bool) -> Iterator
 def _claims(
     study: Study, found: SearchPoints, winners: Sequence[FoundPoint], baseline: Mapping[str, Level]
 ) -> Iterator[str]:
-    """Yield a claim for each winner that it is better than the baseline.
+    """Yield, for each winner, a claim that the winner is better than the baseline.
 
     If the search has no baseline, the claim is that the first winner is the best.
     """
@@ -459,7 +459,7 @@ def _holes(level: Level) -> list[str]:
 
 
 def _closure(names: Collection[str], levels: Mapping[str, tuple[Level, ...]]) -> set[str]:
-    """Return these names and the names of all placeholders in their levels, directly or not."""
+    """Return these names, the names of placeholders in their levels, and so on for the new names."""
     found, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()

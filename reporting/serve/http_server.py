@@ -39,12 +39,12 @@ Verdict = Literal["allowed", "allowed with a token", "wrong host", "no token"]
 
 
 class ServeError(ActivememError):
-    """The pages cannot be served with these options; the message has the expected and the actual value."""
+    """Error for options with which pages cannot be served; it states the expected and the actual value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The conditions under which a request is allowed: it names this machine, and has the token, if any.
+    """The conditions for a request: its Host header names this machine, and it has the token, if any.
 
     Raises ServeError if other machines can reach the host without a token, or if the token is short.
     """

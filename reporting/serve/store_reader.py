@@ -197,7 +197,7 @@ class StoreReader:
         return self._trials[trial]
 
     def _note(self, trial: str, written: int) -> CheckpointNote | None:
-        """Return the note of a begun trial; it is read again only if it was written again."""
+        """Return the note of a begun trial; read the note's file again only if it has changed."""
         known = self._notes.get(trial)
         if known is None or known[0] != written:
             found = self._store.files.checkpoint_note(trial) if written else None

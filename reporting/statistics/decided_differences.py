@@ -193,7 +193,7 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class _Tested:
-    """A test of a family: its corrected p-value, the first look that rejects, and the level of a look."""
+    """The result of a test with corrections: its p-value, the first significant look, and a look's level."""
 
     p: float | None
     first: int | None
@@ -228,7 +228,7 @@ def _first_below(p_values: Sequence[float], limit: float) -> int:
 
 
 def _decided(looks: Sequence[Difference], zero: _Tested, within: _Tested) -> DecidedDifference:
-    """Return the decision, at the first look that shows a difference or, if none does, that it is small."""
+    """Return the decision at the first look that shows a difference, else that shows a negligible one."""
     first = within.first if zero.first is None else zero.first
     return DecidedDifference(
         shown=looks[-1 if first is None else first],

@@ -18,7 +18,7 @@ from ...studies.presentation.kinds import Spread
 
 
 class StatisticsError(ActivememError):
-    """The values allow no result; the message has the expected and the actual values."""
+    """Error for values that allow no result; the message has the expected and the actual values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -420,7 +420,7 @@ def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence
 
 
 def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
-    """Return the other terms that are confounded with a term, each of them alone.
+    """Return the terms that are, by themselves, confounded with a term.
 
     There are none if only several terms together are confounded with the term.
     """

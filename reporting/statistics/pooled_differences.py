@@ -63,7 +63,7 @@ def pooled_variance(cells: Sequence[Values]) -> Pool | None:
 
 
 def _beyond_rounding(variance: float, cells: Sequence[Values]) -> float:
-    """Return the variance of cells' differences; 0 if it is only floating-point error."""
+    """Return the variance, or 0 if it is no more than the floating-point error of the cells' values."""
     largest = max((abs(value) for cell in cells for value in cell.values()), default=0.0)
     return variance if math.sqrt(variance) > _ROUNDING * largest else 0.0
 
@@ -218,7 +218,7 @@ def _by_permutation(pairs: Sequence[float], level: float, margin: float | None) 
 
 
 def _p_within(middle: float, margin: float | None, p_against: Callable[[float], float]) -> float | None:
-    """Return the p-value against a difference of the margin, in either direction (Schuirmann 1987)."""
+    """Return the p-value of a difference of the margin or more, in either direction (Schuirmann 1987)."""
     if margin is None:
         return None
     return max(map(p_against, (-margin, margin))) if abs(middle) < margin else 1.0

@@ -101,7 +101,7 @@ def _paired(own: Values, baseline: Values, pool: Pool | None, rounding: float) -
 
 
 LARGEST = 1000.0
-"""For a ratio above this, the text says only that it is above: nothing more is known."""
+"""The largest ratio that `format_ratio` writes as a number; it writes a larger ratio as `> 1,000`."""
 
 
 def format_ratio(ratio: float, decimals: int) -> str:
@@ -110,7 +110,7 @@ def format_ratio(ratio: float, decimals: int) -> str:
 
 
 def _bounded(cell: TargetCosts, baseline: TargetCosts) -> SpeedupEstimate | None:
-    """Return a bound of the speedup if trainings of only one of both cells missed the target, else None."""
+    """Return a bound of the speedup if trainings of only one cell missed the target, else None."""
     own, theirs = ({**each.reached, **each.limits} for each in (cell, baseline))
     seeds = sorted(own.keys() & theirs.keys())
     if not seeds or bool(cell.limits) == bool(baseline.limits):

@@ -54,7 +54,7 @@ class TableCells:
     extras: TableExtras = TableExtras()  # noqa: RUF009 -- frozen
 
     def table(self) -> Table:
-        """Return the table, if requested with the rows and columns that only the paper has."""
+        """Return the table; if requested, add the rows and columns that only the paper has."""
         spec, match, shown = self.spec, self.published_match, self.shown_trials
         cells = self._cells()  # makes the footnotes too
         table = Table(
@@ -97,7 +97,7 @@ class TableCells:
 
     @cached_property
     def looks(self) -> tuple[tuple[int, ...], ...]:
-        """Return the seeds of each look, which is an interim test."""
+        """Return the seeds of each look (interim test)."""
         grows = bool(self.spec.smallest_difference) and SEED not in self.spec.select
         return seeds_at_looks(self.study.seeds, self.study.later_seeds if grows else ())
 
@@ -224,7 +224,7 @@ class TableCells:
 
     @cached_property
     def published_match(self) -> PublishedMatch | None:
-        """Return the paper's table matched with ours; None if it is not requested or does not exist."""
+        """Return the paper's table matched with this table; None if it is not requested or does not exist."""
         key = (self.study.paper or "", self.spec.published_table)
         paper = published_tables().get(key) if self.extras.published else None
         return match_published(paper, self.spec.published, self.rows, self.columns) if paper else None

@@ -402,7 +402,7 @@ def _best(
 
 
 def _rivals(spec: CellsTable, best: Sequence[BoldCells]) -> list[str]:
-    """Return a sentence on the tests that bold values equal the best; empty without a smallest difference."""
+    """Return a sentence on tests of whether bold values equal the best; empty without a margin."""
     rivals = [(column.metric, each) for column in best for each in column.rivals.values()]
     if not rivals:
         return []
@@ -420,7 +420,7 @@ SOLVED_LENGTH = "max_length"
 
 
 def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettings]) -> str:
-    """Return a hint if these solved lengths are all 0, otherwise ""."""
+    """Return a hint if all of these solved lengths are 0, else ""."""
     starts = {each.train.curriculum.start for each in settings if each.train.curriculum is not None}
     if not starts or set(lengths) != {0.0}:
         return ""

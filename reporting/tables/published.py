@@ -1,4 +1,4 @@
-"""The paper's numbers in our tables: matching names, and rows and columns that only the paper has."""
+"""The paper's numbers in a study's tables: matching names, and rows and columns that only the paper has."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PAPER_ONLY_HEADING = "published only"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedMatch:
-    """A paper's table matched with ours; `rows` and `columns` map our names to the paper's names."""
+    """A paper's table matched with a study's; `rows` and `columns` map the study's names to the paper's."""
 
     paper: PublishedTable
     rows: Mapping[str, str]
     columns: Mapping[tuple[str, str], str]  # by metric and level
 
     def published_at(self, row: str, column: TableColumn) -> PublishedNumber | None:
-        """Return the paper's number for one of our cells."""
+        """Return the paper's number for a cell of the study's table; None if it has none."""
         keys = self.rows.get(row), self.columns.get((column.metric.name, column.level))
         return self.paper.cells.get((keys[0], keys[1])) if keys[0] and keys[1] else None
 
@@ -47,7 +47,7 @@ class PublishedMatch:
 def match_published(
     paper: PublishedTable, spec: PublishedSpec, rows: Sequence[TableRow], columns: Sequence[TableColumn]
 ) -> PublishedMatch:
-    """Match our rows and columns to the paper's: by names given in the study, equal names, or equal blocks.
+    """Match the study's rows and columns to the paper's: by names in the study, equal names, or equal blocks.
 
     The name of a column with a metric and a level is `METRIC:LEVEL` or, for the first metric, just the level.
     A name given for a metric applies to all of its levels.
@@ -83,7 +83,7 @@ def difference_from_baseline(number: PublishedNumber, baseline: PublishedNumber 
 def add_paper_only(
     table: Table, match: PublishedMatch, rows: Sequence[TableRow], columns: Sequence[TableColumn]
 ) -> Table:
-    """Add the rows and columns that only the paper has after ours, under a heading.
+    """Add the rows and columns that only the paper has after the study's, under a heading.
 
     They keep the paper's names and order; their cells are UNPLANNED.
     """

@@ -20,7 +20,7 @@ from ..statistics.estimates import Estimate
 
 
 class TableError(ActivememError):
-    """The specification of a table has faults; the message lists all of them."""
+    """Error for a table whose specification has faults; the message lists all of them."""
 
 
 NOT_RUN = "–"

@@ -52,7 +52,7 @@ def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The parts of a study against which its holes and levels are checked; `space` is [search.space]."""
+    """The parts of a study that its placeholders and levels are checked against."""
 
     diagnostics: Diagnostics
     template: Template

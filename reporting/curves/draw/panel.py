@@ -108,7 +108,7 @@ def tick_texts(numbers: Sequence[float]) -> list[str]:
 
 
 def _step(positive: Sequence[float]) -> float:
-    """Return how far below the smallest number a logarithmic axis places 0: the mean distance of numbers."""
+    """Return how far left of the smallest number a logarithmic axis shows 0: the mean distance of numbers."""
     places = sorted({math.log10(number) for number in positive})
     return max((places[-1] - places[0]) / (len(places) - 1), 0.1) if len(places) > 1 else 1.0
 
@@ -120,7 +120,7 @@ def _round_numbers(*, integers: bool = False) -> MaxNLocator:
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """Return powers of ten, also times 2 and 5 if they are few; if too few remain, round numbers."""
+    """Return powers of ten as ticks; if they are few, add twice and 5 times each, or use round numbers."""
     from matplotlib.ticker import LogLocator  # noqa: PLC0415 -- as above
 
     if low == high:

@@ -287,7 +287,7 @@ class CellForm:
         return over(text, span)
 
     def ours(self, cell: Cell, span: int) -> str:
-        """Return our number, any text after it in a second column, and the footnote marks at the end."""
+        """Return the study's number, any text after it in a second column, and the footnote marks."""
         if span == 1 or cell.estimate is None:
             return over(text_of(cell), span)
         number = f"{cell.text} ± {cell.spread}" if cell.spread else cell.text

@@ -1,4 +1,4 @@
-"""A table for a terminal: plain columns, the best in bold, published numbers below ours.
+"""A table for a terminal: plain columns, the best in bold, published numbers below measured ones.
 
 Plain text marks the best with asterisks. To keep `*` unambiguous, significance is marked by daggers.
 """
@@ -27,7 +27,7 @@ def _daggers(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextColumn:
-    """The layout of a column: our text and the paper's text for each row, all of the same width."""
+    """The layout of a column: measured and published text for each row, all of the same width."""
 
     width: int
     head: str
