@@ -202,7 +202,7 @@ class CellFigure(CurveKind):
         return Axis(title=metric.axis_title or metric.title, log=getattr(self, "logy", False))
 
     def center_mark(self, content: Content) -> str:
-        """Return the name of the mark that shows the centre of several values, such as `dot`."""
+        """Return the name of the mark that shows the centre of several values, such as "Bar"."""
         raise NotImplementedError
 
     def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:

@@ -228,7 +228,7 @@ def _first_below(p_values: Sequence[float], limit: float) -> int:
 
 
 def _decided(looks: Sequence[Difference], zero: _Tested, within: _Tested) -> DecidedDifference:
-    """Return the decision at the first look that shows a difference, else that shows a negligible one."""
+    """Return the decision at the first look that shows a difference or, if none does, a negligible one."""
     first = within.first if zero.first is None else zero.first
     return DecidedDifference(
         shown=looks[-1 if first is None else first],
