@@ -48,7 +48,14 @@ def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, 
     if task.by_line and not bool(((split.line_lengths > 1) & (split.line_lengths <= length + 1)).any()):
         raise DataError(f"expected a line of 1 to {length} tokens, got none")
     return score_split(
-        model, split, batching=task.batching, length=length, batch_size=BATCH_SIZE, end=end, device=_CPU
+        model,
+        split,
+        batching=task.batching,
+        length=length,
+        batch_size=BATCH_SIZE,
+        end=end,
+        device=_CPU,
+        separate_documents=task.separate_documents,
     )
 
 

@@ -2,7 +2,8 @@
 
 `base` has the interface of objectives. `generated` is for tasks that draw examples, and `regression` for the
 long-term problems. `labelled`, `language_modelling` and `seq2seq` read corpora. `text_scores` computes the
-likelihood of a text, and `generation` scores a model's outputs.
+likelihood of a text, `separate_documents` that of each document alone, and `generation` scores a model's
+outputs.
 """
 
 from __future__ import annotations

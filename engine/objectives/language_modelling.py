@@ -40,6 +40,7 @@ from .base import (
     on_device,
     scored_on_device,
 )
+from .separate_documents import iter_pieces, nll_of_documents
 from .text_scores import score_text
 
 
@@ -114,6 +115,7 @@ class LanguageObjective(Objective[Model]):
             batch_size=self.settings.train.batch_size,
             end=self._text.symbols.end_of_line,
             device=self.device,
+            separate_documents=task.separate_documents,
             registered=registered,
             parts=self.evaluation_parts,
         )
@@ -194,22 +196,34 @@ class StreamObjective(LanguageObjective):
 
 
 class PackedObjective(LanguageObjective, StreamedObjective[Model, StreamBatch]):
-    """Objective of pieces of a text or of a mixture of texts; the model keeps no state between pieces."""
+    """Objective of pieces of a text or of a mixture of texts; the model keeps no state between pieces.
+
+    A step has as many targets with separate documents. Its tokens and FLOPs count whole pieces.
+    """
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the tokens of a part of the rows."""
         batch = self._current
         count = len(batch.inputs)
-        here = micro_batch_slice(count, part, parts)
-        inputs, targets = (on_device(rows[here], self.device) for rows in batch[:2])
-        nats = model.nll(inputs, targets)
+        drawn = [rows[micro_batch_slice(count, part, parts)] for rows in batch[:2]]
+        inputs, targets = (on_device(rows, self.device) for rows in drawn)
+        if self._task.separate_documents:
+            nats = nll_of_documents(model, *drawn, end=self._text.symbols.end_of_line, device=self.device)
+        else:
+            nats = model.nll(inputs, targets)
         self._show(inputs, nats.flatten(), targets.flatten())
         return nats.mean() * micro_batch_weight(count, part, parts)
 
     def test_batches(self) -> Iterator[Examples]:
         size, context = self.settings.train.batch_size, self._task.context
         for batch in iter_packed_eval(self._text.test.tokens, batch_size=size, context=context):
-            yield Examples(batch.inputs, batch.targets.where(batch.scored, IGNORED))
+            targets = batch.targets.where(batch.scored, IGNORED)
+            if not self._task.separate_documents:
+                yield Examples(batch.inputs, targets)
+                continue
+            for pieces in iter_pieces(batch.inputs, self._text.symbols.end_of_line):
+                wanted = targets.flatten()[pieces.places].where(pieces.valid, IGNORED)
+                yield Examples(pieces.inputs, wanted, pieces.lengths)
 
     def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
         return model.nll(inputs, targets)

@@ -15,6 +15,7 @@ from ...studies.catalog.tasks import IGNORED
 from ..data.text.batches import iter_line_eval, iter_packed_eval, iter_stream_eval
 from ..data.token_files import Split
 from .base import RegisteredMetrics
+from .separate_documents import nll_of_documents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +93,15 @@ def score_text(
     batch_size: int,
     end: int,
     device: torch.device,
+    separate_documents: bool = False,
     registered: RegisteredMetrics | None = None,
     parts: int = 1,
 ) -> TextScore:
     """Score each token of a text once, in batches like those of a task with this `batching`.
 
     - A stream is read in rows that overlap by the model's reach, which equals one pass over the whole text.
-    - Packed pieces have `length` tokens, each from nothing before its first input.
+    - Packed pieces have `length` tokens, each from nothing before its first input. With `separate_documents`
+      a token is scored from its own document alone.
     - Lines are independent sequences; empty ones, and those of more than `length` tokens, are left out.
 
     `end` is the line-end symbol. Batches are computed in `parts`, but the padding of lines is counted as for
@@ -129,7 +132,11 @@ def score_text(
     if batching == "packed":
         for batch in iter_packed_eval(split.tokens, batch_size=rows, context=length):
             inputs, targets, scored = (each.to(device) for each in batch[:3])
-            add(model.nll(inputs, targets), targets, scored)
+            if separate_documents:
+                losses = nll_of_documents(model, *batch[:2], end=end, device=device)
+            else:
+                losses = model.nll(inputs, targets)
+            add(losses, targets, scored)
         return total.score_after_first_token(split)
     words, sizes = 0, 0
     lines: list[tuple[Tensor, Tensor, Tensor]] = []  # for each batch: lines' numbers, nats and lengths

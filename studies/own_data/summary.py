@@ -38,7 +38,7 @@ _WORDS_OF_A_PIECE = 4
 _MIN_LINE = 20  # bytes; shorter lines are alike by chance
 
 Lengths = Sequence[Sequence[int]]
-"""The number of tokens of each training row; for pairs, of each side."""
+"""The number of tokens of each training row; for pairs of each side, for documents of each source."""
 
 
 class PieceBounds(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -170,20 +171,27 @@ def read_own_documents(
     if None in files or None in of_splits.values():
         return None
     drawn = HeldOutFractions(dev=shares.get("dev", 0.0), test=shares.get("test", 0.0))
-    counts, found, sound = Counter[str](), list[OwnShards](), True
+    counts, found, sizes, sound = Counter[str](), list[OwnShards](), list["array[int]"](), True
     for source, digests in zip(sources, files, strict=True):
-        documents, size = Counter[str](), 0
+        documents, lengths = Counter[str](), array("Q")  # in bytes, with the end
         for text in _texts(reader, digests or (), named.text, "documents"):
             if text is None:
                 sound = False
                 continue
             split = drawn.split_of(text)
             documents[split] += 1
-            size += len(text.encode()) if split == "train" else 0
+            if split == "train":
+                lengths.append(len(text.encode()) + 1)
         counts += documents
         found.append(
-            OwnShards(files=digests or (), weight=source.weight, documents=documents["train"], bytes=size)
+            OwnShards(
+                files=digests or (),
+                weight=source.weight,
+                documents=documents["train"],
+                bytes=sum(lengths) - len(lengths),
+            )
         )
+        sizes.append(lengths)
     for split, digests in of_splits.items():
         for text in _texts(reader, digests or (), named.text, split):
             sound = sound and text is not None
@@ -199,7 +207,12 @@ def read_own_documents(
             f"{plural(sum(rows.values()), 'document')}"
         )
         return None
-    reader.summary = CorpusSummary(unit="document", rows=rows, train_bytes=sum(each.bytes for each in found))
+    reader.summary = CorpusSummary(
+        unit="document",
+        rows=rows,
+        lengths={"characters": tuple(sizes)},
+        train_bytes=sum(each.bytes for each in found),
+    )
     return OwnDocuments(
         column=named.text,
         sources=tuple(found),

@@ -111,7 +111,8 @@ def step_memory(
 ) -> StepMemory:
     """Return the memory of a trial's step on sequences of `tokens`, by default the longest in training.
 
-    Batches with a token budget are measured at the length that needs most memory. Frozen parameters have no
+    Batches with a token budget are measured at the length that needs most memory. Separate documents are
+    counted twice, since they have less padding than tokens (`group_by_length`). Frozen parameters have no
     gradient. Without a `state` nothing is frozen, and the optimiser keeps its maximum for each parameter.
     With `checkpoints` each sub-layer keeps only its input.
     """
@@ -128,7 +129,7 @@ def step_memory(
         model_config(settings.model, interface),
         tokens,
         interface.past,
-        sequences,
+        2 * sequences if getattr(settings.task, "separate_documents", False) else sequences,  # with padding
         checkpoints=checkpoints and not train.compile,
         accumulates=train.accumulate > 1,
     )

@@ -230,7 +230,7 @@ def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
         tokens = getattr(task, "tokens", "")
         yield "tokens", f"{tokens} of {pieces}" if tokens in ("bpe", "byte_bpe") else tokens
     if isinstance(task, LanguageModelSettings):
-        yield "batching", task.batching
+        yield "batching", f"{task.batching}{', separate documents' * task.separate_documents}"
         if task.by_line:
             yield "longest", f"{task.longest}"
 

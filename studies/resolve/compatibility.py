@@ -18,7 +18,7 @@ from ...grammar.vocabulary.output_kinds import (
 from ...grammar.vocabulary.spec import CostContext, Role, spec_of
 from ..catalog.datasets import CorpusError
 from ..catalog.metrics import METRICS
-from ..catalog.own_corpora import OwnRows, OwnText
+from ..catalog.own_corpora import OwnDocuments, OwnRows, OwnText
 from ..catalog.tasks import (
     AlgorithmicTask,
     GeneratedTask,
@@ -152,6 +152,22 @@ def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
         yield ValidationProblem(("task", "corpus"), str(error))
     except TaskError as error:
         yield ValidationProblem(("task",), str(error))
+
+
+def _separate_documents(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """Yield a fault if documents are to be separate, but there are none, or no packed rows."""
+    task = settings.task
+    if not isinstance(task, LanguageModelSettings) or not task.separate_documents:
+        return
+    if not isinstance(task.corpus, OwnDocuments):
+        message = 'expected a corpus of documents, got lines: batching = "lines" separates these'
+    elif task.by_line:
+        message = "lines are separate documents already: remove it"
+    elif task.batching != "packed":
+        message = f'expected batching = "packed", got "{task.batching}", whose state spans documents'
+    else:
+        return
+    yield ValidationProblem(("task", "separate_documents"), message)
 
 
 def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
@@ -363,6 +379,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((RECIPE_PATH, ("task", "coverage_penalty")), _coverage),
     ((RECIPE_PATH, ("task", "sizes")), _sizes),
     ((("task",),), _data),
+    ((("task",),), _separate_documents),
     ((("task",), ("train", "batch_size")), _enough_text),
     ((("task",), ("train", "batch_size")), _enough_rows),
     ((("task",),), _lists),

@@ -149,7 +149,8 @@ def has_many_lengths(settings: TrialSettings) -> bool:
 
 def blocks_compiled_for_each_length(settings: TrialSettings) -> list[str]:
     """Return the blocks of a trial that torch recompiles for each of its many batch lengths."""
-    if not (settings.train.compile and has_many_lengths(settings)):
+    is_cut = isinstance(settings.task, LanguageModelSettings) and settings.task.separate_documents
+    if not (settings.train.compile and (is_cut or has_many_lengths(settings))):
         return []
     return [render(block) for block in compiled_for_each_length(read_recipe(settings.model.recipe).root)]
 

@@ -49,7 +49,7 @@ LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
         (
             "task.beam=1",
             "[task] language_model: unknown key 'beam'; known: batching, context, corpus, dev_tokens, "
-            "longest, name, pieces, random_offset, tokenizer, tokens",
+            "longest, name, pieces, random_offset, separate_documents, tokenizer, tokens",
         ),
         ("task.contxt=64", "[task] language_model: unknown key 'contxt'; nearest: context"),
     ],

@@ -54,6 +54,8 @@ class LanguageModelSettings(TaskSettings):
     if the corpus has documents) or a sentence"""
     context: int = Field(default=512, ge=1, serialization_alias="block")
     """for streams and packed rows: the number of tokens that are read at a time"""
+    separate_documents: bool = False
+    """for packed rows: whether a token sees only its own document; see `docs/reference/data.md`"""
     random_offset: bool = False
     """for streams: whether each pass after the first starts at a random offset within the first `context`
     tokens"""

@@ -225,12 +225,17 @@ class BytesOfDocuments(torch.nn.Module):
                 before = target
         return rows
 
+    def nll_at(self, inputs, targets, places, lengths):
+        """Return the nats of targets at flat indices."""
+        wanted = torch.zeros_like(inputs).flatten().scatter(0, places, targets).view_as(inputs)
+        return self.nll(inputs, wanted, lengths).flatten()[places]
+
     def nll_stream(self, inputs, targets, state):
         """Return the nats of the next piece, which its first input is enough for."""
         return self.nll(inputs, targets), state
 
 
-@pytest.mark.parametrize("batching", ["stream", "packed", "lines"])
+@pytest.mark.parametrize("batching", ["stream", "packed", "separate", "lines"])
 @pytest.mark.parametrize("kind", OF_DOCUMENTS)
 def test_documents_have_the_bits_of_their_bytes_with_any_tokens_and_batches(tmp_path, kind, batching):
     pq.write_table(pa.table({"text": DOCUMENTS}), tmp_path / "documents.parquet")
@@ -238,11 +243,13 @@ def test_documents_have_the_bits_of_their_bytes_with_any_tokens_and_batches(tmp_
     (tmp_path / "tokenizer.json").write_bytes(content)
     (tmp_path / "my.tiktoken").write_bytes(ranks_of(content))
     corpus = {"documents": "documents.parquet", "dev": 0.1}
-    text = open_text(tmp_path, corpus, **TOKENS[kind], batching=batching)
+    separate, batching = batching == "separate", "packed" if batching == "separate" else batching
+    text = open_text(tmp_path, corpus, **TOKENS[kind], batching=batching, separate_documents=separate)
     shares = HeldOutFractions(dev=0.1, test=0.1)
     scored = [each.encode() for each in DOCUMENTS if shares.split_of(each) == "dev"]
     expected = sum(nats_by_last_byte(each, b"\n") for each in scored) / math.log(2)
-    model, more = BytesOfDocuments(text.symbols), {"end": text.symbols.end_of_line, "device": CPU}
+    model = BytesOfDocuments(text.symbols)
+    more = {"end": text.symbols.end_of_line, "device": CPU, "separate_documents": separate}
     length = 300 if batching == "lines" else 9
     score = score_text(model, text.dev, batching=batching, length=length, batch_size=3, **more)
     size = sum(map(len, scored))

@@ -6,7 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from activemem.storage import Store
 from activemem.studies.catalog.datasets import HeldOutFractions
+from activemem.studies.planning.plan import make_plan
 from activemem.studies.resolve.trial import Trial
 from activemem.studies.study import load_recorded_study, load_study
 from activemem.studies.text.errors import StudyError
@@ -118,6 +120,8 @@ def test_faults_name_the_file_and_the_column(folder):
         ),
         ({"tokens": "bpe"}, "bpe would lose the line breaks of documents"),
         ({"batching": "sentences"}, "expected stream or lines"),
+        ({"separate_documents": True}, 'expected batching = "packed", got "stream"'),
+        ({"separate_documents": True, "batching": "lines"}, "lines are separate documents already"),
         ({"context": 100_000}, "expected at least 200,000 bytes for 2 rows of 100000 tokens"),
         ({"context": 100_000, "batching": "packed"}, "expected at least 100,000 bytes for 1 row of 100000"),
     ],
@@ -131,6 +135,26 @@ def test_a_mixture_is_packed_and_each_weight_is_above_zero(folder):
     assert told(folder, mixture) == ['a mixture has no order to read it in: set batching = "packed"']
     (message,) = told(folder, {"documents": [{"path": "shards", "weight": 0.0}]}, batching="packed")
     assert "expected a number above 0" in message
+
+
+def test_a_text_of_lines_has_no_documents_to_separate(folder):
+    (folder / "my.txt").write_text("a line of words\n" * 200, encoding="utf-8")
+    (message,) = told(folder, {"path": "my.txt"}, batching="packed", separate_documents=True)
+    assert message == 'expected a corpus of documents, got lines: batching = "lines" separates these'
+
+
+@pytest.mark.parametrize(("tokens", "words"), [("characters", ""), ("byte_bpe", ", at 4 bytes a token")])
+def test_a_plan_shows_the_padding_of_separate_documents(folder, tokens, words):
+    task = {"batching": "packed", "tokens": tokens, "context": 32}
+    joined, separate = (
+        study(folder, {"documents": "shards"}, **task, separate_documents=each) for each in (False, True)
+    )
+    shown = [make_plan(each, Store(folder / "results")).data.facts for each in (joined, separate)]
+    (text,) = set(shown[1]) - set(shown[0])
+    found = re.fullmatch(r"rows are cut at document ends; about (\d+) % of a step is padding(.*)", text)
+    assert found is not None
+    assert 0 < int(found[1]) < 50
+    assert found[2] == words
 
 
 def test_a_shard_beyond_the_limit_is_refused(folder, monkeypatch):
