@@ -1,4 +1,4 @@
-"""Events of a running study: plain data, made where something happens and shown by listeners.
+"""Events of a running study as plain data, and the listeners that receive them.
 
 `StudyProgress` counts trials by their events and estimates the remaining time; `NotebookProgress` shows both.
 """
@@ -41,7 +41,7 @@ class EpochFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """Event: a trial's outcome is in the store; `reason` says why it is not "done"."""
+    """Event: a trial's outcome is in the store; `reason` says why its status is not "done"."""
 
     trial: str
     status: str
@@ -97,7 +97,7 @@ class Listener:
         """Handle the list of trials that will run, before their first event."""
 
     def training_here(self, trials: int, seconds: float) -> None:
-        """Handle the start of a short grid in this process; it takes about `seconds` seconds."""
+        """Handle the start of a short grid that trains in this process, for about `seconds` seconds."""
 
     def starting_ray(self, attempt: int) -> None:
         """Handle a start of Ray on this machine; `attempt` counts the starts."""
@@ -106,7 +106,7 @@ class Listener:
         """Handle a request to stop; running trials save a checkpoint and end."""
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Handle the start of a wait for `others`: other processes train all trials that remain."""
+        """Handle the start of a wait for other processes, which train all trials that remain."""
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
         """Handle the list of a cluster's nodes, before the first trial."""
@@ -182,7 +182,7 @@ class StudyProgress:
 
     @property
     def total(self) -> int:
-        """Return the number of the study's trials that are known so far."""
+        """Return the number of trials of the study that are known so far."""
         return max(self._total, len(self._ended) + len(self._waiting) + len(self.running))
 
     @property
@@ -268,7 +268,7 @@ def _recipe(trial: Trial) -> str:
 
 
 def initial_progress(study: Study, store: Store, max_trials: int | None) -> StudyProgress:
-    """Return the progress before the first event; of a search's trials, only the number is known by then."""
+    """Return a study's progress before the first event; of a search, only the number of trials is known."""
     before, unplanned = study_status(study, store), 0
     if study.search is not None:
         unplanned = min(before.num_remaining, max_trials or before.num_remaining)

@@ -68,7 +68,7 @@ _log = logging.getLogger(__name__)
 
 
 def checkpoint_activations(model: AnyModel, settings: TrialSettings) -> None:
-    """Make a model keep only the inputs of its sub-layers for the backward pass.
+    """Make a model store only the inputs of its sub-layers for the backward pass.
 
     Log a warning once if a sub-layer does not allow this.
     """
@@ -96,7 +96,7 @@ _OPERATIONS: tuple[Any, ...] = attrgetter(
 
 
 class PrecisionError(ActivememError):
-    """The device does not support the precision of the settings."""
+    """Error for a device that does not support the precision in the settings."""
 
 
 def check_precision(precision: Precision, device: torch.device) -> None:
@@ -124,7 +124,7 @@ def _is_supported(precision: Precision) -> bool:
 
 @contextmanager
 def float32_products(precision: Precision) -> Iterator[None]:
-    """Within a context, compute float32 products in TF32 if `precision` is tf32, else in full float32.
+    """Within this context, compute float32 products in TF32 if `precision` is tf32, else in full float32.
 
     Under bf16 this concerns the products that autocast leaves in float32. The previous precisions are
     restored at the end.
@@ -172,7 +172,7 @@ FORMAT = 1
 
 
 class ModelFileError(ActivememError):
-    """A file that does not hold a usable trained model; the message gives the reason."""
+    """Error for a file without a usable trained model; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ def prepare_cpu(threads: int) -> None:
 
 @contextmanager
 def restored_process() -> Iterator[None]:
-    """Restore threads, memory settings and Optuna's log level at the end of the context.
+    """At the end of this context, restore threads, memory settings and Optuna's log level.
 
     glibc offers no way to read its thresholds. They are set to the values that glibc itself uses after a
     large block was freed.
@@ -118,7 +118,7 @@ class DeviceStream:
 
     @contextmanager
     def in_process(self) -> Iterator[None]:
-        """Use this stream as the process's generator within a context."""
+        """Within this context, use this stream as the process's generator."""
         cuda = self._device.type == "cuda"
         with torch.random.fork_rng(devices=[self._device] if cuda else []):
             if cuda:
@@ -154,11 +154,11 @@ class Interruption(BaseException):
 
 
 class TimeLimitPassed(Interruption):
-    """The training has reached its time limit."""
+    """Interruption of a training that has reached its time limit."""
 
 
 class StoppedMidway(Interruption):
-    """A stop was requested during the training."""
+    """Interruption of a training because a stop was requested."""
 
 
 class _Alarm:
@@ -188,7 +188,7 @@ _alarm = _Alarm()
 
 @contextmanager
 def interruptible(limit_s: float | None, crash_report: int = 2) -> Iterator[None]:
-    """Raise TimeLimitPassed in a context some seconds after `limit_s`, or StoppedMidway on a stop request.
+    """Within this context, raise TimeLimitPassed soon after `limit_s`, or StoppedMidway on a stop request.
 
     Only the main thread can be interrupted; in other threads the context does nothing. If native code does
     not return, the process ends and writes a traceback to the file descriptor `crash_report`. The next
@@ -283,7 +283,7 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
 
 @contextmanager
 def sigterm_as_interrupt() -> Iterator[None]:
-    """Raise KeyboardInterrupt on SIGTERM within a context, as on Ctrl-C."""
+    """Within this context, raise KeyboardInterrupt on SIGTERM, as on Ctrl-C."""
 
     def leave(_signal: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -293,12 +293,12 @@ def sigterm_as_interrupt() -> Iterator[None]:
 
 
 class StartAborted(BaseException):
-    """Raised to abort the start of Ray when a stop is requested."""
+    """Exception that aborts the start of Ray when a stop is requested."""
 
 
 @contextmanager
 def stopped_by_signals() -> Iterator[None]:
-    """Raise StartAborted on the first Ctrl-C or SIGTERM within a context.
+    """Within this context, raise StartAborted on the first Ctrl-C or SIGTERM.
 
     The earlier handler runs first. Ray replaces the handler of SIGTERM by one that raises SystemExit. All
     handlers are restored at the end.

@@ -53,7 +53,7 @@ _NO_GPU = ("No CUDA GPUs are available", "No HIP GPUs are available", "Found no 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A GPU: its name, the size of its memory in bytes, and the bytes of it that are free."""
+    """A GPU: its name, and the total and the free bytes of its memory."""
 
     name: str
     bytes: int
@@ -103,7 +103,7 @@ def count_gpus() -> int:
 
 
 def count_gpus_of_processes() -> int:
-    """Return how many processes can have a GPU each; each MIG instance in the environment counts as a GPU."""
+    """Return how many processes can have their own GPU; a MIG instance in the environment counts as a GPU."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     instances = sum(each.startswith("MIG-") for each in named)
     return max(found, instances) if (found := count_gpus()) else 0
@@ -154,7 +154,7 @@ Gpus = float | Literal["auto"]
 
 
 class ResourceError(ActivememError):
-    """Resources that no trial can use."""
+    """Error for resources that no trial can use."""
 
 
 def gpus_fault(gpus: Gpus) -> str | None:
@@ -208,9 +208,9 @@ class Machine:
     `address` a run starts Ray on this machine only. `data` is the folder of the corpora, on every machine of
     a cluster. A checkpoint is saved every `checkpoint_every_s` seconds within an epoch, by default only after
     each epoch. Up to `pack` trials of the same shapes train together; "auto" chooses the number by a CPU's
-    caches or a GPU's memory. With `activation_checkpointing` a trial keeps only the inputs of its sub-layers
-    and computes the rest again in the backward pass. `gpu_bytes` limits the bytes of a GPU that all trials on
-    it may hold together; None allows all free memory.
+    caches or a GPU's memory. With `activation_checkpointing` a trial stores only the inputs of its
+    sub-layers, and computes all other activations again in the backward pass. `gpu_bytes` limits
+    the bytes of a GPU that all trials on it may hold together; None allows all free memory.
     """
 
     cpus: float = 1.0

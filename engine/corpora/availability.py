@@ -36,7 +36,7 @@ def check_availability(dataset: Dataset, folder: Path, *, verify: bool = False) 
 
 
 def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Dataset]:
-    """Return the datasets of which files are in the data folder.
+    """Return the datasets that have files in the data folder.
 
     An incomplete dataset is left out if all its files belong to a dataset that is complete.
     """

@@ -1,4 +1,4 @@
-"""Download of datasets, which resumes where a download broke, and copies of datasets from a folder."""
+"""Downloads of datasets, which resume after an interruption, and copies of datasets from a folder."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _manual_download_error(found: Availability) -> DataError:
 
 
 def _get(download: Download, path: Path, progress: Progress) -> None:
-    """Download a file from the first address that serves it; give it its name only when it is complete."""
+    """Download a file from the first address that serves it; `path` appears only when it is complete."""
     unfinished = path.with_name(f".{path.name}.part")
     failures = []
     for url in download.urls:

@@ -27,7 +27,7 @@ from ...studies.own_data.rows import Row, RowKind, draw_split, iter_parts, read_
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file of a path; create its folder if it is missing."""
+    """Within this context, hold the lock file of a path; create the folder of the path if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_name(f"{path.name}.lock")):
         yield
@@ -42,11 +42,11 @@ Stream = IO[bytes] | gzip.GzipFile | lzma.LZMAFile
 
 
 class DataError(ActivememError):
-    """A text is missing on this machine, or differs from the published text."""
+    """Error for a text that is missing on this machine, or differs from the published text."""
 
 
 def dataset_folder(dataset: Dataset, folder: Path) -> Path:
-    """Return the folder of a dataset's files: below the data folder, or in this package if it ships them."""
+    """Return the folder of a dataset's files: below the data folder, or in this package for shipped files."""
     return _INSTALLED if dataset.installed else folder / dataset.folder
 
 
@@ -118,7 +118,7 @@ def file_digest(path: Path, like: str) -> str:
 
 @contextmanager
 def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
-    """Turn errors from reading a damaged file into a DataError that names it."""
+    """Within this context, turn errors from reading a damaged file into a DataError that names the file."""
     try:
         yield
     except _DAMAGE as error:

@@ -171,7 +171,7 @@ class LabelledBatch(NamedTuple):
 def iter_labelled_batches(
     split: LabelledSplit, *, batch_size: int, longest: int, seed: int, position: int = 0
 ) -> Iterator[LabelledBatch]:
-    """Yield endless batches, beginning with batch number `position`; to resume, this number is enough.
+    """Yield batches of sequences without end, beginning with batch number `position`.
 
     The order of each pass depends on the seed and the number of the pass; an incomplete last batch is
     dropped. Sequences are cut after `longest` tokens.

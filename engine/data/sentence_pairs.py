@@ -127,10 +127,11 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairCorpusSpec:
-    """The pairs of a corpus to write, which can be read repeatedly, and the kinds of its vocabularies.
+    """The pairs of a corpus that is to be written, and the kinds of its vocabularies.
 
-    `kinds` has the kind and size of each side's vocabulary, which is learnt from every `stride`-th training
-    pair. With `joint` both sides share one vocabulary, learnt from both.
+    `pairs` can be called repeatedly. `kinds` has the kind and size of each side's vocabulary, which is
+    learnt from every `stride`-th training pair. With `joint` both sides share one vocabulary, learnt from
+    both.
     """
 
     name: str
@@ -295,7 +296,7 @@ def open_prepared(spec: PairCorpusSpec, place: Path) -> ParallelText:
 
 
 class PairBatch(NamedTuple):
-    """Whole pairs, padded at the end with 0, int64.
+    """A batch of whole pairs, int64, padded at the end with 0.
 
     `sources` (batch, n) and `targets` (batch, m) end in an end symbol, which `source_lengths` and
     `target_lengths` (batch,) count. `pairs` are the indices of the pairs in the split. `words` counts the
@@ -320,7 +321,7 @@ def iter_pair_batches(
     width: int = 5,
     position: int = 0,
 ) -> Iterator[PairBatch]:
-    """Yield endless batches, beginning with batch number `position`; to resume, this number is enough.
+    """Yield batches of pairs without end, beginning with batch number `position`.
 
     The longer sides of a batch's pairs differ by less than `width`, except at the boundary of two buckets.
     The batches of each pass and their order depend on the seed and the number of the pass. A random remainder

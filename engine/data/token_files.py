@@ -155,7 +155,7 @@ class SplitWriter:
             self._append("bytes", sizes)
 
     def about(self) -> dict[str, dict[str, str | int]]:
-        """Return the description of each file by its name."""
+        """Return a mapping from each file's name to its description."""
         return {
             f"{self._name}.{kind}": {"dtype": dtype.str[1:], "size": self._counts[kind]}
             for kind, dtype in self._types.items()

@@ -1,4 +1,4 @@
-"""Decoding: searches for the best output of each source: greedy, with a beam, or also over output lengths."""
+"""Searches for the best output of each source: greedy, with a beam, or over output lengths."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class OutputCosts(ABC):
 
     @abstractmethod
     def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
-        """Return the cost of each output (rows, longest) of its sentence (rows,), in float64.
+        """Return the costs, float64, of outputs (rows, longest), given their sentences' indices (rows,).
 
         Each row has its end, and padding after it.
         """
@@ -196,7 +196,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hypotheses:
-    """Unfinished outputs; the rows of a sentence are adjacent, and each has its own slot, counted from 0.
+    """Unfinished outputs; the rows of a sentence are adjacent, and `slot` numbers them from 0.
 
     `prefix` (rows, length) begins with the start symbol; `coverage` (rows, n) is kept if it is needed.
     """
@@ -375,7 +375,7 @@ MAX_POSITIONS = 16384
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeSearch:
-    """Search over output sizes, from a source's length to `ratio` times it plus `margin`.
+    """Search over output sizes, from a source's length to `ratio` times that length plus `margin`.
 
     The best output is the most likely one or, with `costs` for each source, the one with the highest
     log-probability minus cost. With a `line`, only the size nearest to its estimate is tried.

@@ -35,7 +35,7 @@ orders."""
 
 
 class ExportError(ActivememError):
-    """A model that cannot be exported, or not with the same outputs; the message says why."""
+    """Error for a model that cannot be exported with the same outputs; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,7 @@ UNREAD = "–"
 
 
 class InputError(ActivememError):
-    """A line that a model cannot read; the message has its line number, and the expected and actual input."""
+    """Error for a line that a model cannot read; the message has its number and the expected input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ class NextSymbols:
 
 
 class GenerationError(ActivememError):
-    """Settings with which no text can be generated; the message lists all faults."""
+    """Error for settings with which no text can be generated; the message lists all faults."""
 
 
 class SamplingKeywords(TypedDict, total=False):

@@ -64,7 +64,7 @@ HUB_WEIGHTS = "model.safetensors"
 
 
 class UseError(ActivememError):
-    """A use that this kind of model does not support; the message names the methods that it supports."""
+    """Error for a method that a kind of model does not support; the message names the supported ones."""
 
 
 class TrainedModel:

@@ -50,7 +50,7 @@ def micro_batch_slice(count: int, part: int, parts: int) -> slice:
 
 
 def micro_batch_weight(count: int, part: int, parts: int) -> float:
-    """Return the weight of the mean of a part's rows: the mean of the weighted means is the batch's mean."""
+    """Return the weight of a part's mean; the mean of all weighted means is the mean of the batch."""
     rows = micro_batch_slice(count, part, parts)
     return (rows.stop - rows.start) * parts / count
 
@@ -66,7 +66,7 @@ def scored_on_device(targets: Tensor, scored: Tensor, device: torch.device) -> t
 
 
 class Answers(NamedTuple):
-    """A model's outputs and targets at all scored places, and the inputs, on the device."""
+    """A model's outputs and targets at all scored positions, and the inputs, on the device."""
 
     inputs: Tensor
     outputs: Tensor
@@ -84,7 +84,7 @@ class StepShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausalView:
-    """A test sequence of a causal task, and a function of it whose outputs must not depend on later inputs.
+    """A test sequence, and a function whose outputs for it must not depend on later inputs.
 
     `inputs` (length,) are symbols between `first` and `first + symbols`. `outputs` maps the model and inputs
     (rows, length), both on any device, to (rows, length, …), or to fewer positions.
@@ -244,7 +244,7 @@ class StreamedObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
         self._symbols += symbols
 
     def state(self) -> dict[str, Any]:
-        """Return the number of batches drawn, and the counts of which their mean shape is computed."""
+        """Return the number of batches drawn, and the counts for the mean shape of the batches."""
         return {"position": self._drawn, "padded": self._symbols, "drawn": self._sequences}
 
     def restore(self, state: dict[str, Any]) -> None:

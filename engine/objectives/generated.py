@@ -94,7 +94,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         return draw_examples(self._task, self.settings.train.batch_size, self._data)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the scored places of a part of the batch."""
+        """Return the mean loss over the scored positions of a part of the batch."""
         rows = micro_batch_slice(len(self._current.inputs), part, parts)
         examples = self._rows(self._current, rows.start, rows.stop - rows.start)
         inputs, outputs, targets = self._answers(model, examples)
@@ -102,7 +102,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         return self._task_losses(outputs, targets).sum() * parts / self._num_scored(self._current.targets)
 
     def draw(self) -> tuple[Tensor, ...]:
-        """Return the whole next batch, on the CPU; raise TaskError if its examples have lengths."""
+        """Return the whole next batch, on the CPU; raise TaskError if the task gives lengths of examples."""
         examples = self._draw_batch()
         if examples.lengths is not None:
             raise TaskError(

@@ -158,7 +158,7 @@ class PairData:
         return LengthLine.fit(sources[kept], targets[kept])
 
     def sources(self, split: PairSplit) -> list[str]:
-        """Return the sources of a dev or test split as text; symbols of generated pairs as numbers."""
+        """Return the sources of a dev or test split as text; generated pairs are written as numbers."""
         return _number_lines(split.source) if self.text is None else split.sentences("source")
 
     def references(self, split: PairSplit) -> list[str]:
@@ -174,7 +174,7 @@ class PairData:
         return TreeCosts.of(split.sentences("source"), self.text.target)
 
     def sentences(self, outputs: Sequence[Sequence[int]]) -> list[str]:
-        """Return outputs as text; symbols of generated pairs as numbers."""
+        """Return outputs as text; outputs for generated pairs are written as numbers."""
         decode_one = number_line if self.text is None else self.text.target.decode
         return [decode_one(output) for output in outputs]
 
@@ -228,7 +228,7 @@ def search_outputs(
     sizes: SizeSearch,
     costs: OutputCosts | None,
 ) -> list[list[int]]:
-    """Search the outputs of a batch of sources (batch, n), padded with 0; each has its end symbol."""
+    """Search the outputs of padded sources (batch, n); return each output with its end symbol."""
     lengths = (sources != PADDING).sum(1)
     hypotheses = decode(
         model,

@@ -1,4 +1,4 @@
-"""Language modelling: in endless streams with the blocks' past state, in packed pieces, or line by line."""
+"""Objectives of language models: on endless streams with state, on packed pieces, or line by line."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LanguageObjective(Objective[Model]):
         self._task, self._text = settings.task, open_corpus(settings.task, folder)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Score the first `dev_tokens` of the dev split; after the last epoch all of it, and the test split.
+        """Score the first `dev_tokens` of the dev split; after the last epoch, score all of dev and test.
 
         Metrics are the loss in nats per token and bits per byte of the original text, unless tokens lose some
         of it. Bits per character or perplexity per word are given with and without line ends. Lines also have

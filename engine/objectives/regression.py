@@ -63,7 +63,7 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
         return functional.mse_loss(predictions, batch.targets) * micro_batch_weight(count, part, parts)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Return the test accuracy, its highest value so far and, once this is 1, the number of epochs."""
+        """Return the test accuracy, its highest value so far and, once that is 1, the number of epochs."""
         right = torch.zeros((), dtype=torch.int64, device=self.device)
         registered = RegisteredMetrics(TaskKind.REGRESSION)
         for drawn in self._test_batches():

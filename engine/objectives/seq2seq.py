@@ -45,7 +45,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         self._guesses: GuessDraws | None = None  # of the current batch, if guesses are read
 
     def begin_batch(self, parts: int) -> None:
-        """Draw the batch of the next step; if measured in tokens, it may have fewer pairs than `parts`."""
+        """Draw the batch of the next step; a batch measured in tokens may have fewer pairs than `parts`."""
         super().begin_batch(parts)
         train = self.settings.train
         if train.sampling:
@@ -70,7 +70,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         return loss * weight / int(batch.target_lengths.sum())
 
     def evaluate(self, model: TransductionModel, *, last: bool) -> Metrics:
-        """Score the first `dev_tokens` of the dev split; after the last epoch all of it, and the test split.
+        """Score the first `dev_tokens` of the dev split; after the last epoch, score all of dev and test.
 
         The metrics with teacher forcing are the loss in nats per symbol, perplexity per word, and the share
         of symbols that the model ranks first. If the targets' text is known, bits per byte are added. The
@@ -216,7 +216,7 @@ class GuessDraws(NamedTuple):
     def of(cls, targets: Tensor, share: float, seed: int, *, together: bool) -> GuessDraws:
         """Draw the random numbers for targets (pairs, symbols).
 
-        With `together` the same places are replaced in all pairs.
+        With `together` the same positions are replaced in all pairs.
         """
         generator = torch.Generator().manual_seed(seed)
         rows = torch.rand(targets.shape[-1:] if together else targets.shape, generator=generator)
@@ -229,7 +229,7 @@ class GuessDraws(NamedTuple):
 
 
 def is_scheduled(train: TrainSettings) -> bool:
-    """Return whether guesses are drawn one by one, at a share of the places that grows during training."""
+    """Return whether guesses are drawn one by one, at a share of positions that grows during training."""
     return train.scheduled_sampling is not None
 
 
@@ -241,7 +241,7 @@ def sampling_share(train: TrainSettings, step: int) -> float:
 
 
 def _guess_places(model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
-    """Replace targets by guesses at the same places of all pairs, each given the symbols read before it."""
+    """Replace targets by guesses, one position after another; a guess depends on the symbols before it."""
     places = draws.replaced[0].tolist()
     if not any(places):
         return targets

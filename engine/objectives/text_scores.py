@@ -58,7 +58,7 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScore(Likelihood):
-    """The likelihood of a text; `ends` is the likelihood of its line ends or document ends alone.
+    """The likelihood of a text; `ends` is the likelihood of its line ends or document ends only.
 
     Document ends have 0 bytes. `padded_loss`, only for lines, is the mean over all positions of their
     batches, padding included.
@@ -75,7 +75,7 @@ class TextScore(Likelihood):
 
     @property
     def without_ends(self) -> Likelihood:
-        """Return the likelihood of all tokens but line ends; these still precede the tokens after them."""
+        """Return the likelihood of all tokens except line ends, which the model still reads as inputs."""
         return Likelihood(
             nats=self.nats - self.ends.nats,
             tokens=self.tokens - self.ends.tokens,

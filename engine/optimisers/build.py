@@ -100,7 +100,7 @@ def muon_maps(model: nn.Module) -> dict[nn.Parameter, Weight]:
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon for the weights `maps`, and AdamW for all others; each matrix within a weight is updated alone."""
+    """Muon for the weights `maps`, AdamW for all others; each matrix within a weight has its own update."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ _SHOWN = 6
 
 
 class ParameterGroupError(ActivememError):
-    """Groups of weights that match nothing in a model, or that freeze all of its weights."""
+    """Error for groups of weights that match nothing in a model, or that freeze all of its weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +296,7 @@ def _changes(group: Mapping[str, Any], settings: ParameterGroupSettings | None) 
 
 
 class OptimizerError(ActivememError):
-    """A plug-in's optimiser that does not have every weight exactly once."""
+    """Error for a plug-in's optimiser that does not have every weight exactly once."""
 
 
 def build_optimizer(
@@ -319,7 +319,7 @@ def build_optimizer(
 
 
 def keep_steps_on_cpu(optimizer: torch.optim.Optimizer) -> None:
-    """After a checkpoint was loaded, move step counters that Python reads back to the CPU.
+    """Move the step counters that Python reads to the CPU; call it after a checkpoint was loaded.
 
     Torch puts the counters on the device onto which the checkpoint was loaded. On a GPU, every read of a
     counter would wait for the GPU.

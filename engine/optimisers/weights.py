@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class CompileModeError(ActivememError):
-    """The device does not support the requested mode of torch's compiler."""
+    """Error for a device that does not support the requested mode of torch's compiler."""
 
 
 def check_compile(mode: Compile, device: torch.device) -> None:
@@ -160,7 +160,7 @@ class WeightAverage:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Swap the average into the model within a context.
+        """Within this context, give the model the averaged weights.
 
         The values are swapped weight by weight, because a copy of all weights would double the memory.
         """
@@ -251,7 +251,7 @@ class Weights:
 
     @contextmanager
     def replaced(self, weights: Mapping[str, Tensor]) -> Iterator[None]:
-        """Replace the weights of the model by given weights within a context."""
+        """Within this context, replace the weights of the model by these weights."""
         own = {name: weight.clone() for name, weight in self.model.state_dict().items()}
         self._replaced = True
         try:

@@ -1,4 +1,4 @@
-"""Packs of trials: which trials take their steps together, and how they train; each has its own outcome."""
+"""Packs of trials: which trials take their steps together, and how they train."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .stacked_steps import StackedSteps, stacking_fault
 
 
 def form_of(settings: TrialSettings) -> str | None:
-    """Return the form of a trial as text; None if it cannot join a pack.
+    """Return a text that is equal for trials that can share a pack; None if the trial cannot join a pack.
 
     Trials of one form have models and batches of the same shapes. Algorithmic tasks with the same interface
     share a form; for other tasks all task settings must be equal.

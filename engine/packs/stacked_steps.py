@@ -47,7 +47,7 @@ class StackedPasses:
         self._calls: tuple[tuple[torch.Size, ...], list[RandomCall]] | None = None
 
     def begin(self, trainings: Sequence[Training]) -> None:
-        """Load the random states of as many trainings as were stacked; the caller sets their weights."""
+        """Load the random states of these trainings; the caller sets their weights."""
         self._loss.train()
         for noise, training in zip(self.noises, trainings, strict=True):
             noise.set_state(training.noise.state)
@@ -87,7 +87,7 @@ class _LossOf(nn.Module):
 
 
 class PackError(ActivememError):
-    """Trainings that cannot take steps together; the message says why."""
+    """Error for trainings that cannot take steps together; the message says why."""
 
 
 class StackedSteps:

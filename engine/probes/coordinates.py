@@ -27,12 +27,12 @@ _SEQUENCES, _MOST_TOKENS = 16, 64
 
 
 class CoordinateError(ActivememError):
-    """Models whose activations cannot be compared across widths."""
+    """Error for models whose activations cannot be compared across widths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerChange:
-    """A layer: the mean change of its activations at each width, and the exponent with which it grows."""
+    """The mean change of a layer's activations at each width, and the exponent of its growth."""
 
     layer: str
     changes: Mapping[int, float]

@@ -25,7 +25,7 @@ NO_LANGUAGE_MODEL = "it is not a language model"
 
 
 class EvaluationError(ActivememError):
-    """Tasks that cannot be evaluated; the message says why."""
+    """Error for tasks that cannot be evaluated; the message says why."""
 
 
 def evaluate_study(
@@ -36,7 +36,7 @@ def evaluate_study(
     *,
     machine: Machine = ONE_CPU,
 ) -> Iterator[ProbeResult]:
-    """Score each language model that a study has kept on tasks, and store the scores as its trial's metrics.
+    """Score a study's trained language models on tasks; store the scores as metrics of the trials.
 
     A score is the metric `lm_eval[TASK,SCORE]`. Tasks are looked up in `folder`, by default in lm_eval. The
     scores of an earlier call are replaced. Raise EvaluationError if a package or a task is missing.

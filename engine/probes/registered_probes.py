@@ -1,4 +1,4 @@
-"""Plug-in probes: they run in every trained model of a study, and their results are stored."""
+"""Plug-in probes: functions that measure every trained model of a study; their results are stored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INDEX = re.compile(r"[\w.+-]+(,[\w.+-]+){0,2}")
 
 
 def run_registered_probes(study: Study, store: Store, machine: Machine = ONE_CPU) -> Iterator[ProbeResult]:
-    """Run each plug-in probe that fits a trial's kind of task in the model of the trial.
+    """Run the plug-in probes on the trained models of a study, except on unsupported kinds of tasks.
 
     Stored results of a probe with the same source are reused. If a probe fails, or a model exceeds the
     machine's time limit, the result says so, and the other probes and models continue.

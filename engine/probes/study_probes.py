@@ -38,7 +38,7 @@ _DURATION_KEYS = ("epochs", "steps_per_epoch", "seconds", "stop")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardTrials:
-    """The trials to which a trial is compared: one for each attention to the encoder's outputs."""
+    """The standard trials to which a trial is compared, one for each kind of attention."""
 
     by_attention: dict[str, Trial]
     ambiguous: tuple[str, ...] = ()  # attentions of several trials
@@ -91,7 +91,7 @@ REQUESTED_METRIC, MEASURED_METRIC, PAIR_METRIC = PROBED_METRIC, "probed[measured
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
-    """The result of a probe for one trial; `metrics` is empty if stored before or impossible to measure.
+    """The result of a probe for one trial; without new measurements, `metrics` is empty.
 
     `reason` says why a model cannot be measured. A trial is not compared with `ambiguous` attentions, which
     several trials share.
@@ -168,7 +168,7 @@ class _Group:
         return {_theta(attention) for attention in self.standards[trial].by_attention}
 
     def measure(self, trial: str, split: PairSplit) -> dict[str, float]:
-        """Return all metrics of a trial by name; raise ProbeError.
+        """Return all metrics of a trial by name; raise ProbeError if the trial's model cannot be measured.
 
         A model whose weights cannot be read is left out of the comparison, and reported in its own turn.
         """

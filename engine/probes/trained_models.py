@@ -21,7 +21,7 @@ NOT_KEPT = "its weights were not kept"
 
 
 class ProbeError(ActivememError):
-    """A model cannot be measured; the message says why."""
+    """Error for a model that cannot be measured; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Tuning of a trained model's decoding: chosen on the dev split, measured on the test split."""
+"""Tuning of a trained model's decoding: the search is chosen on the dev split, and measured on test."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class _Tuning:
         self._device = torch.device(machine.device)
 
     def run(self) -> dict[str, float]:
-        """Store and return all metrics; empty if they were stored before. Raise DataError, ProbeError."""
+        """Store and return all metrics of the trial; return an empty mapping if they are stored already."""
         stored, tokenizers = self._stored_metrics(), self._decode.tokenizers
         signature = f"dev_bleu_signature[{bleu([''], [''], tokenizer=tokenizers[0]).signature}]"
         known = stored if signature in stored else {}

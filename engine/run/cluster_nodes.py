@@ -56,7 +56,7 @@ class StorePlace:
 
 
 class NodeError(ActivememError):
-    """Nodes of a cluster that cannot train the study; the message names each with its reason."""
+    """Error for nodes of a cluster that cannot train the study; the message lists nodes with reasons."""
 
 
 def fit_to_cluster(
@@ -66,7 +66,7 @@ def fit_to_cluster(
     listener: Listener,
     at_once: int | None = None,
 ) -> Machine:
-    """Check every node that has room for a trial; return the machine with its share of a GPU.
+    """Check every node that has room for a trial; return the machine with the GPU share of a trial.
 
     "auto" uses GPUs if any node has one. The share depends on the nodes and on how many trials can train
     `at_once`. Raise NodeError if a node cannot train, or if none has room. A node that joins later is checked
@@ -195,7 +195,7 @@ def _lacking_room(machine: Machine) -> str:
 
 @contextmanager
 def located(store: Store, machine: Machine) -> Iterator[StorePlace]:
-    """Yield the place of the store for workers.
+    """Within this context, give the location of the store from which workers open it.
 
     A folder that a cluster uses has a marker file during the context.
     """

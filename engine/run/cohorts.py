@@ -93,7 +93,7 @@ def expected_work(trial: Trial) -> float:
 
 
 class GridCohorts:
-    """Cohorts of given jobs: in the given order for one worker, the largest jobs first for several workers.
+    """Cohorts of jobs: one worker gets the jobs in order, several workers get the largest jobs first.
 
     A cohort has as much work as takes COHORT_S seconds, estimated from the speed of finished cohorts. Towards
     the end cohorts shrink, as in guided self-scheduling (Polychronopoulos and Kuck, 1987). With `pack`, jobs
@@ -358,7 +358,7 @@ def _make_packer(machine: Machine, device: torch.device) -> Packer | None:
 
 
 def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
-    """Group attempts by the form of their trials; a trial that cannot be packed is a group of its own."""
+    """Group attempts whose trials can share a pack; a trial that cannot be packed is its own group."""
     found: dict[str, list[Attempt]] = {}
     for attempt in attempts:
         form = form_of(attempt.job.trial.settings) or attempt.job.trial.id
@@ -367,7 +367,7 @@ def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
 
 
 def take_turn(attempts: Sequence[Attempt], packer: Packer | None) -> Iterator[Event]:
-    """Start all new attempts, else train one epoch of those with the fewest epochs; yield their events.
+    """Start all new attempts; if there are none, train an epoch of those with fewest. Yield the events.
 
     A trial ends with its last epoch. With a packer, trials take their steps together.
     """

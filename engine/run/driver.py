@@ -367,7 +367,7 @@ class RunRounds:
         return given_up
 
     def _jobs(self, missing: Sequence[Trial], last: Mapping[str, int]) -> list[Job]:
-        """Return the jobs of the missing trials; trials that processes died of come last."""
+        """Return the jobs of the missing trials; trials whose processes have died often come last."""
         folder, shorter = self._store.files.checkpoints_folder(STARTS_FILE), ShorterTrials(self._store)
         turns = start_turns(self._study)
         last_turn = max(turns.values(), default=0) + 1
@@ -412,7 +412,7 @@ class RunRounds:
                 return given_up
 
     def _wait(self, trials: Mapping[str, ClaimedElsewhere]) -> dict[str, int]:
-        """Wait until trials that other drivers held are free, all have ended, or a stop is requested.
+        """Wait until a trial of another driver is free, all have ended, or a stop is requested.
 
         Return a mapping from each free trial to the number of its dead owner's last attempt, or -1 if there
         was no attempt.

@@ -35,7 +35,7 @@ class Accelerators:
 
 
 def with_whole_gpu(machine: Machine) -> Machine:
-    """Replace gpus = "auto": by a whole GPU for one trial at a time, or by 0 for the CPUs."""
+    """Replace gpus = "auto" by 1, a whole GPU for each trial, or by 0 if there is no GPU."""
     machine = with_gpu_bytes(machine)
     return replace(machine, gpus=float(has_gpu())) if machine.gpus == "auto" else machine
 
@@ -158,7 +158,7 @@ def short_grid_seconds(
 
 
 def measure_speed(steps: Mapping[float, TrialSettings], machine: Machine) -> Speed | None:
-    """Measure the seconds of each step; None if there are no steps or one fails.
+    """Return pairs of FLOPs and seconds, measured for steps; None if there are none or one fails.
 
     `steps` has one trial for each number of FLOPs.
     """

@@ -142,7 +142,7 @@ _OPEN = {
 
 
 def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None:
-    """Open every corpus of the trials. Raise DataError with all missing ones."""
+    """Open every corpus of the trials; raise DataError with all missing corpora."""
     tasks = [settings.task for settings in all_settings]
     texts = {
         (task.name, task.corpus, task.tokens, task.pieces, getattr(task, "tokenizer", None)): task

@@ -43,7 +43,7 @@ _NO_GPU_RESTRICTION = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
 
 
 class _WorkerLeavesError(Exception):
-    """A worker ends because its node is drained or its GPU is lost; a different worker resumes its trials."""
+    """Error of a worker whose node is drained or GPU is lost; a different worker resumes its trials."""
 
 
 def request_stop(run: str) -> None:
@@ -68,7 +68,7 @@ def share_cores(machine: Machine) -> None:
 
 
 def see_own_gpus() -> None:
-    """Restrict CUDA to the GPUs that Ray assigned to this process, if Ray was told not to do it itself.
+    """Restrict CUDA to the GPUs that Ray assigned to this process, if Ray is configured not to do so.
 
     Otherwise all workers of a node would train on its first GPU. Call it before CUDA is used.
     """
@@ -179,7 +179,7 @@ class _LeaveWatcher:
 
     @contextmanager
     def stopping_on_sigterm(self) -> Iterator[None]:
-        """Let SIGTERM stop the current step and save it, within a context.
+        """Within this context, let SIGTERM stop the current step and save the training.
 
         Outside this context SIGTERM ends the process.
         """

@@ -109,7 +109,7 @@ START_S = 300.0
 
 
 class _StartTooSlow(BaseException):
-    """Ray has not started in time; not an Exception, since Ray would catch that."""
+    """Error for a start of Ray that takes too long; not an Exception, since Ray would catch that."""
 
 
 @contextmanager
@@ -203,7 +203,7 @@ def _start_failure(attempts: int, cause: str) -> MachineError:
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise _StartTooSlow in the context after `seconds`; outside the main thread, set no limit."""
+    """Within this context, raise _StartTooSlow after `seconds`; outside the main thread, set no limit."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -137,7 +137,7 @@ def write_bits(numbers: Sequence[int], length: int) -> Tensor:
 
 
 def combine(inputs: Tensor, *, operation: Callable[[int, int], int]) -> Tensor:
-    """Compute an operation on a and b, as whole numbers of any size."""
+    """Return the result of an operation on the operands a and b, written as bits, for each row."""
     length = inputs.shape[-1]
     a, b = (read_numbers(inputs[:, part]) for part in (slice(length // 2), slice(length // 2 + 1, None)))
     return write_bits([operation(*each) for each in zip(a, b, strict=True)], length)

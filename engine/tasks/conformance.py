@@ -158,9 +158,9 @@ def targets_are_solutions(task: Subject) -> None:
 
 
 def reach_is_needed(task: Subject) -> None:
-    """Check that inputs beyond the stated reach change no target, and that the furthest within it change one.
+    """Check that inputs beyond the stated reach change no target, and inputs at the reach change one.
 
-    One input at a time is replaced by the input of another example at the same place.
+    One input at a time is replaced by the input of another example at the same position.
     """
     inputs, targets, _ = task.draw(1)
     if task.reach is None or task.solve(inputs) is None:

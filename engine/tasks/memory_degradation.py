@@ -119,7 +119,7 @@ def _repeated(spec: DegradationProblem, count: int, generator: Generator) -> Ten
 
 
 def _with_tabu(spec: DegradationProblem, tabu: Tensor, count: int, generator: Generator) -> Tensor:
-    """Draw uniform symbols; 1 to `max_dropped` of them, at random places, are from the tabu set."""
+    """Draw uniform symbols; 1 to `max_dropped` of them, at random positions, are from the tabu set."""
     shape = (count, spec.max_length)
     others = torch.ones(spec.symbols, dtype=torch.bool).index_fill_(0, tabu, False).nonzero().flatten()
     ranks = torch.rand(shape, generator=generator).argsort(dim=1)

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class LeakError(ActivememError):
-    """A causal task's model or block that sees later inputs; the message says where."""
+    """Error for a causal task's model or block that sees later inputs; the message says which."""
 
 
 @torch.no_grad()
@@ -192,7 +192,7 @@ class Stopping:
         }
 
     def restored(self, epoch: int, state: Mapping[str, Any]) -> Stopping:
-        """Restore the state from `state`."""
+        """Return the state at an epoch, rebuilt from the values that `state` returned."""
         return replace(
             self,
             epoch=epoch,

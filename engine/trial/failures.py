@@ -100,11 +100,11 @@ _lost: list[str] = []
 
 
 class MachineError(ActivememError):
-    """A machine cannot train: a disk is full, a GPU or a module is missing. The message is one line."""
+    """Error for a machine that cannot train, as with a full disk or no GPU; the message is one line."""
 
 
 class HeadLostError(MachineError):
-    """The head of a Ray cluster is gone. Ray ends this process half a minute later, or when it exits."""
+    """Error for a Ray cluster whose head is gone; Ray ends this process half a minute later or at exit."""
 
 
 def check_gpu(machine: Machine) -> None:
@@ -126,7 +126,7 @@ def check_gpu(machine: Machine) -> None:
 
 @contextmanager
 def storing() -> Iterator[None]:
-    """Raise MachineError if the system fails to read or write files of the store within a context."""
+    """Within this context, raise MachineError if the system fails to read or write files of the store."""
     try:
         yield
     except OSError as error:
@@ -139,7 +139,7 @@ def storing() -> Iterator[None]:
 
 
 def note_lost_gpu(error: BaseException) -> None:
-    """Record that this process has lost its GPU, if the error says so; later trials did not cause this.
+    """If an error says so, record that this process has lost its GPU, so that no later trial is blamed.
 
     If the error does not say so, the GPU is queried, because CUDA's libraries report failures without their
     cause.
@@ -268,7 +268,7 @@ class CrashReport:
 
 @contextmanager
 def recording_crashes(folder: Path, limit_s: float | None) -> Iterator[int]:
-    """Record crashes of the process within a context in a file of the folder; yield its descriptor.
+    """Within this context, record crashes of the process in a file of the folder; yield its descriptor.
 
     A crash such as a segmentation fault writes its traceback there, unless this process has other fault
     handlers.
@@ -377,7 +377,7 @@ class OomRetries:
 
     @property
     def device_suffix(self) -> str:
-        """Return a suffix of the row's device: the number of parts, or "" if the settings have it too."""
+        """Return a suffix for the device in a row: the number of parts, or "" if it is that of [train]."""
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
     def read(self) -> None:

@@ -41,7 +41,7 @@ def version(settings: TrialSettings) -> str:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of the code; the first call asks `describe_code` and keeps the answer."""
+    """Return the commit of this code as `describe_code` gives it; the result is cached."""
     return describe_code(Path(__file__).parents[2])
 
 

@@ -321,7 +321,7 @@ class Attempt:
 
     @property
     def outcome(self) -> AttemptRows:
-        """Return the rows to store."""
+        """Return the rows of the outcome, to be stored."""
         assert self._outcome is not None, "the attempt has ended"
         return self._outcome
 
@@ -338,7 +338,7 @@ class Attempt:
             self._lease.end()
 
     def leave_if_lost(self) -> ClaimedElsewhere | None:
-        """Drop the outcome, not stored yet, if another process has taken the trial over in the meantime."""
+        """Drop the unstored outcome if another process has taken the trial over in the meantime."""
         return self._leave() if self._is_lost() else None
 
     # -- giving the trial back
@@ -399,7 +399,7 @@ class Attempt:
         return True
 
     def _keep_if_last(self, training: Training) -> None:
-        """Before the last evaluation, keep the state, from which longer trials can continue."""
+        """Store the state before the last evaluation, so that longer trials can continue from it."""
         if self.job.keep_checkpoint and training.lacks_last_evaluation:
             path = self._store.files.final_checkpoint_file(self.job.trial.id)
             with storing():
@@ -413,7 +413,7 @@ class Attempt:
 
     @contextmanager
     def _limited(self, seconds: float | None) -> Iterator[None]:
-        """Set a time limit for a context; if the process dies in the context, it leaves a crash report."""
+        """Within this context, set a time limit, and leave a crash report if the process dies."""
         folder = self._checkpoint.folder
         with (
             failures.recording_crashes(folder, self._limit) as descriptor,
@@ -449,7 +449,7 @@ class Attempt:
     def packable(self) -> Training | None:
         """Return the training if it may join a pack, else None.
 
-        A training in whose current epoch a process died may not.
+        A training in whose current epoch a process died may not join.
         """
         training = self._training
         if not isinstance(training, Training) or self.ended or training.finished:

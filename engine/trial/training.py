@@ -98,7 +98,7 @@ BetweenSteps = Callable[[], None]
 
 
 class NotANumberError(ActivememError):
-    """The loss of an epoch is not a finite number."""
+    """Error for an epoch whose loss is not a finite number."""
 
 
 class Training:

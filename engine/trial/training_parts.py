@@ -203,7 +203,7 @@ class TrainingPosition(NamedTuple):
 
 
 class CallbackError(ActivememError):
-    """A callback reports a metric that is not registered, or changes torch's global settings."""
+    """Error for a callback that reports an unregistered metric, or changes torch's global settings."""
 
 
 class Callbacks:
@@ -276,7 +276,7 @@ def _how_torch_computes() -> dict[str, object]:
 
 
 class LossTermError(ActivememError):
-    """A loss term watches a module that the model does not have, or is not a single number."""
+    """Error for a loss term that watches a missing module, or whose value is not a single number."""
 
 
 class Scored(NamedTuple):
@@ -288,7 +288,7 @@ class Scored(NamedTuple):
 
 
 class LossTerms:
-    """The loss terms of one training, with their states and their sums over the epoch.
+    """The loss terms of one training, with their states and their sums over an epoch.
 
     Raise LossTermError if a module pattern matches nothing in the model.
     """
@@ -308,7 +308,7 @@ class LossTerms:
 
     @contextmanager
     def watching(self, objective: Objective[Any]) -> Iterator[None]:
-        """Record the tensors that the terms need while a loss is computed within a context."""
+        """Within this context, record the tensors of a loss computation that the terms need."""
         self._scored, self._activations = None, []
         objective.observer = self._take
         modules = dict(self._model.named_modules())
@@ -431,7 +431,7 @@ class GradientNorm:
         self._norms = self._norms + square.sqrt()
 
     def metrics(self, steps: int) -> dict[str, float]:
-        """Return the metric of an epoch."""
+        """Return the mean gradient norm over the steps of an epoch, as a metric."""
         return {"gradient_norm": float(self._norms) / steps}
 
     def state(self) -> dict[str, Any]:

@@ -62,7 +62,7 @@ LINE_START = 0
 def iter_line_batches(
     split: Split, *, batch_size: int, max_length: int, seed: int, position: int = 0
 ) -> Iterator[LineBatch]:
-    """Yield endless batches of whole lines, beginning with batch number `position`.
+    """Yield batches of whole lines without end, beginning with batch number `position`.
 
     The order of each pass depends on the seed and the number of the pass. An incomplete last batch is
     dropped, as are empty lines and lines of more than `max_length` tokens, not counting the end mark.
@@ -105,7 +105,7 @@ def _batch(split: Split, chosen: Sequence[int]) -> LineBatch:
 
 
 def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
-    """Return the number of blocks in each row of one pass. Raise DataError if there is none."""
+    """Return the number of blocks in each row of one pass; raise DataError for a text that is too short."""
     blocks = (len(tokens) - 1) // batch_size // context
     if not blocks:
         raise DataError(
@@ -123,7 +123,7 @@ def iter_stream_batches(
     position: int = 0,
     offsets: torch.Generator | None = None,
 ) -> Iterator[StreamBatch]:
-    """Yield endless blocks of rows, beginning with number `position`; to resume, this number is enough.
+    """Yield batches of a text stream without end, beginning with batch number `position`.
 
     The text is cut into `batch_size` equal consecutive rows, so a token is a target at most once in a pass.
     The first token and the end of a row that does not fill a block are never targets. Each pass after the
@@ -147,7 +147,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 def iter_packed_batches(
     sources: Sequence[tuple[float, Tensor]], *, batch_size: int, context: int, seed: int, position: int = 0
 ) -> Iterator[StreamBatch]:
-    """Yield endless batches of pieces of `context` tokens, beginning with batch number `position`.
+    """Yield batches of pieces of `context` tokens without end, beginning with batch number `position`.
 
     `sources` are texts with their weights. A golden-ratio sequence assigns the rows to sources, so that the
     shares of sources in any run of rows are close to the weights. A source is read in passes: each takes all
@@ -178,7 +178,7 @@ def iter_packed_batches(
 
 
 def _source_of_rows(bounds: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
-    """Return the source index of each row; `bounds` are the cumulative shares of the sources but the last."""
+    """Return the source index of each row; `bounds` are cumulative shares of all sources except the last."""
     return np.searchsorted(bounds, np.arange(start, stop) * _GOLDEN % 1.0, side="right")
 
 

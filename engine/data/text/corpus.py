@@ -54,7 +54,7 @@ class TokenisedCorpus:
 
     @property
     def train(self) -> Split:
-        """The training text; the corpus must have only one."""
+        """Return the training text of a corpus that has only one."""
         ((_, split),) = self.sources
         return split
 
@@ -137,7 +137,7 @@ def _symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: P
 
 
 def _known_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path) -> TextSymbols:
-    """Return symbols that are given and not learnt: an alphabet, or the tokenizer of a file."""
+    """Return the symbols of a corpus that are not learnt: an alphabet, or a tokenizer from a file."""
     documents = isinstance(task.corpus, OwnDocuments)
     if task.tokenizer is None or task.tokens != "pretrained":
         return TextSymbols(
@@ -232,7 +232,7 @@ def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
 
 
 def _learn_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, train: bytes) -> TextSymbols:
-    """Return the symbols of a text: given ones, or symbols learnt from its training split."""
+    """Return the symbols of a text, learnt from its training split if they have to be learnt."""
     if task.tokens == "words":
         known = build_vocabulary(train)
         if corpus.own:

@@ -41,7 +41,7 @@ MARK = 0
 
 
 class FileTokenizer(ABC):
-    """A tokenizer of texts, which are lines or documents."""
+    """Base class of tokenizers of texts; a text is a line or a document."""
 
     @property
     @abstractmethod
@@ -58,7 +58,7 @@ class FileTokenizer(ABC):
 
 
 class ByteTokenizer(FileTokenizer):
-    """A token for each byte of UTF-8."""
+    """A tokenizer with one token for each byte of UTF-8."""
 
     @property
     def size(self) -> int:
@@ -66,16 +66,16 @@ class ByteTokenizer(FileTokenizer):
         return _BYTES
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the bytes of each text."""
+        """Return the UTF-8 bytes of each text."""
         return [list(text.encode()) for text in texts]
 
     def decode(self, tokens: Sequence[int]) -> bytes:
-        """Return the bytes."""
+        """Return the tokens as bytes."""
         return bytes(tokens)
 
 
 class JsonTokenizer(FileTokenizer):
-    """A tokenizer of Hugging Face `tokenizers`."""
+    """A tokenizer from a file tokenizer.json of Hugging Face `tokenizers`."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -90,7 +90,7 @@ class JsonTokenizer(FileTokenizer):
         return [each.ids for each in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def decode(self, tokens: Sequence[int]) -> bytes:
-        """Decode tokens, special ones included."""
+        """Decode tokens to bytes, including special tokens."""
         return self._tokenizer.decode(list(tokens), skip_special_tokens=False).encode()
 
     @cached_property
@@ -121,7 +121,7 @@ class RankTokenizer(FileTokenizer):
         return [self._encoding.encode_ordinary(text) for text in texts]
 
     def decode(self, tokens: Sequence[int]) -> bytes:
-        """Decode tokens."""
+        """Decode tokens to bytes."""
         return self._encoding.decode_bytes(tokens)
 
     @cached_property
@@ -170,7 +170,7 @@ def encode_units(tokenizer: FileTokenizer, units: Sequence[bytes]) -> EncodedUni
 
 
 def tokenizer_encoder(tokenizer: FileTokenizer) -> TextEncoder:
-    """Return an encoder that encodes each line of a text alone, so that no token spans a line break.
+    """Return an encoder that encodes each line of a text separately, so that no token spans a line break.
 
     The text begins with an extra mark, so that its first token can be scored too.
     """
@@ -245,7 +245,7 @@ END_OF_PIECES = 2
 
 
 class _Pieces(Protocol):
-    """Interface of a decoder of pieces, which SentencePiece's processor has."""
+    """The methods of SentencePiece's processor that decode pieces."""
 
     def Decode(self, ids: list[int], /) -> str: ...  # noqa: N802 -- its name
 

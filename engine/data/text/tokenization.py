@@ -54,7 +54,7 @@ TextEncoder = Callable[[bytes], EncodedText]
 
 
 class LineLayout:
-    """Comparison of lines with their decoded tokens, which may differ by a fixed layout.
+    """Comparison of lines with their decoded tokens; a fixed difference in spaces is allowed.
 
     Decoded lines equal the original ones or, as in WikiText, have one more space at both ends.
     """

@@ -112,7 +112,7 @@ class SymbolVocabulary(ListedVocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        """Learn all symbols of the sentences, the most frequent ones first. Raise DataError for too many."""
+        """Learn all symbols of the sentences, by falling frequency; raise DataError beyond `size`."""
         counts = Counter(symbol for sentence in sentences for symbol in sentence.split(" "))
         if len(counts) > size - FIRST_SYMBOL:
             raise DataError(f"expected at most {size - FIRST_SYMBOL:,} symbols, got {len(counts):,}")

@@ -1,4 +1,4 @@
-"""Optuna's samplers and schedulers by name, and its studies, which propose points and get their results.
+"""Optuna's samplers and schedulers by name, and Optuna studies, which propose points and get results.
 
 Plug-ins may add samplers and schedulers. With rungs there is an Optuna study for each rung, since values of
 different rungs are never compared. The sampler uses the study of the highest rung with enough finished
@@ -173,7 +173,7 @@ def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object
 
 @contextmanager
 def named_errors(registry: Registry[Any], name: str) -> Iterator[None]:
-    """Convert errors of a plug-in's code to a PluginError with the plug-in's owner and name."""
+    """Within this context, convert errors of a plug-in to a PluginError with its owner and name."""
     try:
         yield
     except Exception as error:
@@ -401,7 +401,7 @@ class RungStudies:
 
     @property
     def current(self) -> optuna.Study:
-        """The study from which the sampler proposes."""
+        """Return the study from which the sampler proposes."""
         for study, complete in zip(reversed(self._studies), reversed(self._complete), strict=True):
             if complete >= self._enough:
                 return study

@@ -42,7 +42,7 @@ RESULT_KEYS = ("value", "metric", "metrics", "result", "results", "mean", "score
 
 
 class PointError(ActivememError):
-    """A line of JSON does not describe a point of the search; the message lists all faults."""
+    """Error for a line of JSON that describes no point of the search; the message lists all faults."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))

@@ -85,7 +85,7 @@ class RungBoard:
 
 
 class SeedRace:
-    """A race between points over seeds.
+    """A race between points, seed by seed: only points that may still be the best get another seed.
 
     The noise is the part of the losses that points and seeds do not explain. It is assumed to be normal and
     equal for all points. `bench/race.py` measures how often the race drops the best point if that does not
@@ -98,7 +98,7 @@ class SeedRace:
         self._eligible: list[bool] = []  # whether they are within the limits and can be the best
 
     def add(self, losses: Mapping[int, float], *, eligible: bool = True) -> None:
-        """Add the loss of each seed of an ended point; ignore a point of which a seed has no loss."""
+        """Add the losses of an ended point by seed; ignore a point that has no loss for some seed."""
         found = [losses.get(seed, math.nan) for seed in self._seeds]
         if all(map(math.isfinite, found)):
             self._losses.append(found)
@@ -164,7 +164,7 @@ class PointState(Enum):
 
 @dataclass(slots=True)
 class TrackedPoint:
-    """A point on one of its rungs; `trial` is Optuna's trial of it, if Optuna proposed the point."""
+    """A point on one of its rungs; `trial` is Optuna's trial for the point, if Optuna proposed it."""
 
     point: SearchPoint
     trial: optuna.Trial | None = None
@@ -408,7 +408,7 @@ class Search:
         return TrackedPoint(point, trial), source
 
     def _accept(self, values: dict[str, Level]) -> SearchPoint | None:
-        """Return the point with these values if it is new and within budget; do not draw the values again."""
+        """Return the point with these values if it is new and within budget; mark the values as seen."""
         self._ask_tell.unseen.note(values)
         point = self._points.of_values(values)
         is_new = point.global_id not in self._tracked.begun

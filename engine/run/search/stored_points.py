@@ -262,7 +262,7 @@ class BegunPoints:
                 self._seen.add(trial.id)
 
     def _end(self, trial: str, row: Mapping[str, Any]) -> datetime:
-        """Return when a trial finished or, if it was taken from another study, when it was taken."""
+        """Return when a trial finished or, if it was adopted from another study, when it was adopted."""
         return self._taken[trial][1] if self._is_taken(trial, row) else row["finished"]
 
     def _is_taken(self, trial: str, row: Mapping[str, Any]) -> bool:

@@ -62,7 +62,7 @@ def _sizes(length: int, draws: Iterator[int], most: int) -> list[int]:
 
 
 def evaluate(operation: int, values: list[int]) -> int:
-    """Return the value of a list."""
+    """Return the value of an operation on a list of numbers."""
     match OPERATIONS[operation]:
         case "MIN":
             return min(values)

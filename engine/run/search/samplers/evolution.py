@@ -33,7 +33,7 @@ Worth = tuple[float, ...]
 
 
 class Population:
-    """The living points of an evolution: the last ended ones; with several objectives, the survivors.
+    """The living points of an evolution: the newest ended points or, with several objectives, survivors.
 
     With several objectives, each point that ends beyond the population's size makes the worst point die.
     Points are compared by their excess over the limits, then by their front, then by crowding distance (Deb

@@ -465,7 +465,7 @@ def _no_filling(name: str) -> Value:
 
 
 def _leaf(value: Value) -> Labels:
-    """Return the labels of a number or a word; all real numbers have the same, since none occurs twice."""
+    """Return the labels of a number or word; all real numbers share labels, since none occurs twice."""
     return (_hash("real" if isinstance(value, float) else str(value)),) * (ROUNDS + 1)
 
 
