@@ -78,7 +78,7 @@ def all_attn_by_equations(block: AllAttention, x: Tensor, past: Tensor) -> Tenso
 
 
 def steps(size: Size) -> dict[str, Callable[[], Tensor]]:
-    """Return a mapping from each layer's name to a function that computes its outputs; inputs are equal."""
+    """Return a function that computes the outputs of each layer; all layers get the same inputs."""
     heads = f"heads={HEADS}, head_width={HEAD_WIDTH}, span={SPAN}"
     ours = make_block(f"all_attn(N={VECTORS}, {heads})", size.device)
     attention = make_block(f"sa({heads}, pos=relative)", size.device)
@@ -198,7 +198,7 @@ def show(title: str, runners: dict[str, Callable[[], Tensor]], size: Size, secon
 
 
 def assert_same(runners: dict[str, Callable[[], Tensor]], other: str) -> None:
-    """Assert that our layer and another one give the same numbers."""
+    """Assert that our layer and another implementation of it give the same numbers."""
     with torch.no_grad():
         torch.testing.assert_close(runners["all_attn"](), runners[other](), rtol=1e-2, atol=1e-2)
 

@@ -1,4 +1,4 @@
-"""Benchmark of a training step in a process that keeps freed memory, compared with glibc's default.
+"""Benchmark of a training step in a process that keeps freed memory, relative to glibc's default.
 
 It runs the first trials of some included studies, alternating between both in new processes, and prints CPU
 seconds and peak memory. The language study needs its corpus, in `data` or ACTIVEMEM_DATA.
@@ -41,7 +41,7 @@ def measure(study: str) -> None:
 
 
 def compare(study: str) -> str:
-    """Return the times and memories of both settings and their ratios, as medians over rounds."""
+    """Return time and memory of a process that keeps freed memory and of one that does not, with ratios."""
     found: dict[str, list[list[float]]] = {"as it is": [], "keeps": []}
     for _ in range(TURNS):
         for way, runs in found.items():

@@ -113,7 +113,7 @@ class FuzzReport:
     wrong: list[str] = field(default_factory=list)
 
     def try_text(self, text: str) -> None:
-        """Try one text."""
+        """Parse one text, and record the outcome and the time."""
         begin = time.thread_time()
         signal.setitimer(signal.ITIMER_VIRTUAL, 10 * MAX_SECONDS)
         try:

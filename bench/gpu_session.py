@@ -43,7 +43,7 @@ LEAST_S, GRACE_S, MOST_TRIES = 20.0, 30.0, 2
 TINY_TESTS = ("tests/engine/objectives/test_devices.py", "tests/grammar/test_canonical.py")
 WAITS_FOR_GPU = 'reason="needs a GPU'
 FEWEST_PACKED = "2"
-"""The pack size with which a cohort has four trials, and no fewer trials train together."""
+"""The pack size that gives a cohort four trials; smaller cohorts train one trial after the other."""
 
 ASK_GPU = """
 import torch
@@ -57,7 +57,7 @@ TINY_STUDY = ("--set", "train.epochs=1", "--set", "train.steps_per_epoch=3", "--
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A command with its signs of success: a `fine` exit status, and a log that contains `text`.
+    """A command with its signs of success: an exit status in `fine`, and a log that contains `text`.
 
     A stage with trials in `results` resumes; others may be interrupted only a few times.
     """

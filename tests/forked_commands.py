@@ -143,7 +143,7 @@ class _Program:
 
 
 class _Server:
-    """The forking process, from a test's side."""
+    """The process that forks programs, as tests use it."""
 
     def __init__(self):
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -12,7 +12,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 def lowest(requirement):
-    """Return the lower bound of a dependency, which has no other bound."""
+    """Return the lower bound of a dependency; the dependency must have no other bound."""
     (bound,) = requirement.specifier
     assert bound.operator == ">=", f"expected a lower bound of {requirement.name}, got {bound}"
     return Version(bound.version)

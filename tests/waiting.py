@@ -6,7 +6,7 @@ PATIENCE_S = 600
 
 
 def wait_for(what, seconds=PATIENCE_S):
-    """Return a function's result as soon as it is true."""
+    """Return a function's result as soon as it is true, and fail after a time limit."""
     end = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < end, f"nothing within {seconds} s"

@@ -84,7 +84,7 @@ def environment():
 
 
 def begin(given, folder, *options):
-    """Start a session with other stages: the program and further options of each."""
+    """Start a session whose stages are other programs, and pass it these options."""
     return subprocess.Popen(
         [sys.executable, "-c", SESSION, str(folder), "--tiny", *map(str, options), json.dumps(given)],
         env=environment(),
@@ -96,7 +96,7 @@ def begin(given, folder, *options):
 
 
 def say(given, folder, *options):
-    """Run a session with other stages; return its exit status and output."""
+    """Run a session whose stages are other programs; return its exit status and output."""
     session = begin(given, folder, *options)
     said, told = session.communicate()
     assert told == "" or not said

@@ -1,4 +1,4 @@
-"""Tests of blocks: one thread, and the references for the conformance suite."""
+"""Fixtures of the tests of blocks: one thread, and the references for the conformance suite."""
 
 import pytest
 import torch

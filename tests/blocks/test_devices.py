@@ -28,7 +28,7 @@ BESIDE = [
     "retention(heads=2, head_width=4, rotate=false)",
     "mamba(channels=4, state=2, negative=true)",
 ]
-"""Variants of blocks with other code paths than their examples."""
+"""Variants of blocks whose code paths differ from those of the example blocks."""
 
 TRANSDUCERS = [
     "seq2seq(sa(heads=2, head_width=4) >> ff(8), sa(heads=2, head_width=4) >> ff(8))",
@@ -99,7 +99,7 @@ def test_a_transducer_makes_nothing_on_another_device(text):
 
 @pytest.mark.parametrize("text", [text for text in TRANSDUCERS if "neural_gpu" not in text])
 def test_a_transducer_that_writes_makes_nothing_on_another_device(text):
-    """Excludes one whose image is as long as the output, a length that it reads from the device."""
+    """Skip transducers whose image is as long as the output: they read this length from the device."""
     with torch.device("meta"):
         transducer = build_transducer_block(parse_block(text), Context(config=ModelConfig(d_model=WIDTH)))
     _, mask = masks(LENGTH)

@@ -82,7 +82,7 @@ def blow(server: BadServer, weather: dict[str, float]) -> None:
 
 
 def keys(server: BadServer, prefix: str) -> list[str]:
-    """The keys below a prefix, without it."""
+    """Return the keys below a prefix, without the prefix."""
     return sorted(key.removeprefix(prefix) for key in server.objects if key.startswith(prefix))
 
 
@@ -106,7 +106,7 @@ def exchange(server: BadServer, key: str, before: bytes, data: bytes) -> bool:
 
 
 def delete(server: BadServer, start: str, all_below: bool) -> None:
-    """Remove an object, or all with this prefix."""
+    """Remove an object, or all objects with this prefix."""
     for key in [key for key in server.objects if key == start or (all_below and key.startswith(start))]:
         del server.objects[key]
 

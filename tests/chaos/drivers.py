@@ -44,7 +44,7 @@ _REPORTED = re.compile(r"^ *\d+/\d+   (\w+) .*?(conv\(k=\d\)).*?(reverse|not) .*
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fate:
-    """A fault inside a driver at a count of file-system operations in its store.
+    """A fault inside a driver, which happens at a given count of file-system operations in its store.
 
     With a store in a bucket the requests are counted instead, each when it is made and when it is over.
 
@@ -151,7 +151,7 @@ def _run(action: Callable[[], None], log: Path, folder: Path) -> None:
 
 
 def _command(words: list[str], fate: Fate, store: str | None) -> None:
-    """Run the command line in this process."""
+    """Run the command line in this forked process, with a fault."""
     leases.LEASE_S = LEASE_S  # of those whose length cannot be read
     use_shifted_clock()
     Store.leases = _short_leases

@@ -11,7 +11,7 @@ from .drivers import LEASE_S, Fate
 from .world import World
 
 Strike = Callable[[World, Random], str | None]
-"""A function that executes a fault and describes it; None if impossible."""
+"""A function that executes a fault and describes it; it returns None if the fault is impossible."""
 
 ENDS_WITHIN_S = 20.0
 """The time limit for drivers to end after a stop or disk error, also on a busy machine."""
@@ -26,7 +26,7 @@ class StrikeError(Exception):
 
 
 def kill(world: World, draw: Random) -> str | None:
-    """SIGKILL at a random moment."""
+    """Kill a driver with SIGKILL at a random moment."""
     if not (running := world.running()):
         return None
     driver = draw.choice(running)
@@ -45,7 +45,7 @@ def signal_at_step(world: World, draw: Random, *, number: int) -> str | None:
 
 
 def stop(world: World, draw: Random, *, number: int, times: int = 1) -> str | None:
-    """SIGTERM or Ctrl-C, once or twice: the driver must end cleanly and soon."""
+    """Send SIGTERM or Ctrl-C to a driver, once or twice; the driver must end cleanly and soon."""
     if not (running := world.running()):
         return None
     driver = draw.choice(running)
@@ -58,7 +58,7 @@ def stop(world: World, draw: Random, *, number: int, times: int = 1) -> str | No
 
 
 def pause(world: World, draw: Random) -> str | None:
-    """SIGSTOP for longer than a lease, while another driver works; then SIGCONT."""
+    """Stop a driver with SIGSTOP for longer than a lease, while another one works, then continue it."""
     if not (running := world.running()):
         return None
     driver = draw.choice(running)
@@ -97,7 +97,7 @@ def lock_disk(world: World, draw: Random) -> str | None:
 
 
 def slow_disk(world: World, draw: Random) -> str | None:
-    """Start a driver with slow flushes for some trials, then SIGKILL."""
+    """Start a driver with slow flushes, and kill it with SIGKILL after some trials."""
     driver = world.begin(Fate(flush_takes_s=draw.uniform(0.005, 0.05)))
     world.wait_for_trials(draw.randrange(3), 3.0)
     driver.send(signal.SIGKILL)

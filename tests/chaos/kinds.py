@@ -62,7 +62,7 @@ _OF_OWN_DISK = ("a full disk", "a read-only disk")
 
 
 def kinds_of(scene: Scene, disk: Disk) -> Mapping[str, tuple[int, Strike]]:
-    """Each kind that strikes a scene, as far as this machine allows it: how often it is drawn, what it does.
+    """Return the faults of a scene that this machine allows, with their frequencies and functions.
 
     No files of a search are damaged: what is lost of a point keeps its place in the budget, and others are
     chosen by what is there.

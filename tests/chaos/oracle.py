@@ -132,7 +132,7 @@ def _compare(_world: World, found: dict[str, Any], expected: dict[str, Any]) -> 
 
 
 def _compare_search(world: World, found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
-    """In what a search is not as it must be; `expected` has all of its points, trained to the end.
+    """Return what is wrong with a search; `expected` has the results of all of its points.
 
     Which points it tried, and which it gave up, depends on who was faster; what they came to does not.
     """
@@ -163,7 +163,7 @@ def _digest(path: Path) -> str:
 
 
 def _repeated(world: World) -> list[str]:
-    """Return trials reported as done more than once, beyond once per damage to their results."""
+    """Return the trials that are reported as done more often than damage to their results explains."""
     spoilt = Counter(trial for each in world.damages if each.place in _TRAINED_AGAIN for trial in each.trials)
     told = {status for driver in world.drivers for status, *_ in driver.told()}
     statuses = world.scene.statuses
@@ -179,7 +179,7 @@ def _repeated(world: World) -> list[str]:
 
 
 def _silent(world: World) -> list[str]:
-    """Return existing damage that no output or log mentions."""
+    """Return the damage that still exists and that no output or log mentions."""
     notes = world.read("quarantine/notes.txt") or b""
     told = "\n".join(driver.text() for driver in world.drivers)
     told += notes.decode(errors="replace")
@@ -191,7 +191,7 @@ def _silent(world: World) -> list[str]:
 
 
 def _left_behind(world: World) -> list[str]:
-    """Return leftover processes and files."""
+    """Return the processes and files that the world has left behind."""
     children = psutil.Process().children(recursive=True)
     left = [f"process {each.pid}" for each in children if each.pid not in world.helpers()]
     left += [name for name in world.names() if not _FILES_THAT_STAY.fullmatch(name)]

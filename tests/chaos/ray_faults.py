@@ -43,7 +43,7 @@ def kill_driver(world: World, _draw: Random) -> str | None:
 
 
 def terminate_driver(world: World, _draw: Random) -> str | None:
-    """SIGTERM: the driver must end cleanly, with its cluster."""
+    """Send SIGTERM to a driver; it must end cleanly, with its cluster."""
     return _signal(world, signal.SIGTERM)
 
 

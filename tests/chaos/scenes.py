@@ -15,7 +15,7 @@ _TRAIN = {"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 8, "steps_per
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A study, the options of its runs, how many drivers begin it, and what may become of its trials.
+    """A study, the options and number of its drivers, and the permitted outcomes of its trials.
 
     `ids` are those of all trials that it can have, by mixer, task and seed. The study that nothing disturbs,
     with the options `reference`, trains all of them to their ends.

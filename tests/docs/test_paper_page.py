@@ -1,4 +1,4 @@
-"""`docs/how-to/paper.md`: its paper is built from the committed results, and its faults are told as shown."""
+"""`docs/how-to/paper.md`: its paper is built from committed results, and faults are shown as there."""
 
 import re
 from pathlib import Path

@@ -40,7 +40,7 @@ def ranks_of(content):
 
 
 def _byte_alphabet():
-    """Return the byte of each sign of GPT-2's alphabet: visible bytes as they are, then the others."""
+    """Return the byte of each character of GPT-2's alphabet: visible bytes first, then the others."""
     visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in visible]
     return {chr(byte): byte for byte in visible} | {

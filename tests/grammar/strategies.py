@@ -14,7 +14,7 @@ SEQUENCE_BLOCKS = tuple(name for name in builtin_names() if lookup(name).role in
 
 
 def parameter_values(parameter: Parameter) -> st.SearchStrategy[Value]:
-    """Any value of a parameter, without holes and search dimensions."""
+    """Return a strategy for the values of a parameter, without placeholders and dimensions."""
     match parameter.kind:
         case "word":
             return st.sampled_from(parameter.words)
@@ -28,7 +28,7 @@ def parameter_values(parameter: Parameter) -> st.SearchStrategy[Value]:
 
 @st.composite
 def blocks(draw: st.DrawFn, values=parameter_values, block_names: tuple[str, ...] = ()) -> BlockNode:
-    """A block with a given name, by default any sequence-to-sequence block, with random values."""
+    """Draw a block with a given name, by default any sequence-to-sequence block, with random values."""
     spec = lookup(draw(st.sampled_from(block_names or SEQUENCE_BLOCKS)))
     assert spec is not None
     arguments: list[tuple[str, Value]] = []
@@ -50,14 +50,14 @@ def drop_clashing_arguments(block: BlockNode) -> BlockNode:
 
 
 def compound(parts: st.SearchStrategy[Node], counts: st.SearchStrategy[Value]) -> st.SearchStrategy[Node]:
-    """Sums, series, repeats and tied repeats of such parts."""
+    """Return a strategy for sums, series, repeats and tied repeats of these parts."""
     several = st.lists(parts, min_size=2, max_size=3)
     repeats = st.builds(RepeatNode, counts, parts)
     return several.map(make_sum) | several.map(make_series) | repeats | repeats.map(TiedNode)
 
 
 def closed_recipes(block_names: tuple[str, ...] = (), max_blocks: int = 8) -> st.SearchStrategy[Node]:
-    """Recipes without holes and search dimensions, with a limited number of blocks."""
+    """Return a strategy for recipes without placeholders and dimensions, with few blocks."""
     return st.recursive(
         blocks(block_names=block_names),
         lambda parts: compound(parts, st.integers(1, 3)),

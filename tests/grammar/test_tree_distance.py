@@ -52,7 +52,7 @@ def test_it_is_a_metric_that_equals_its_slow_definition_and_has_its_bound_below(
 
 
 def slow_distance(mine, theirs):
-    """The distance of two forests: the last tree's root goes, comes, or becomes the other's."""
+    """Return the distance of two forests: the last root is removed, inserted, or replaced."""
 
     @cache
     def weight(forest):

@@ -83,7 +83,7 @@ LEVELS = {"sa": 30.0, "highway_conv(k=20)": 31.0, "conv(k=20)": 20.5, "conv(k=3)
 
 @pytest.fixture(scope="session")
 def forms() -> tuple[Study, pl.DataFrame, frozenset[str]]:
-    """A study with two learning rates and eight seeds, its outcomes, and the trials that have begun.
+    """Return a study with two learning rates and eight seeds, its outcomes, and the begun trials.
 
     The higher rate is better on sort, and fails for conv(k=20). The last mixer has begun addition.
     """

@@ -1,4 +1,4 @@
-"""With any value at any key of an included study, it loads or raises a StudyError."""
+"""An included study with any value at any key either loads or raises a StudyError."""
 
 import random
 from pathlib import Path

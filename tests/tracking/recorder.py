@@ -4,7 +4,7 @@ from activemem.tracking.contract import Known, Tracker
 
 
 class Recorder(Tracker):
-    """Knows trials by id; `fails` is called before every method and may raise or wait."""
+    """A tracker that keeps trials by id; `fails` is called before every method and may raise or wait."""
 
     def __init__(self, fails=lambda what: None):
         self.fails, self.told, self.epochs, self.status = fails, [], {}, {}

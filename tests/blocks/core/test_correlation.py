@@ -1,4 +1,4 @@
-"""Correlation along sequences: by FFT as by definition, and the cases that only use positions."""
+"""Correlation along sequences: FFTs give the result of the definition, for the cases that use them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def large(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def by_definition(x: Tensor, weight: Tensor, bias: Tensor, left: int, right: int) -> Tensor:
-    """Compute each output with plain loops over positions and taps."""
+    """Compute each output by its definition, with plain loops over positions and taps."""
     outputs, taps, _ = weight.shape
     positions: list[Tensor] = []
     for place in range(left + x.shape[1] + right - taps + 1):

@@ -1,4 +1,4 @@
-"""Streaming: pieces give the outputs of the whole text, with the smallest sufficient state, and causally."""
+"""Streaming: pieces of a text give the outputs of the whole text, with a state of the smallest size."""
 
 import pytest
 import torch

@@ -54,7 +54,7 @@ WINDOWS = [
     f"sa({HEADS}, pos=relative, span=4, pos_values=true)",
 ]
 HEAVY = {*WINDOWS[6:9], WINDOWS[10], WINDOWS[12], WINDOWS[14]}
-"""Windows that differ from others by numbers or names alone."""
+"""Variants of windows that differ from others only in numbers or names, and are tested less often."""
 
 NUMBERS = [
     *WINDOWS,
@@ -281,7 +281,7 @@ def test_the_ramp_of_a_span_begins_at_the_position_before():
 
 
 class _Reads(TorchDispatchMode):
-    """Count the reads of device numbers, each of which would synchronise with a GPU."""
+    """A counter of reads of device numbers, each of which would synchronise with a GPU."""
 
     count = 0
 

@@ -86,7 +86,7 @@ def random_weights(
 
 
 class Program:
-    """The model with such weights, which reads streams in chunks after zero vectors."""
+    """The program's model with given weights; it reads streams in chunks, after zero vectors."""
 
     def __init__(self, weights, *, heads, ramp=32, cutoffs=(), dtype=torch.float64):
         self.weights = {name.removeprefix("module."): each.to(dtype) for name, each in weights.items()}
@@ -96,7 +96,7 @@ class Program:
         self.held = None
 
     def __call__(self, tokens):
-        """Log-probabilities (batch, block, symbols) of the next block."""
+        """Return log-probabilities (batch, block, symbols) of the next block."""
         h = self.embed(tokens)
         if self.held is None:
             self.held = [h.new_zeros(len(h), self.span, h.shape[-1]) for _ in range(self.layers)]
@@ -122,7 +122,7 @@ class Program:
         return whole * whole.shape[-1] ** 0.5
 
     def attend(self, layer, h, seen):
-        """Attend at each position to those before it within the span, and to the persistent vectors."""
+        """Attend from each position to the positions before it within the span, and to persistent vectors."""
         batch, length, width = h.shape
         head_width = width // self.heads
         outputs = torch.zeros_like(h)

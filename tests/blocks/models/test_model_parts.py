@@ -11,7 +11,7 @@ from activemem.grammar import PartKind, analyse
 
 
 def told(text: str) -> dict[str, int]:
-    """Return the parameters of each part of a transducer."""
+    """Return the number of parameters of each part of a transducer."""
     tree = analyse(text, d_model=12, length=5, vocab=6, source_vocab=7).tree
     (whole,) = (part for part in tree.parts if part.kind is PartKind.TRANSDUCER)
     return {part.label: part.parameters + sum(part.shared.values()) for part in whole.parts}

@@ -40,7 +40,7 @@ WITHOUT_DIRECTION = (
     state_dict_restores,
     weights_can_be_stacked,
 )
-"""Checks that are heavy for blocks that see both sides, as they say little more of those."""
+"""Slow checks; on blocks that see both sides they test little more than on causal blocks."""
 
 
 @every_block
@@ -79,7 +79,7 @@ def test_a_gpu_gives_the_same(name, causal):
 
 
 class Sound(Block):
-    """y_t = W · (mean of the valid positions), or of positions up to t if causal."""
+    """A block without flaws: y_t = W · (mean of the valid positions; up to t if causal)."""
 
     def __init__(self, *, width, causal):
         super().__init__()
@@ -103,7 +103,7 @@ class Sound(Block):
 
 
 class Counting(Sound):
-    """Streams by the sum and the number of inputs so far, if causal."""
+    """A causal block without flaws whose state is the sum and the number of all inputs."""
 
     state_is_bounded = True
 
@@ -115,7 +115,7 @@ class Counting(Sound):
 
 
 class Hoarding(Counting):
-    """Claims a bounded state but stores everything."""
+    """A block that claims a bounded state but stores all inputs."""
 
     def step_with_grad(self, x, state):
         seen = x if state is None else torch.cat([state, x], 1)
@@ -123,14 +123,14 @@ class Hoarding(Counting):
 
 
 class Forgetful(Counting):
-    """Loses the state between pieces."""
+    """A block that loses its state between pieces."""
 
     def step_with_grad(self, x, state):
         return super().step_with_grad(x, None)
 
 
 class Severed(Counting):
-    """Returns a state without gradient although one is needed."""
+    """A block that returns a state without the gradient that the check needs."""
 
     def step_with_grad(self, x, state):
         y, state = super().step_with_grad(x, state)
@@ -138,14 +138,14 @@ class Severed(Counting):
 
 
 class Aside(Sound):
-    """Mistakes the past for the sequence."""
+    """A block that appends the past to the sequence instead of putting it before."""
 
     def forward_with_past(self, x, past):
         return self(torch.cat([x, past], 1))[:, : x.shape[1]]
 
 
 class Misled(Sound):
-    """Has a gradient with one element 10 % too small."""
+    """A block in whose gradient one element is 10 % too small."""
 
     def forward(self, x, mask=None):
         mixed = x.clone()
@@ -154,14 +154,14 @@ class Misled(Sound):
 
 
 class Doubled(Sound):
-    """Computes a different equation."""
+    """A block that computes twice the result of its equation."""
 
     def forward(self, x, mask=None):
         return 2 * super().forward(x, mask)
 
 
 class Leaking(Sound):
-    """Is not causal."""
+    """A block that claims to be causal but is not."""
 
     def weights(self, x, mask):
         causal, self.causal = self.causal, False
@@ -171,21 +171,21 @@ class Leaking(Sound):
 
 
 class Unmasked(Sound):
-    """Ignores the padding mask."""
+    """A block that ignores the padding mask."""
 
     def forward(self, x, mask=None):
         return super().forward(x, None)
 
 
 class Mixing(Sound):
-    """Mixes the sequences of a batch."""
+    """A block that mixes the sequences of a batch."""
 
     def forward(self, x, mask=None):
         return super().forward(x, mask) + x.mean(0, keepdim=True)
 
 
 class Reckless(Sound):
-    """Uses the global generator."""
+    """A block that draws initial weights from the global generator."""
 
     def __init__(self, *, width, causal):
         super().__init__(width=width, causal=causal)
@@ -193,7 +193,7 @@ class Reckless(Sound):
 
 
 class Branching(Sound):
-    """Has data-dependent control flow."""
+    """A block whose control flow depends on its data."""
 
     def forward(self, x, mask=None):
         return super().forward(x, mask) * (1.0 if x.sum() > 0 else 2.0)

@@ -40,14 +40,14 @@ MOST = {
     "sa(heads=4, head_width=16, pos=relative, span=600)": 1.8,
     "all_attn(8, heads=4, head_width=16, span=600)": 1.8,
 }
-"""Blocks with a custom backward, and the limits of a step's peak relative to the saved bytes."""
+"""Blocks with a custom backward, and the largest ratio of a step's peak to the saved bytes."""
 
 FUSED = {
     "sa(heads=4, head_width=16, span=600)": 1.4,
     "sa(heads=4, head_width=16, span=100)": 1.7,
     "sa(heads=4, head_width=16, pos=alibi)": 2.1,
 }
-"""Blocks with torch's fused attention, and the same limits."""
+"""Blocks with torch's fused attention, and the largest ratio of a step's peak to the saved bytes."""
 
 LENGTHS = [(text, length) for text in MOST for length in ((1024,) if "span" in text else (512,))]
 """The tested length; windows with few scores use plain products."""

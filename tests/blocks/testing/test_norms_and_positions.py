@@ -29,7 +29,7 @@ class Learnt(PluginPosition):
 
 @pytest.fixture(autouse=True, scope="module")
 def _registered():
-    """Register both only for the tests of this file."""
+    """Register the example norm and the example positions during the tests of this file."""
     register_norm("test_rms", source="Zhang and Sennrich 2019")(RmsNorm)
     register_position("test_learnt", source="Gehring et al. 2017")(Learnt)
     yield
@@ -50,7 +50,7 @@ def test_positions_conform(name, check):
 
 
 class Flawed(RmsNorm):
-    """Norms with one flaw each."""
+    """A norm with one of several flaws, which the suite must find."""
 
     make = staticmethod(torch.nn.RMSNorm)
 

@@ -1,4 +1,4 @@
-"""Every transducer passes the conformance suite; the model around it; rejected recipes."""
+"""Conformance of every transducer, of the model around it, and errors for rejected recipes."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ RECIPES = [
 ]
 
 SIMPLER = {RECIPES[0], RECIPES[1], RECIPES[4], RECIPES[12]}
-"""Recipes of which another has all that they have, and more."""
+"""Recipes whose features all occur in another recipe, so that they are tested less often."""
 
 
 def model(text, *, source_vocab=6, vocab=9, d_model=8, **settings):

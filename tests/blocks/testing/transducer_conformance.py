@@ -146,7 +146,7 @@ def flops_are_counted(text: str) -> None:
 
 
 def training_memory_is_stated(text: str) -> None:
-    """Check that what training keeps for the backward pass is stated to one percent, wherever a norm stands.
+    """Check that the analysis states the memory for the backward pass within one percent, for all norms.
 
     Of one position alone a view of it may keep a whole image: sources and targets have two or more.
     """

@@ -1,4 +1,4 @@
-"""`activemem paper` prints the sheet of a published paper, writes and checks one's own."""
+"""`activemem paper` prints the sheet of a published paper, and writes and checks the user's own."""
 
 import json
 from pathlib import Path

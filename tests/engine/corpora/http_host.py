@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class HttpHost:
-    """`files` by path; `byte_limit` is how many bytes it sends before it hangs up.
+    """The files of a server by path, and the number of bytes after which it ends a connection.
 
     `content_length` is what it says of a file's length instead of the truth; an `endless` host repeats a file
     for as long as somebody reads.
@@ -28,7 +28,7 @@ class HttpHost:
 
 @contextmanager
 def serve(host: HttpHost) -> Iterator[HttpHost]:
-    """The host, while it answers."""
+    """Yield the host while its server answers requests."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -54,7 +54,7 @@ def serve(host: HttpHost) -> Iterator[HttpHost]:
                     self.wfile.write(data)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Write no log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     host.address = f"http://127.0.0.1:{server.server_port}"

@@ -196,7 +196,7 @@ def test_the_first_bytes_of_a_longer_text_may_be_all_that_counts(tmp_path):
 
 
 def fault(tmp_path, name, content):
-    """Return the fault that is reported for such a text."""
+    """Return the fault that is reported for a file with this content."""
     (tmp_path / "verses").mkdir()
     (tmp_path / "verses" / name).write_bytes(content)
     found = check_availability(corpus(), tmp_path, verify=True)

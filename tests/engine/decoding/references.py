@@ -66,7 +66,7 @@ def length_bounds(model, source, max_length):
 
 
 def greedy(model, source, max_length):
-    """Return the likeliest symbol at each place."""
+    """Return the likeliest symbol at each position."""
     (least, max_length), tokens = length_bounds(model, source, max_length), []
     while END not in tokens:
         logs, _ = next_log_probs(model, source, tokens, max_length)

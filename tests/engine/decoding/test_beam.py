@@ -167,7 +167,7 @@ class Place(State):
 
 
 class Scripted(nn.Module):
-    """A model with fixed logits at each place."""
+    """A model with fixed logits at each position."""
 
     depends_on_target_length = False
 
@@ -183,7 +183,7 @@ class Scripted(nn.Module):
 
 
 def test_ends_that_are_unlikely_do_not_stop_a_beam():
-    """A confident model for which the end symbol is second best at most places."""
+    """Use a confident model for which the end symbol is second best at nearly all positions."""
     model, going, ending = make_model("lstm", vocab=4), [-99.0, -20.0, -9.0, 0.0], [-99.0, -20.0, 0.0, -9.0]
     model.body, model.output = Scripted([*[going] * 5, ending]), nn.Identity()
     for beam in (1, 2, 3):

@@ -151,7 +151,7 @@ def test_transformers_opens_the_folder_of_a_language_model(language_model, tmp_p
 
 @pytest.fixture(scope="module")
 def byte_pieces(tmp_path_factory):
-    """A model of byte-level pieces of a text in a file."""
+    """Return a model of byte-level pieces of a text in a file."""
     folder = tmp_path_factory.mktemp("byte_pieces")
     words = ("a small cat", "some tall trees", "many quiet words", "every old letter", "few green fields")
     lines = [f"{words[at % 5]} and {words[at * 7 % 3]} number {at}" for at in range(400)]

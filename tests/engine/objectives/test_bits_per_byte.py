@@ -1,4 +1,4 @@
-"""Bits per byte: one distribution over texts has the same with any tokens, and lossy tokens have none."""
+"""Bits per byte: they do not depend on the tokens of a text, and do not exist for lossy tokens."""
 
 import math
 import random
@@ -204,7 +204,7 @@ def nats_by_last_byte(text, last):
 
 
 class BytesOfDocuments(torch.nn.Module):
-    """A model of a byte from the one before it in its document; a mark has some nats of its own."""
+    """A model that predicts each byte of a document from the previous one; marks have their own nats."""
 
     recipe, config = parse("lstm"), ModelConfig(d_model=8, vocab=4)
 
@@ -231,7 +231,7 @@ class BytesOfDocuments(torch.nn.Module):
         return self.nll(inputs, wanted, lengths).flatten()[places]
 
     def nll_stream(self, inputs, targets, state):
-        """Return the nats of the next piece, which its first input is enough for."""
+        """Return the nats of the next piece; its first input replaces the state."""
         return self.nll(inputs, targets), state
 
 

@@ -27,7 +27,7 @@ SCORED = ("loss", "accuracy", "exact", "scaled_accuracy")
 
 
 class Previous(GeneratedTask):
-    """Predict the previous symbol, in sequences of several lengths."""
+    """A task in which the target is the previous symbol, with sequences of several lengths."""
 
     vocab: int = Field(default=7, ge=2)
     """the vocabulary size"""
@@ -68,7 +68,7 @@ class Previous(GeneratedTask):
 
 
 class Sums(GeneratedTask):
-    """Predict the sum of two columns' first numbers."""
+    """A task in which the target is the sum of two columns' first numbers."""
 
     @property
     def sizes(self):
@@ -93,7 +93,7 @@ class Focal(Previous):
 
 
 class LooksAhead(Block):
-    """Returns the next input."""
+    """A model that returns the next input, which is not causal."""
 
     @classmethod
     def build(cls, settings, context):

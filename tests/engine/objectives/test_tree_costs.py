@@ -85,7 +85,7 @@ def test_the_least_that_a_beginning_costs_is_that_of_the_best_way_to_go_on(words
 
 
 class Blind(OutputCosts):
-    """Costs of trees without bounds for prefixes."""
+    """Costs of trees that give no bounds for prefixes."""
 
     def __init__(self, costs):
         self.costs = costs

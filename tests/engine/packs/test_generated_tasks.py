@@ -22,7 +22,7 @@ TASKS_OF_ONE_SHAPE = {
 
 
 class Shifted(GeneratedTask):
-    """Predict the previous symbol with a custom loss."""
+    """A task in which the target is the previous symbol, with its own loss."""
 
     fault: str = ""
     """the kind of fault in generated examples"""
@@ -48,7 +48,7 @@ class Shifted(GeneratedTask):
 
 
 class Sums(GeneratedTask):
-    """Predict the sum of two columns' first numbers."""
+    """A task in which the target is the sum of two columns' first numbers."""
 
     @property
     def sizes(self):

@@ -22,7 +22,7 @@ WAITING = ("_local_scalar_dense", "is_nonzero", "nonzero", "masked_select", "uni
 
 
 class NothingIsAwaited(TorchDispatchMode):
-    """Rejects operations that would synchronise with a GPU."""
+    """A mode of torch that rejects operations which would synchronise with a GPU."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         packet = func.overloadpacket

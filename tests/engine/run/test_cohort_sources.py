@@ -52,7 +52,7 @@ def ideal(tasks, workers):
 
 
 def one_by_one(tasks, workers):
-    """Return that time if tasks are handed out singly, the largest expected one first."""
+    """Return the time until all workers have ended if tasks start one by one, the longest expected first."""
     free, driver = [0.0] * workers, 0.0
     for job in sorted(tasks, key=lambda job: -job.trial.settings):
         driver = max(driver, heapq.heappop(free)) + SCHEDULING_S

@@ -1,4 +1,4 @@
-"""Committed rows can be trained anew: bit for bit, or where arithmetic moved, within the seeds' spread."""
+"""Committed rows can be trained again with equal bits or, after changes, within the seeds' spread."""
 
 import json
 import random
@@ -28,7 +28,7 @@ def metrics_of(rows: pl.DataFrame) -> list[dict[str, float]]:
 
 
 def short_trials() -> list[tuple[str, Trial]]:
-    """The committed trials of at most LONGEST seconds in cells of three seeds or more."""
+    """Return the committed trials of at most LONGEST seconds in cells of three seeds or more."""
     rows = Store(STUDIES / "results").trials().filter(status="done")
     found: list[tuple[str, Trial]] = []
     for name in rows.filter(pl.col("seconds") <= LONGEST)["study"].unique().sort():

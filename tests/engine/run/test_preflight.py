@@ -31,7 +31,7 @@ def asked(recipe, task="language_model"):
 
 @pytest.fixture
 def leaky(monkeypatch):
-    """A convolution that claims to be causal but is not."""
+    """Register a convolution that claims to be causal but is not."""
 
     class Leaky(Conv):
         @classmethod

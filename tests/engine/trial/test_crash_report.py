@@ -1,4 +1,4 @@
-"""A process's last words decide whether its death is the trial's own failure."""
+"""The last text that a process prints decides whether its death is the trial's own failure."""
 
 import faulthandler
 import os

@@ -35,7 +35,7 @@ COMPRESSION = {"name": "mad", "problem": "compression", "length": 64, "train_exa
 
 
 class LooksAhead(Block):
-    """Outputs x_t plus a weighted x_(t + distance)."""
+    """A model whose output at t adds a weighted x_(t + distance)."""
 
     distance = 50
     weight = 1.0
@@ -57,7 +57,7 @@ class LooksTwelveAhead(LooksAhead):
 
 
 class GatedNeighbour(LooksAhead):
-    """Outputs the next input through a gate that is initially closed."""
+    """A model that outputs the next input through a gate, which is closed at first."""
 
     distance = 1
     weight = 0.0

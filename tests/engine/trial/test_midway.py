@@ -14,7 +14,7 @@ from activemem.studies.schema.settings import TrialSettings
 CPU = torch.device("cpu")
 STEPS, EPOCHS = 4, 2
 LEFT_AFTER = {"tagging": (1, STEPS, STEPS + 2), "drawn lengths": (STEPS, STEPS + 2), "stream": (1, STEPS + 2)}
-"""The steps of interruptions, within an epoch and before an evaluation; other kinds have the last alone."""
+"""The steps at which trainings are interrupted; most kinds of task use only the last of them."""
 LANGUAGE = {"name": "language_model", "corpus": "paradise-lost", "context": 16, "dev_tokens": 200}
 KINDS = {
     "tagging": (

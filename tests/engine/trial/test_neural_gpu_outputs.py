@@ -25,7 +25,7 @@ FILES = {"train": range(1, 13), "dev": range(13, 15), "test": range(15, 17)}
 
 
 def register_trees(folder, monkeypatch):
-    """Register a treebank of cats that see dogs in the data folder."""
+    """Register a small treebank in the data folder, whose sentences are about cats that see dogs."""
     subjects = [f"(NP (DT the) (NN {noun}))" for noun in NOUNS]
     phrases = ["(VP (VBZ sleeps))", *(f"(VP (VBZ sees) {whom})" for whom in subjects[:3])]
     trees = [f"( (S {who} {does}) )\n" for who in subjects for does in phrases]

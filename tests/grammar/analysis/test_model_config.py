@@ -21,7 +21,7 @@ WORDS = {**CHARACTERS, "vocab": 267_735, "cutoffs": (20_000, 40_000, 200_000), "
 
 
 def _layers(count: int, persistent: int, span: int) -> int:
-    """Layers of width 512: four projections, two vectors of each persistent one, a norm; positions once."""
+    """Return the parameters of layers of width 512: projections, persistent vectors, norms, positions."""
     return count * (4 * 512**2 + 2 * persistent * 512 + 2 * 512) + 64 * span
 
 

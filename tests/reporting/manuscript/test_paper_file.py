@@ -1,4 +1,4 @@
-"""paper.toml: its numbers are those of claims, and all of its faults are told at once."""
+"""paper.toml: its numbers are those of claims, and all of its faults are reported at once."""
 
 import pytest
 

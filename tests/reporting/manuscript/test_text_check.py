@@ -7,7 +7,7 @@ from activemem.reporting.manuscript.text_check import check_text
 
 @pytest.fixture
 def check(built, tmp_path):
-    """Return a function that checks a text and returns what is told of it."""
+    """Return a function that checks a text and returns the reported faults."""
 
     def told(text):
         (tmp_path / "main.tex").write_text(text, encoding="utf-8")

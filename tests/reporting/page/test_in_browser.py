@@ -37,7 +37,7 @@ FAINT = """
   return found;
 })()
 """
-"""Return texts with a contrast below 4.5 to 1, as defined by WCAG 2."""
+"""A script that returns the texts with a contrast below 4.5 to 1, as defined by WCAG 2."""
 
 
 @pytest.fixture(scope="module")

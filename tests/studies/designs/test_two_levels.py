@@ -64,7 +64,7 @@ def test_fractions_are_those_of_the_book(factors, resolution, runs, words):
     ],
 )
 def test_no_fraction_of_the_same_size_is_less_aberrant(factors, basic):
-    """Against every choice of generators, so that nothing hangs on which fractions count as the same."""
+    """Compare with every choice of generators, so that no rule about equal fractions is needed."""
     best = word_lengths(minimum_aberration(factors, basic, 3))
     bases = tuple(1 << bit for bit in range(basic))
     others = [each for each in range(1, 1 << basic) if each not in bases]

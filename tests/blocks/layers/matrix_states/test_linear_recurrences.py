@@ -25,7 +25,7 @@ VARIANTS = [
     "ssd(heads=3, head_width=4, state=5, qk_norm=l2, head_norm=none, output_gate=none)",
 ]
 SIMPLER = {VARIANTS[1], VARIANTS[3], VARIANTS[6], VARIANTS[8]}
-"""Variants whose parameters others have in another combination."""
+"""Variants whose parameter values also occur in other variants, so that they are tested less often."""
 
 CHECKS = (
     conformance.padding_changes_nothing,

@@ -1,4 +1,4 @@
-"""Answers of MAD's tasks are at the places defined by their program."""
+"""Answers of MAD's tasks are at the positions that the released program defines."""
 
 import pytest
 import torch

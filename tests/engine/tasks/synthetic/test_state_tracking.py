@@ -19,7 +19,7 @@ def drawn(count=200, seed=0, **keys):
 
 
 def asked(targets):
-    """Return the only scored place."""
+    """Return the target at the only scored position."""
     (place,) = [at for at, target in enumerate(targets) if target != IGNORED]
     return place
 
