@@ -80,7 +80,7 @@ class FaultCollector:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known name most like a word, or None if none is near.
+    """Return the known name that is most similar to a word, or None if no name is similar.
 
     The first of these that exists is nearest:
 
@@ -113,14 +113,14 @@ def _spelling(name: str) -> str:
 
 
 def _shared_letters(word: str, name: str) -> int:
-    """Return the length of the shorter name if the other begins with it, else of the longest shared part."""
+    """Return the length of the shorter name if it begins the other, else of their longest common part."""
     if word.startswith(name) or name.startswith(word):
         return min(len(word), len(name))
     return max(map(len, {*word.split("_")} & {*name.split("_")}), default=0)
 
 
 def hint(word: str, known: Iterable[str]) -> str:
-    """Return `; nearest: NAME` for the end of a message about an unknown name, or nothing if none is near."""
+    """Return `; nearest: NAME`, to append to a message about an unknown name, or "" if none is similar."""
     near = nearest(word, known)
     return f"; nearest: {near}" if near else ""
 
@@ -160,7 +160,7 @@ def describe_character(character: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text in characters of one column: white space as spaces, and stand-ins for other ones."""
+    """Return the text with a replacement for each character that does not fill one column."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -169,7 +169,7 @@ def printable(text: str) -> str:
 
 
 def replace_unprintable(text: str) -> str:
-    """Return the text with a stand-in for every character that must not be shown.
+    """Return the text with the character U+FFFD in place of every character that must not be shown.
 
     These are control characters, except line ends and tabs, and characters that change the direction of
     writing. Text from others must not bring them to a page, or to a terminal, which would obey them.

@@ -138,5 +138,5 @@ def describe_value(value: object) -> str:
 
 
 def with_article(noun: str) -> str:
-    """Return a noun after `a` or `an`."""
+    """Return a noun with its article, `a` or `an`."""
     return f"{'an' if noun[0] in 'AEIOUaeiou' else 'a'} {noun}"

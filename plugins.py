@@ -66,7 +66,7 @@ _broken: dict[str, BrokenPlugin] = {}
 
 
 class PluginError(ActivememError):
-    """A plug-in that cannot be loaded, or whose code raises an exception."""
+    """Error for a plug-in that cannot be loaded, or whose code raises an exception."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,12 +140,12 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
             load.registered.append((self, name))
 
     def unregister(self, name: str) -> None:
-        """Remove the item of this name if there is one."""
+        """Remove the item with this name if there is one."""
         self._entries.pop(name, None)
 
     @contextmanager
     def replaced(self, name: str, item: ItemT) -> Iterator[None]:
-        """Replace or add the item of a name within a context; restore the old state at its end."""
+        """Within this context, replace or add the item of a name; at the end, restore the earlier item."""
         before = self._entries.get(name)
         self._entries[name] = _Entry(item)
         try:
@@ -240,7 +240,7 @@ def loaded_files() -> tuple[PluginFile, ...]:
 
 @contextmanager
 def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
-    """Convert exceptions of plug-in code within a context to a PluginError with the file and line.
+    """Within this context, convert exceptions of plug-in code to a PluginError with the file and line.
 
     `item` is the class or function that the plug-in registered. Errors of this package pass unchanged. So do
     out-of-memory errors, after which a trial is retried.
@@ -260,7 +260,7 @@ def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
 
 
 def note_broken(owner: str, message: str, entry: str = "") -> None:
-    """Record why a plug-in cannot be used; the reason is reported if a name is missing."""
+    """Record why a plug-in cannot be used; an error about an unknown name reports the reason."""
     _broken[f"{owner} {entry}"] = BrokenPlugin(owner=owner, message=printable(message), entry=entry)
 
 
@@ -331,7 +331,7 @@ def _load_file(file: PluginFile) -> ModuleType:
 
 @contextmanager
 def _registering(owner: str, code: str) -> Iterator[_Load]:
-    """Register items for an owner within a context; remove them all if the context raises."""
+    """Within this context, register items for an owner; after an exception, remove them all."""
     load = _Load(owner, code)
     before = _loading.set(load)
     try:

@@ -39,7 +39,7 @@ class Tokenizer:
 
 
 class TokenReader:
-    """A reader of tokens; `token` is the next unread one."""
+    """A reader of tokens; `token` is the next unread token."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens

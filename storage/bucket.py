@@ -51,7 +51,7 @@ _PROMPT: Final[tuple[float, float, int]] = (5.0, 10.0, 2)
 
 
 def address_fault(text: str) -> str | None:
-    """Return what is wrong with an address; None if nothing is."""
+    """Return a message if an address is invalid, else None."""
     found = _ADDRESS.fullmatch(text)
     if found is None or found[1] not in SCHEMES:
         return f"{_EXPECTED}, got {text!r}"
@@ -61,7 +61,7 @@ def address_fault(text: str) -> str | None:
 
 
 class BucketError(OSError, ActivememError):
-    """Raised if the server cannot be reached or refuses a request; a failure of a machine, not of a trial."""
+    """Error for a server that cannot be reached or refuses a request; the machine fails, not the trial."""
 
     def __str__(self) -> str:
         return f"{self.filename}: {self.strerror}"
@@ -192,7 +192,7 @@ class Bucket:
         raise AssertionError("the last try returns or raises")
 
     def update(self, key: str, data: bytes, version: Version) -> Version | None:
-        """Replace an object if it still has this version; return None if it has another one.
+        """Replace an object if it still has this version; return the new version, or None if it was changed.
 
         An object with the same contents counts as written by this process, as with `create`.
         """
@@ -209,7 +209,7 @@ class Bucket:
             return found.info.version if found is not None and found.data == data else None
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects; missing ones are ignored."""
+        """Delete objects; missing objects are ignored."""
         names = [self._name(key) for key in keys]
         if not names:
             return
@@ -264,7 +264,7 @@ class Bucket:
 
     @contextmanager
     def _file_errors(self, key: str) -> Iterator[None]:
-        """Raise an OSError instead of an error of obstore within a context."""
+        """Within this context, raise an OSError in place of each error of obstore."""
         from obstore import exceptions  # noqa: PLC0415  as above
 
         try:

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 @final
 class BucketPlace(Place):
-    """The objects below an address; the threads of a process may share it."""
+    """The location of a store in a bucket; the threads of a process may share this object."""
 
     poll_s = 2.0
     lists_are_current = True
@@ -76,7 +76,7 @@ class BucketPlace(Place):
             self._download_all([self._key(path)])
 
     def list_names(self, *folders: Path) -> None:
-        """List folders; objects that are not downloaded become sparse files of the same size."""
+        """Update the local listing of folders; other objects become sparse local files of the same size."""
         with self._lock:
             for each in (each for folder in folders for each in self._list(folder).values()):
                 path = self._path(each.key)

@@ -176,7 +176,7 @@ def read_regular(path: Path) -> bytes:
 
 
 def is_other_than_file(path: Path) -> bool:
-    """Return whether something that is not a file has this name; a file that vanishes raises no error."""
+    """Return whether a path exists but is not a file; a path that vanishes raises no error."""
     try:
         kind = stat.S_IFMT(path.lstat().st_mode)
     except OSError:
@@ -185,7 +185,7 @@ def is_other_than_file(path: Path) -> bool:
 
 
 def _unreadable(error: OSError) -> Exception:
-    """Return an `UnreadableError` for an error of one file only, and any other error unchanged."""
+    """Return an `UnreadableError` if the error concerns a single file, and any other error unchanged."""
     if error.errno not in _OF_THIS_FILE:
         return error
     return UnreadableError(f"it cannot be read: {os.strerror(error.errno)}")

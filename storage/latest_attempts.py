@@ -77,7 +77,7 @@ def read_adopted(quarantine: Quarantine, studies: Collection[str] | None = None)
 
 
 def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
-    """Return the studies that have files of metrics which are quarantined, unreadable now, or not files.
+    """Return the studies with a metrics file that is quarantined, unreadable or not a regular file.
 
     Something that is not a file is not moved, so each session must find it before it reads metrics.
     """
@@ -112,7 +112,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         self._arrivals: list[str] = []
 
     def refresh(self) -> None:
-        """Read new files.
+        """Read the rows of new files.
 
         A compaction may remove a file before it is read, and a listing may miss the merged file that replaces
         it. So a folder that has changed is listed again until its list of names stays the same. Only names
@@ -142,7 +142,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return self.last_number(trial) >= attempt
 
     def since(self, count: int) -> list[str]:
-        """Return the trials in the order in which their valid rows were read, without the first `count`."""
+        """Return the trials except the first `count`, in the order in which their valid rows were read."""
         return self._arrivals[count:]
 
     def last_number(self, trial: str) -> int:
@@ -155,7 +155,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return pl.DataFrame([self._rows[trial] for trial in trials if trial in self._rows], schema=schema)
 
     def _read(self, paths: Sequence[Path], known: set[str]) -> None:
-        """Add the rows of these files of a partition, merged ones first; skip missing files."""
+        """Add the rows of these files of a partition, merged files first; skip missing files."""
         contents: dict[Path, bytes] = {}
         for path in paths:
             try:

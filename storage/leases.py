@@ -108,7 +108,7 @@ class LeaseState:
 
 
 class Lease:
-    """An attempt that this process has claimed; it must be ended or released."""
+    """An attempt that this process has claimed; the process must call `end` or `release`."""
 
     def __init__(
         self, place: Place, paths: tuple[Path, Path], header: bytes, trial: str, attempt: int
@@ -117,7 +117,7 @@ class Lease:
         self._place, (self._path, self._next), self._header = place, paths, header
 
     def is_lost(self) -> bool:
-        """Return whether another process has taken over the trial; then this one must store nothing more.
+        """Return whether another process has taken over the trial, so that this process may not store more.
 
         On NFS, this may be noticed late, after the cache time of folder attributes. Raise OSError if a bucket
         cannot be reached.
@@ -192,7 +192,7 @@ class Leases:
                 return lease
 
     def find(self, trial: str, attempt: int) -> LeaseState | None:
-        """Return the latest claim of a trial that has this attempt number or a higher one, if there is one.
+        """Return the latest claim of a trial with at least this attempt number; None if there is no claim.
 
         When called repeatedly, it detects whether an owner on another machine lives.
         """
@@ -210,7 +210,7 @@ class Leases:
                     return None  # else it was released meanwhile
 
     def last_sweep(self) -> bytes:
-        """Return a marker that changes when leases of ended trials are removed; then read the store again."""
+        """Return a marker that changes when leases of ended trials are removed, which requires a new read."""
         try:
             return self.layout.place.get(self.layout.leases / SWEEPS)
         except (OSError, UnreadableError):
@@ -275,7 +275,7 @@ def this_process(run: str) -> Owner:
 
 
 def remove_old_leases(layout: Layout) -> None:
-    """Remove all leases of a trial if none has changed for `KEPT_S` seconds by the clock of the place."""
+    """Remove all leases of a trial if none has changed for `KEPT_S` seconds by the clock of the store."""
     by_trial: dict[str, list[tuple[Path, float]]] = {}
     layout.place.list_names(layout.leases)
     for path in entries(layout.leases):

@@ -1,4 +1,4 @@
-"""Places of a store, which are folders or buckets, and the names of all files in a store.
+"""Locations of a store, which are folders or buckets, and the names of all files in a store.
 
 trials/STUDY/TRIAL-ATTEMPT.parquet      one row, written by the worker that ran the attempt
 trials/STUDY/group-TIME-CHANCE.parquet  the rows of short trials that ended together
@@ -39,7 +39,7 @@ _NO_LINKS: Final = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 class Place(ABC):
-    """The files of a store, below `root` on this machine.
+    """The location of a store, a folder or a bucket; on this machine, its files are below `root`.
 
     For a bucket, `root` is a copy: `fetch`, `fetch_file` and `list_names` update it, and writes reach the
     bucket before a method returns. A write that has returned survives a crash.
@@ -85,7 +85,7 @@ class Place(ABC):
 
     @abstractmethod
     def check_claims(self) -> None:
-        """Raise `StoreError` if two processes could claim the same file in this place."""
+        """Raise `StoreError` if this location would let two processes claim the same file."""
 
     @abstractmethod
     def claim(self, path: Path, data: bytes) -> bool:
@@ -96,11 +96,11 @@ class Place(ABC):
 
     @abstractmethod
     def touch(self, path: Path, mark: bytes) -> None:
-        """Append a mark to a file that this process has claimed; do nothing if it no longer owns the file."""
+        """Append a mark to a file that this process has claimed, unless another process owns the file now."""
 
     @abstractmethod
     def delete(self, *paths: Path) -> None:
-        """Delete files, and folders with their contents; missing ones are ignored."""
+        """Delete files, and folders with their contents; missing paths are ignored."""
 
     @abstractmethod
     def move(self, path: Path, target: Path) -> Path:
@@ -115,12 +115,12 @@ class Place(ABC):
 
     @abstractmethod
     def now(self) -> float:
-        """Return the current time by the clock that sets file times in this place."""
+        """Return the current time by the clock that sets the times of the files."""
 
 
 @final
 class FolderPlace(Place):
-    """A folder that all nodes can see."""
+    """The location of a store in a folder, which all machines of a run can see."""
 
     address = None
     poll_s = 0.5
@@ -230,7 +230,7 @@ class FolderPlace(Place):
 
 
 def unused_path(path: Path) -> Path:
-    """Return this path if nothing has it yet, else this path with a number added."""
+    """Return a path at which nothing exists: this path, or this path with a number added."""
     target, count = path, 1
     while target.exists():
         count += 1
@@ -267,7 +267,7 @@ class Layout:
         self.final_checkpoints_folder = self.root / "final_checkpoints"
 
     def __reduce__(self) -> tuple[type[Layout], tuple[Place]]:
-        """Pickle only the place: another process gets the paths of its own copy."""
+        """Pickle only the location: another process gets the paths of its own copy."""
         return Layout, (self.place,)
 
     def lease(self, trial: str, attempt: int) -> Path:
@@ -307,7 +307,7 @@ class Layout:
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text begins with a scheme such as s3:, and so is an address, not a folder."""
+    """Return whether a text is an address, which begins with a scheme such as s3:, and not a folder."""
     return _SCHEME.match(text) is not None
 
 
@@ -328,7 +328,7 @@ def new_group_name() -> str:
 
 
 def data_files(partition: Path) -> tuple[Path, ...]:
-    """List the data files of a partition, merged ones first, then by name; a missing folder has none."""
+    """List the data files of a partition, merged files first, then by name; a missing folder has none."""
     return tuple(
         sorted(entries(partition, DATA_ENDING), key=lambda path: (not is_compacted(path), path.name))
     )
@@ -384,12 +384,12 @@ def validate_trial_id(trial: str) -> str:
 
 
 def study_name_fault(study: str) -> str | None:
-    """Return what is wrong with a study's name, which also names folders; None if nothing is."""
+    """Return a message if a study's name cannot name a study or its folders, else None."""
     if _NAME.fullmatch(study):
         return None
     return f"study: expected a letter or digit, then up to 99 letters, digits, '-', '_' or '.', got {study!r}"
 
 
 def trial_id_fault(trial: str) -> str | None:
-    """Return what is wrong with a trial's id; None if nothing is."""
+    """Return a message if a trial's id is invalid, else None."""
     return None if _TRIAL.fullmatch(trial) else f"trial: expected 16 hexadecimal digits, got {trial!r}"

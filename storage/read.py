@@ -45,7 +45,7 @@ class Quarantine:
         self.faults: list[UnreadFile] = []
 
     def move(self, path: Path, reason: str, left: str = "its contents count as missing") -> None:
-        """Quarantine a file; `left` describes the consequences.
+        """Quarantine a file; `left` describes the consequences for the warning.
 
         In a read-only store the file stays, but is skipped.
         """
@@ -95,7 +95,7 @@ def read(
     columns: Sequence[str],
     studies: Collection[str] | None = None,
 ) -> pl.LazyFrame:
-    """Return the given columns and `RANK`, for these studies (by default all); rows are unordered.
+    """Return columns of a dataset and `RANK` for these studies (by default all); rows are unordered.
 
     Raise `StoreError` for a file of an unknown schema version.
     """
@@ -152,7 +152,7 @@ def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequenc
 
 
 def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
-    """Group a partition's files into batches, with newer data in later ones and no attempt twice in one."""
+    """Group a partition's files into batches of distinct attempts, with newer data in later batches."""
     several = [[data] for path, data in contents.items() if not holds_one_attempt(path)]
     loose = [data for path, data in contents.items() if holds_one_attempt(path)]
     return [*several, loose] if loose else several
@@ -196,5 +196,5 @@ def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the valid copy of each attempt, since a crash may have left several copies."""
+    """Return one copy of each attempt, the valid one; a crash may have left several copies."""
     return frame.filter(pl.col(RANK) == pl.col(RANK).max().over("trial", "attempt"))

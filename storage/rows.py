@@ -285,7 +285,7 @@ def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
 
 
 def _attempt_frame(row: TrialRow, columns: Mapping[str, object], schema: pl.Schema) -> pl.DataFrame:
-    """Return a frame with these columns and those that name the attempt."""
+    """Return a frame with these columns, and with the columns that identify the attempt."""
     keys = (pl.lit(getattr(row, name), dtype=kind).alias(name) for name, kind in _ATTEMPT.items())
     frame = pl.DataFrame(columns, schema_overrides={name: schema[name] for name in columns})
     return frame.with_columns(keys).select(schema.names())

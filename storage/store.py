@@ -130,27 +130,27 @@ class Store:
 
     @cached_property
     def files(self) -> TrialFiles:
-        """The checkpoints, trained weights and last states of trials."""
+        """Return the further files of trials: checkpoints, trained weights and last states."""
         return TrialFiles(self._layout)
 
     @cached_property
     def records(self) -> StudyRecords:
-        """The records of studies that have run."""
+        """Return the records of studies that have run."""
         return StudyRecords(self._quarantine)
 
     @cached_property
     def upkeep(self) -> StoreUpkeep:
-        """The operations that check, compact and remove files."""
+        """Return the operations that check, compact and remove files."""
         return StoreUpkeep(self._quarantine)
 
     @property
     def root(self) -> Path:
-        """The folder of the store; for a store in a bucket, the local folder with copies of its files."""
+        """Return the folder of the store; for a bucket, the local folder with copies of the files."""
         return self._layout.root
 
     @property
     def address(self) -> str | None:
-        """The address of a store in a bucket; None for a store in a folder."""
+        """Return the address of a store in a bucket; None for a store in a folder."""
         return self._layout.place.address
 
     @property
@@ -160,12 +160,12 @@ class Store:
 
     @property
     def absolute_place(self) -> str:
-        """The address of the store if it has one, else its absolute path."""
+        """Return the store's address if it has one, else its absolute path."""
         return self.address or str(self.root.resolve())
 
     @property
     def damaged(self) -> tuple[Path, ...]:
-        """The current paths of the damaged files that this object has found."""
+        """Return the current paths of the damaged files that this object has found."""
         return tuple(self._quarantine.paths)
 
     def write(
@@ -315,7 +315,7 @@ class Store:
             self._layout.place.put(path, encode(frame))
 
     def _make_way(self, path: Path) -> None:
-        """Quarantine what has this path if it is not a file, so that a new file can be written there."""
+        """Quarantine anything but a file at this path, so that a new file can be written there."""
         if is_other_than_file(path):
             self._quarantine.move(path, "expected a file", "it blocked the file of a trial")
 
@@ -331,10 +331,10 @@ class Store:
 
 
 def open_store(store: Store | Path | str) -> Store:
-    """Return the store itself, or open the one in a folder or at an address."""
+    """Return a store unchanged, or open the store in a folder or at an address."""
     return store if isinstance(store, Store) else Store(store)
 
 
 def store_fault(store: object) -> str | None:
-    """Return why an argument is neither a store nor a folder nor an address; None if it is one of them."""
+    """Return a message if an argument is neither a store nor a folder nor an address, else None."""
     return argument_fault("store", store, (Store, str, PathLike), "a Store or its folder")

@@ -167,7 +167,7 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One problem; `size` is in bytes, and 0 if the file does not exist."""
+    """One problem with a file of the store; `size` is its bytes, or 0 if the file does not exist."""
 
     kind: FindingKind
     path: Path
@@ -569,7 +569,7 @@ class StoreUpkeep:
 
     @contextmanager
     def _claimed(self, purpose: str, trials: Iterable[str]) -> Iterator[None]:
-        """Claim these trials during the context, so that no other process starts them."""
+        """Within this context, hold claims on these trials, so that no other process starts them."""
         leases, last = self._claims(purpose), last_numbers(self._quarantine)
         held: list[Lease] = []
         try:
@@ -592,7 +592,7 @@ class StoreUpkeep:
                 lease.release()
 
     def _with_leases(self, trials: Collection[str]) -> set[str]:
-        """Return those of the given trials that a process has claimed, even if nothing is stored yet."""
+        """Return the given trials that a process has claimed, even if nothing is stored yet."""
         self._layout.place.list_names(self._layout.leases)
         return {path.name.rpartition("-")[0] for path in entries(self._layout.leases)} & set(trials)
 
@@ -601,7 +601,7 @@ class StoreUpkeep:
         return merge(dataset, load_partition(parts[0], self._quarantine) if parts else {})
 
     def _rewrite(self, dataset: str, study: str, removed: pl.Expr) -> None:
-        """Merge a study's files and drop rows; repeat if a compaction has merged the files in between."""
+        """Merge a study's files without the `removed` rows; repeat if a compaction has merged in between."""
         for partition in self._layout.partitions(dataset, [study]):
             while contents := load_partition(partition, self._quarantine):
                 rows = merge(dataset, contents)

@@ -107,7 +107,7 @@ def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
 
 
 def begun_trials(root: Path, study: str) -> set[str]:
-    """Return the unfinished trials of a study that have a folder below `root`: begun or requested ones."""
+    """Return the unfinished trials of a study that have a folder below `root`: begun or requested trials."""
     folders = (path.parent for path in root.glob(f"*/{STARTS_FILE}"))
     begun = ((folder.name, _begun_or_none(folder)) for folder in folders)
     return {name for name, trial in begun if trial is not None and trial.study == study}
@@ -173,7 +173,7 @@ class TrialFiles:
 
     @property
     def place(self) -> Place:
-        """The place of the files; a file that is written locally must be passed to its method `put`."""
+        """Return the location of the files; pass each file that you write locally to its method `put`."""
         return self._layout.place
 
     def checkpoint_dir(self, trial: str) -> Path:
@@ -181,7 +181,7 @@ class TrialFiles:
         return self._layout.checkpoints(trial)
 
     def checkpoints_folder(self, name: str) -> Path:
-        """Update the local copies of all files of this name, and return the folder of checkpoint folders."""
+        """Update the local copies of all files of this name; return the parent of all checkpoint folders."""
         self.place.fetch(self._layout.checkpoints_folder, name)
         return self._layout.checkpoints_folder
 
