@@ -35,7 +35,7 @@ OnlyOption = Annotated[
     typer.Option(
         "--only",
         metavar="FACTOR=LEVEL",
-        help="Use only trials with this factor level. Repeatable; of one factor's levels, any may match.",
+        help="Use only trials with this factor level. Repeat it for more levels or more factors.",
     ),
 ]
 

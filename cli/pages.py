@@ -75,7 +75,7 @@ class SpaceSize(Page):
 
 
 class RecipeCheckPage(Page):
-    """A recipe with its placeholders, dimensions and number of architectures; or a wrong recipe's faults."""
+    """A recipe with its holes, dimensions and number of architectures; or the faults of a wrong recipe."""
 
     text: str
     id: str | None = None

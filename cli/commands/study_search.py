@@ -140,7 +140,8 @@ def promote(
         int, typer.Option("--best", min=1, metavar="N", help="The number of points to take, the best first.")
     ] = 1,
     path: Annotated[
-        bool, typer.Option("--path", help="Instead, ablate step by step from the baseline to the best point.")
+        bool,
+        typer.Option("--path", help="Write an ablation path from the baseline to the best point instead."),
     ] = False,
     seeds: Annotated[
         int, typer.Option("--seeds", min=1, metavar="N", help="The number of new seeds of each point.")

@@ -438,7 +438,7 @@ def _what_effects_are(
     elif max(counts) == 2:
         what = "the second level minus the first"
     else:
-        what = "of two levels the second minus the first, of more each minus the mean of all"
+        what = "with two levels the second minus the first, with more each minus the mean of all"
     yield f"Effect of a factor: {what}, with equal weights of the other factors' levels."
     interactions = [term for column in columns for term in column.effects if len(term) > 1]
     if interactions and not any(column.mentions_interactions for column in columns):

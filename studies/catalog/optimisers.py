@@ -111,10 +111,13 @@ class OwnScheduleSettings(ScheduleSettings):
             raise ValueError("inverse_sqrt needs a warmup of at least 1 step")
         if (self.name == "milestones") != bool(self.milestones):
             raise ValueError(
-                f"expected milestones with the schedule milestones and no other, got {self.name}"
+                "the schedule milestones needs the key milestones, which no other schedule has; "
+                f"got {self.name}"
             )
         if (self.name == "warmup_stable_decay") != bool(self.cooldown):
-            raise ValueError(f"expected a cooldown with warmup_stable_decay and no other, got {self.name}")
+            raise ValueError(
+                f"warmup_stable_decay needs a cooldown, which no other schedule has; got {self.name}"
+            )
         if self.floor and self.name not in FALLING:
             raise ValueError(f"expected a floor only with {', '.join(FALLING)}, got {self.name}")
         return self

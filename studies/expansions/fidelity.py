@@ -230,7 +230,7 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
     if not isinstance(train, Mapping) or (top := _whole(steps, at_least=1)) is None:
         budget = [key for key in BUDGET_KEYS if isinstance(train, Mapping) and key in train]
         got = f"the budget {budget[0]}" if budget else format_value(steps)
-        message = f"{DATA} are the steps of an epoch: expected steps_per_epoch in [train], got {got}"
+        message = f"the fidelity {DATA} is the steps of an epoch: expected [train] steps_per_epoch, got {got}"
         raise _FidelityError(_PATH, message)
     return 1, top, {"train": {**train, "steps_per_epoch": f"{{{DATA}}}"}}
 
@@ -253,7 +253,9 @@ def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
         if low is not None and top is not None:
             return low, top, {"train": {**train, "curriculum": {**curriculum, "end": hole}}}
     needed = "lengths = [shortest, longest] in [train] or [task], or the end of a curriculum"
-    raise _FidelityError(_PATH, f"{LENGTH} is the longest length of a training: expected {needed}, got none")
+    raise _FidelityError(
+        _PATH, f"the fidelity {LENGTH} is the longest training length: expected {needed}, got none"
+    )
 
 
 def _whole(value: object, *, at_least: int) -> int | None:

@@ -35,8 +35,8 @@ class LadderSettings(StrictModel):
     """`[ladder]`: the sizes of a model, which grow together, and the training length of each."""
 
     sizes: dict[str, Sizes]
-    """the numbers of each size by the placeholder that they fill, the smallest first, as in `{ width = [32,
-    64, 128], depth = [2, 2, 4] }`; all lists have the same length"""
+    """the numbers of each size by the hole that they fill, the smallest first, as in `{ width = [32, 64,
+    128], depth = [2, 2, 4] }` for the holes `{width}` and `{depth}`; all lists have the same length"""
     tokens_per_parameter: float = Field(gt=0, le=1e6)
     """the number of training tokens for each parameter of the model, counting all parameters"""
     lr_exponent: float = Field(default=0.0, ge=-2, le=2)

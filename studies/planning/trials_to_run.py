@@ -224,7 +224,8 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
     """
     if study.search is not None:
         raise StudyError(
-            study.name, [StudyFault(message="a search has no parts: its trials are not known in advance")]
+            study.name,
+            [StudyFault(message="the trials of a search cannot be selected: they are not known in advance")],
         )
     asked: dict[str, set[str]] = {}
     faults: list[StudyFault] = []

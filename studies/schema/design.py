@@ -442,7 +442,7 @@ class DesignReader:
                 names = " and ".join(f'"{name}"' for name in owners)
                 yield ("study", key), f'{key} needs design = {names}, got "{self.header.design}"'
         if "tolerance" in self.header.model_fields_set and not self.header.match:
-            yield ("study", "tolerance"), "only match has a tolerance"
+            yield ("study", "tolerance"), "tolerance has an effect only with match"
 
     def _missing_keys(self) -> Iterator[tuple[KeyPath, str]]:
         for key, example in self.kind.keys.items():
@@ -469,7 +469,7 @@ class DesignReader:
         """Return whether a key is a factor's name and its value a valid level; report it if not."""
         name = str(path[-1])
         if name == SEED:
-            self.diagnostics.report(path, "seeds cross every cell: list them in [factors]", key=True)
+            self.diagnostics.report(path, "every cell has every seed: list the seeds in [factors]", key=True)
         elif name not in self.names:
             near = nearest_hint(name, self.names)
             self.diagnostics.report(path, f"unknown factor '{name}'{near}", key=True)
@@ -496,7 +496,7 @@ class DesignReader:
             self.diagnostics.report(path, message)
             return ()
         if SEED in names:
-            self.diagnostics.report(path, "seeds cross every cell already")
+            self.diagnostics.report(path, "every cell has every seed already")
         self.check_factor_names("around", (name for name in names if name != SEED), self.crossed)
         return tuple(dict.fromkeys(name for name in names if name in self.crossed))
 
@@ -552,7 +552,9 @@ class DesignReader:
         if self.header.max_seeds is None:
             return
         if self.diagnostics.has_search:
-            self.diagnostics.report(path, "a search adds no seeds: it makes no claims")
+            self.diagnostics.report(
+                path, "a search never adds seeds, because it has no claims: remove this key"
+            )
         elif self.header.max_seeds <= count:
             expected = f"expected more than the {plural(count, 'seed')} of [factors]"
             self.diagnostics.report(path, f"{expected}, got {self.header.max_seeds}")

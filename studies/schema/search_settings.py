@@ -158,7 +158,7 @@ class RungSettings(SchedulerSettings):
 
     fidelity: str = EPOCHS
     """what grows from rung to rung: `epochs`; `length`, the longest training length; `data`, the steps of an
-    epoch; or a dimension of whole numbers that fills a placeholder, such as a width"""
+    epoch; or a dimension of whole numbers that fills a hole, such as `{width}`"""
     min_fidelity: int | None = Field(default=None, ge=1)
     """the value on the first rung (default: 1 epoch; for `length` and `data` the last rung divided twice by
     the reduction; for a dimension its lowest value)"""
@@ -317,7 +317,8 @@ class SearchSettings(StrictModel):
     """limits on points, by metric or cost, such as `"< 60"`; the search never exceeds limits on model costs,
     and learns to respect the others"""
     space: dict[str, Annotated[str, BeforeValidator(_read_dimension)]] = Field(default={})
-    """dimensions that fill placeholders, by name: `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`"""
+    """dimensions by the name of the hole `{name}` that they fill: `integer(lo, hi)`, `real(lo, hi)` or
+    `choice(a, b, …)`"""
 
     @property
     def sampler_name(self) -> str:

@@ -427,8 +427,8 @@ class StudySettings(StrictModel):
     ablate: Literal["parts"] | None = None
     """adds a factor `recipe` with the model's recipe, first complete, then without each of its parts"""
     baseline: dict[str, Any] = Field(default={})
-    """levels of factors and, for `match`, a number for the placeholder whose size is solved; for a search the
-    values of its first point, to which others are compared"""
+    """levels of factors and, for `match`, a number for the hole whose size is solved; for a search the values
+    of its first point, to which others are compared"""
     baseline_seeds: int | None = Field(default=None, ge=2, le=1000)
     """for a search: the number of seeds of its baseline, whose spread estimates the noise (default: those of
     [factors])"""
@@ -439,7 +439,7 @@ class StudySettings(StrictModel):
     …), decide (those of the claims that take the least compute), file (in the order of the levels in the
     file), or shuffled (random, but the same each time)"""
     labels: Names = ()
-    """factors of a `zip` or of `[[cells]]` that only label cells and fill no placeholder"""
+    """factors of a `zip` or of `[[cells]]` that only label cells and fill no hole"""
     match: Annotated[tuple[MatchedCost, ...], Field(strict=False), BeforeValidator(_wrap_in_list)] = ()
     """solve the size of each cell so that its model costs as much as the baseline's: `"parameters"`,
     `"flops"` (forward and backward, a token), `"state"` (the bytes that generation keeps), `"memory"` (the

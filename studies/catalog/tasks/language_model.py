@@ -90,7 +90,7 @@ def corpus_of_task(task: LanguageModelSettings) -> Corpus:
                 "pretrained"
             )
         if len(named.sources) > 1 and task.batching != "packed":
-            raise CorpusError('a mixture has no order to read it in: set batching = "packed"')
+            raise CorpusError('a mixture of documents has no fixed order: set batching = "packed"')
     if task.tokens == "words" and corpus.word_vocab_size is None and not corpus.own:
         raise CorpusError(f"{corpus.name} has no standard vocabulary of words; expected characters or bpe")
     if task.batching == "sentences" and not corpus.pretokenized:

@@ -46,7 +46,7 @@ WRONG = {
     "search.scheduler.min_fidelity=4": "width begins with 8: remove this key",
     "search.scheduler={name='none', fidelity='data'}": "scheduler: unknown key 'fidelity'",
     "search.fidelity=data": 'write scheduler = { name = "asha", fidelity = "data" }',
-    "search.scheduler.fidelity=length": "length is the longest length of a training: expected lengths",
+    "search.scheduler.fidelity=length": "the fidelity length is the longest training length: expected",
     "search.metric=parameters": "asha needs a metric that training changes, got 'parameters'",
     "search.space.width='choice(8, 72)'": "expected integer(lo, hi) as the fidelity, or its rungs as levels",
     "search.space.width='integer(60, 72)'": "expected at least two rungs, got only width = 72",

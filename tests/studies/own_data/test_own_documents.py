@@ -132,7 +132,7 @@ def test_what_documents_cannot_be_is_refused(folder, task, message):
 
 def test_a_mixture_is_packed_and_each_weight_is_above_zero(folder):
     mixture = {"documents": [{"path": "shards"}, {"path": "shards", "weight": 2}]}
-    assert told(folder, mixture) == ['a mixture has no order to read it in: set batching = "packed"']
+    assert told(folder, mixture) == ['a mixture of documents has no fixed order: set batching = "packed"']
     (message,) = told(folder, {"documents": [{"path": "shards", "weight": 0.0}]}, batching="packed")
     assert "expected a number above 0" in message
 

@@ -90,7 +90,9 @@ def test_a_level_whose_trials_are_all_over_the_budget_is_known() -> None:
 
 
 def test_a_search_has_no_parts() -> None:
-    with pytest.raises(StudyError, match="a search has no parts: its trials are not known in advance"):
+    with pytest.raises(
+        StudyError, match="the trials of a search cannot be selected: they are not known in advance"
+    ):
         select_trials(load_study("search-mixers"), ["seed=0"])
 
 
