@@ -126,7 +126,7 @@ def hint(word: str, known: Iterable[str]) -> str:
 
 
 def nearest_hint(word: str, known: Iterable[str]) -> str:
-    """Return the nearest known name, for the end of a message about an unknown name.
+    """Return a hint to the nearest known name, to append to a message about an unknown name.
 
     If no name is near, list all known names or, of very many, those with the most similar spelling.
     """

@@ -1,4 +1,4 @@
-"""The exceptions of this package, grouped by the possible remedy.
+"""The exceptions of this package, grouped by what a user can do about them.
 
 ActivememError              a ValueError
     correct the input
@@ -91,7 +91,7 @@ def check_arguments(*faults: str | None, error: type[ActivememError] = Activemem
 def argument_fault(
     name: str, value: object, kinds: type | tuple[type, ...], expected: str | None = None
 ) -> str | None:
-    """Return a message if an argument has none of these types, else None."""
+    """Return a message if an argument's type is none of `kinds`, else None."""
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
     if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
         return None

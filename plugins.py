@@ -286,7 +286,7 @@ def load_installed() -> None:
 
 
 def _package_code(owner: str, entry: EntryPoint) -> str:
-    """Return a package with its version and with a digest of both and of its entry point's module.
+    """Return a package's name, its version, and a digest of both and of its entry point's module.
 
     Other modules of the package are not part of the digest, so only the version shows their changes.
     """
@@ -295,7 +295,7 @@ def _package_code(owner: str, entry: EntryPoint) -> str:
 
 
 def _module_source(module: str) -> bytes:
-    """Return the source of a module, or nothing if it is not found, without importing it or its package."""
+    """Return the source of a module without importing anything; empty if the module is not found."""
     top, *parts = module.split(".")
     try:
         found, name = find_spec(top), top

@@ -130,7 +130,7 @@ def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
 
 
 def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: int) -> Numbers:
-    """Return the number of parameters of a block, and its FLOPs at `length` positions after `past` others.
+    """Return the number of parameters of a block, and its FLOPs at `length` positions after `past` positions.
 
     In a stream only new positions count, not recomputed past ones. Raises PluginError if a plug-in's block
     exceeds its stated reach.
@@ -273,7 +273,7 @@ def _plugin_errors_of(model: nn.Module) -> Iterator[None]:
 
 
 def _stream_state(model: nn.Module, batch: int, past: int) -> StreamState | None:
-    """Return the stream state after `past` positions; one position is enough if it fills all states."""
+    """Return the stream state after `past` positions, or after a single one if that fills all states."""
     if not past or not isinstance(model, Model):
         return None
     blocks = [each for each in model.modules() if isinstance(each, Block)]
@@ -305,7 +305,7 @@ def _loss(
 
 
 def _loss_of_hidden(model: Model, hidden: Tensor) -> Tensor:
-    """Return the loss, computed from the input of the output layer; for real numbers the squared error."""
+    """Return the loss, given the output layer's input; it is the squared error for real numbers."""
     if model.config.targets is not None:
         outputs = model._outputs(hidden)
         return functional.mse_loss(outputs, torch.zeros(outputs.shape))
@@ -354,7 +354,7 @@ def _loops(module: nn.Module) -> bool:
 
 
 def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[int, ...]) -> Numbers:
-    """Measure at this length, or extrapolate the parabola through measurements at three shorter lengths."""
+    """Measure costs at a length, or extrapolate by a parabola from measurements at three shorter lengths."""
     if not lengths or length <= lengths[-1]:
         return measure(length)
     points = [measure(each) for each in lengths]
@@ -426,7 +426,7 @@ def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: 
 
 @contextmanager
 def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator[list[str]]:
-    """Yield a list with the current modules' names, innermost last; before it changes, call `leave`.
+    """Within this context, track the running modules' names in a list; call `leave` before each change.
 
     The list is updated while the model runs. Operations between a model's parts count for the part that
     reads the inputs, or for "output". Methods other

@@ -42,7 +42,7 @@ def render_operand(node: Value, operator: str) -> str:
 
 
 def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
-    """Return the canonical text, in which `fillings` maps the name of a hole to the text that replaces it."""
+    """Return the canonical text with holes replaced; `fillings` maps the name of a hole to its text."""
     return _Renderer(fillings=fillings).render(node)
 
 
@@ -58,7 +58,7 @@ def recipe_id(identity_text: str) -> str:
 
 @dataclass(frozen=True)
 class _Renderer:
-    """A renderer of nodes as text, which can sort the parts of sums and fill holes."""
+    """Renderer of nodes as text; it can sort the parts of sums and fill holes."""
 
     sort: bool = False
     fillings: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -72,7 +72,7 @@ def bind(
 def bind_known_names(
     call: CallSyntax, parameters: Sequence[Parameter]
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
-    """Return pairs of parameter and argument for the arguments whose names are parameters; ignore others."""
+    """Return pairs of parameter and argument for arguments with a parameter's name; ignore the rest."""
     by_name = {parameter.name: parameter for parameter in parameters}
     arguments = call.arguments or ()
     return [(by_name[argument.name], argument) for argument in arguments if argument.name in by_name]
@@ -157,7 +157,7 @@ def parse_scalar(
 
 
 def _convert(value: Syntax, parameter: Parameter) -> Scalar | None:
-    """Return the value as the parameter's type; None if it is of another type."""
+    """Convert a value to the parameter's type; return None if the value has a different type."""
     match value, parameter.kind:
         case NumberSyntax(value=int(number)), "integer":
             return number

@@ -141,7 +141,7 @@ def _differing_parts(
 
 
 def _without(parts: Sequence[Node], others: Sequence[Node]) -> list[Node]:
-    """Return `parts` minus `others`; an element that occurs twice must be in `others` twice to disappear."""
+    """Return `parts` minus `others`; each element of `others` removes one equal element."""
     left = list(others)
     found: list[Node] = []
     for part in parts:
@@ -202,7 +202,7 @@ class DistanceTree:
         object.__setattr__(self, "blocks", Counter(each.name for each in labels if each.weight == BLOCK))
 
     def lower_bound(self, text: str) -> float:
-        """Return a lower bound of the distance to a recipe's text, from the blocks that only one contains."""
+        """Return a lower bound of the distance to the recipe `text`, from the blocks in both recipes."""
         blocks = Counter(name for name in _NAME.findall(text) if lookup(name) is not None)
         return BLOCK * max((self.blocks - blocks).total(), (blocks - self.blocks).total())
 

@@ -48,7 +48,7 @@ def resolve(root: Node, resolver: Resolver) -> Node:
 
 
 def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
-    """Return each dimension's name and the value that the resolver gives it; options are resolved too."""
+    """Return a mapping from dimension names to the resolver's values; options are resolved inside."""
     walk = _DimensionResolver(resolver)
     walk.node(root)
     return walk.settled
@@ -153,7 +153,7 @@ class _DimensionResolver:
 def _validate_answer(
     dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension | HoleNode
 ) -> Value:
-    """Return the resolver's answer; raise ValueError unless it is in the dimension or leaves it open."""
+    """Return the resolver's answer; raise ValueError if it is a value outside the dimension."""
     if answer is dimension or isinstance(answer, HoleNode):
         return answer
     number = answer if isinstance(answer, int | float) and not isinstance(answer, bool) else math.nan

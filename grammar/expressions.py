@@ -49,12 +49,12 @@ ArgumentValue = int | float | bool | str | Recipe | SearchDimension
 
 @dataclass(frozen=True, slots=True)
 class BlockFactory(Expression):
-    """A block with required arguments, which returns a recipe when it is called."""
+    """A block with required arguments; calling it returns a recipe."""
 
     name: str
 
     def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
-        """Return the recipe of this block with these arguments, which are given as in a recipe's text."""
+        """Return the recipe of this block with these arguments, given as in a recipe's text."""
         return _call_block(self.name, values, named)
 
     @property
@@ -81,7 +81,7 @@ class BlockRecipe(Recipe):
         return self.root.name
 
     def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
-        """Return the recipe of this block with these arguments, which are given as in a recipe's text."""
+        """Return the recipe of this block with these arguments, given as in a recipe's text."""
         return _call_block(self.name, values, named)
 
     @property
@@ -141,7 +141,7 @@ def choice(*options: Recipe) -> Recipe: ...  # pyright: ignore[reportOverlapping
 @overload
 def choice(*options: int | float | str | Placeholder) -> SearchDimension: ...
 def choice(*options: ArgumentValue) -> Recipe | SearchDimension:
-    """Return a choice between options: a recipe if they are recipes, a dimension if numbers or words."""
+    """Return a choice between options: a recipe for recipes, a search dimension for numbers or words."""
     text = f"choice({', '.join(map(_argument_text, options))})"
     parts = [option for option in options if isinstance(option, Recipe | BlockFactory)]
     is_recipe = any(not isinstance(part, RecipeHole) for part in parts) or (

@@ -68,7 +68,7 @@ class ModelConfigError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A cluster of a vocabulary: its symbols, `start` included and `end` excluded, and their width.
+    """A cluster of a vocabulary: the symbols from `start` to `end` - 1, and the width of their embeddings.
 
     `projected` clusters have a map to the model's width, and in the softmax back.
     """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class NormKind:
-    """A normalisation of each vector of a sequence; `source` is the publication or author."""
+    """A normalisation of each vector of a sequence; `source` names its publication or author."""
 
     source = ""
 
@@ -45,7 +45,7 @@ NormT = TypeVar("NormT", bound=PluginNorm)
 
 
 def register_norm(name: str, *, source: str) -> Callable[[type[NormT]], type[NormT]]:
-    """Return a decorator that registers a normalisation; `source` is the publication or author.
+    """Return a decorator that registers a normalisation; `source` names its publication or author.
 
     Raises ValueError for a taken name, and for an incomplete class.
     """

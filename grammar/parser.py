@@ -109,7 +109,7 @@ class NumberSyntax:
 
 @dataclass(frozen=True, slots=True)
 class HoleSyntax:
-    """`{name}`."""
+    """A hole `{name}`."""
 
     name: str
     start: int
@@ -133,7 +133,7 @@ class ArgumentSyntax:
 
 @dataclass(frozen=True, slots=True)
 class CallSyntax:
-    """`name(arguments)`, or a bare name (`arguments` is None): a block, a form or a word."""
+    """`name(arguments)`, or a bare name (`arguments` is None): a block, a form such as `tied`, or a word."""
 
     name: str
     arguments: tuple[ArgumentSyntax, ...] | None
@@ -361,7 +361,7 @@ class _RecipeParser(TokenReader):
         return None
 
     def _close(self, opened: Token) -> None:
-        """Consume ")"; at the end of the text, report at the opening bracket that it is missing."""
+        """Consume ")"; at the end of the text, report at the opening bracket that ")" is missing."""
         self._depth -= 1
         if self.token.kind == ")":
             self._advance()

@@ -16,7 +16,7 @@ MAX_POSITIONS = 2048
 
 
 class PositionKind:
-    """Position vectors that are added to the body's input; `source` is the publication or author."""
+    """Position vectors that are added to the body's input; `source` names their publication or author."""
 
     source = ""
 
@@ -33,7 +33,7 @@ class PositionKind:
     """The number of positions with vectors; None for any number."""
 
     def sized_to(self, count: int) -> PositionKind:
-        """Return this kind, sized for `count` positions if it needs to know their number."""
+        """Return this kind, sized for `count` positions if the kind depends on their number."""
         del count
         return self
 
@@ -45,7 +45,7 @@ class NoPosition(PositionKind):
 
 
 class TimingPosition(PositionKind):
-    """Sinusoids of geometric timescales."""
+    """Position vectors of sinusoids with geometric timescales."""
 
     source = "Vaswani et al. 2017"
     before_mixers = True
@@ -117,7 +117,7 @@ PositionT = TypeVar("PositionT", bound=PluginPosition)
 
 
 def register_position(name: str, *, source: str) -> Callable[[type[PositionT]], type[PositionT]]:
-    """Return a decorator that registers a positional encoding; `source` is the publication or author.
+    """Return a decorator that registers a positional encoding; `source` names their publication or author.
 
     Raises ValueError for a taken name, and for an incomplete class.
     """

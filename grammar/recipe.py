@@ -110,7 +110,7 @@ class Recipe(Expression):
         return self._dimensions or ()
 
     def fill(self, fillings: Mapping[str, Value | Expression]) -> Recipe:
-        """Return the recipe with the named holes filled with these values; other holes stay open.
+        """Return the recipe with holes filled by `fillings`, values by hole name; other holes stay open.
 
         A string is parsed as recipe text at the hole, so `relu` and `sa + conv(k=20)` both work. Raise
         RecipeError for a name without a hole, and for a value that does not fit.
@@ -123,7 +123,7 @@ class Recipe(Expression):
         return parse(render_filled(self.root, {name: _operand(value) for name, value in fillings.items()}))
 
     def choose(self, values: Mapping[str, Scalar]) -> Recipe:
-        """Return the recipe with the named dimensions replaced by these values; other dimensions stay open.
+        """Return the recipe with dimensions replaced by `values`, given by name; others stay open.
 
         The value for a choice between parts is the canonical text of an option. Raise RecipeError for a name
         without a dimension, and for a value outside its dimension.

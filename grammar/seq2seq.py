@@ -41,7 +41,7 @@ DEFAULT_HEADS, DEFAULT_HEAD_WIDTH = 8, 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossAttentionShape:
-    """The cross-attention after a sub-layer of a decoder, and the number of its copies.
+    """The shape of the cross-attention after a decoder's sub-layer, and the number of its copies.
 
     The cross-attention has as many heads as the first block with heads in the sub-layer.
     """

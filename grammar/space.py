@@ -58,7 +58,7 @@ def as_range(value: Value) -> range:
 
 
 def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
-    """Return the node with other children, in the normal form that parsing gives."""
+    """Return the node with new children, in the normal form that parsing gives."""
     match node:
         case BlockNode():
             defaults = {parameter.name: parameter.default for parameter in spec_of(node.name).parameters}
@@ -304,7 +304,7 @@ SHOWN_LENGTH = 60
 
 
 class SpaceError(ActivememError):
-    """A request that a space cannot fulfil."""
+    """Error for a request that a search space cannot fulfil."""
 
 
 class Space:
@@ -427,7 +427,7 @@ class Space:
 
 
 def _draw_reals(part: Value, rng: Random) -> Value:
-    """Return the part in which a random number replaces each range of real numbers."""
+    """Return the part with each range of real numbers replaced by a random number from the range."""
     if isinstance(part, RealDimension):
         low, high = part.low, part.high
         if not part.log:

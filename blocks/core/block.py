@@ -64,7 +64,7 @@ class Context:
 
 
 class Block(nn.Module, ABC):
-    """A map from sequences to sequences of the same shape.
+    """Base class of blocks, which map sequences to sequences of the same shape.
 
     The result depends only on parameters, input and mask.
 
@@ -97,7 +97,7 @@ class Block(nn.Module, ABC):
         """Map (batch, length, width) to the same shape; `mask` (batch, length) is false at padding."""
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
-        """Return the outputs at x (batch, length, width), which follows the inputs `past` (batch, p, width).
+        """Return the outputs at x (batch, length, width), given the earlier inputs `past` (batch, p, width).
 
         p is `context_length`, or less if the stream began p positions ago. Only for blocks of causal models.
         """
@@ -127,7 +127,7 @@ class Block(nn.Module, ABC):
 
     @property
     def last_map(self) -> nn.Linear | None:
-        """Return the block's last linear map, `output` or `outer`; None if it does not end with one."""
+        """Return the block's last linear map, `output` or `outer`; None if it ends differently."""
         named = (getattr(self, name, None) for name in ("output", "outer"))
         return next((found for found in named if isinstance(found, nn.Linear)), None)
 
@@ -135,7 +135,7 @@ class Block(nn.Module, ABC):
         """Update values derived from weights; called after every optimiser step and after loading weights."""
 
     def penalty(self) -> Tensor | None:
-        """Return a term to add to the task's loss, or None if the block adds none."""
+        """Return a term to add to the task's loss, or None if the block adds no term."""
         return None
 
 
@@ -244,7 +244,7 @@ class StreamState:
 
 
 def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamState]:
-    """Split the states of a batch into `parts`, as `tensor_split` splits tensors."""
+    """Split the state of a batch into `parts` states, as `tensor_split` splits tensors."""
     if len(streams) == parts:
         return list(streams)
     first, columns = streams[0], zip(*(stream.block_states for stream in streams), strict=True)
@@ -259,7 +259,7 @@ def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamStat
 
 
 class StreamChunk:
-    """The next piece of a batch of streams, while a model computes it, with the state of each block.
+    """The states of all blocks while a model computes the next piece of a batch of streams.
 
     Gradients only pass through states `with_grad`; a state may then grow with the sequence. With `zero_past`
     zero vectors fill the past of each block up to its context length.
@@ -274,7 +274,7 @@ class StreamChunk:
         self._zero_past = zero_past
 
     def apply(self, x: Tensor, block: Block) -> Tensor:
-        """Apply a block to x (batch, length, width) and its state."""
+        """Apply a block to x (batch, length, width), given the block's state after the previous piece."""
         kept = self._before[len(self._kept)] if self._before else None
         if self._zero_past and block.context_length:
             kept = x[:, :0] if kept is None else kept

@@ -44,7 +44,7 @@ def correlate(
     right: int = 0,
     by_frequencies: bool,
 ) -> Tensor:
-    """Correlate (batch, length, width), padded with `left` and `right` zeros, with (outputs, taps, width).
+    """Correlate x (batch, length, width), zero-padded on both sides, with weight (outputs, taps, width).
 
     Returns (batch, left + length + right - taps + 1, outputs). `by_frequencies` allows the frequency domain
     if it is faster. Rounding errors then make each output depend on all positions, so causal models never use
@@ -178,7 +178,7 @@ def _overlap_add(read: Tensor, sequences: int, tile: int) -> Tensor:
 
 
 def _gradients_by_positions(ctx: SavedContext, dy: Tensor) -> list[Tensor | None]:
-    """Return differentiable gradients of inputs, weights and biases."""
+    """Return differentiable gradients of inputs, weights and biases, computed position by position."""
     x, weight, bias, *_ = ctx.saved_tensors
     given = [each.view_as(each) for each in (x, weight, bias)]  # views, since inputs may depend on each other
     needed = ctx.needs_input_grad[:3]

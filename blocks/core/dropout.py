@@ -45,7 +45,7 @@ class Dropout(nn.Module):
         return torch.dropout(x.contiguous(), self.rate, train=True)  # draws depend on strides
 
     def draw_mask(self, shape: torch.Size, like: Tensor) -> Tensor | None:
-        """Return a mask that is one where a number is kept, or None if nothing is dropped now.
+        """Return a mask that is one where a number is kept, or None if nothing is dropped.
 
         In a packed step the mask has the scaled factors that were drawn in advance.
         """
@@ -86,7 +86,7 @@ RandomCall = DropoutCall | KeyCall
 
 @dataclass(slots=True)
 class _Recording:
-    """The drawn factors and keys in the order of the calls; if `drawn` is None, the calls are recorded."""
+    """A recording of random calls or, with `drawn`, a replay of the drawn factors and keys in call order."""
 
     drawn: Iterator[Tensor] | None = None
     calls: list[RandomCall] = field(default_factory=list[RandomCall])
@@ -143,7 +143,7 @@ def replay_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
 def draw_dropout(
     calls: Sequence[RandomCall], generators: Sequence[Generator], device: torch.device
 ) -> list[Tensor]:
-    """Draw the factors or keys of each call, (trainings, …), as each training alone would draw them."""
+    """Draw the factors or keys of each call, (trainings, …), as each separate training draws them."""
     return [torch.stack([_draw(call, each, device) for each in generators]) for call in calls]
 
 

@@ -23,7 +23,7 @@ class WeightRoleError(ActivememError):
 
 
 class WeightRole(StrEnum):
-    """The role of a weight in its module."""
+    """The role of a weight in its module, such as matrix, embedding or bias."""
 
     MATRIX = "matrix"  # sums inputs: linear maps, convolutions over channels, maps within heads
     FILTER = "filter"  # taps of a depthwise convolution
@@ -62,7 +62,7 @@ class Weight:
         return parameter[0].numel() if own is None else own(parameter)
 
     def split_maps(self, tensor: Tensor) -> Sequence[Tensor]:
-        """Return views of the separate matrices in the weight, or in a tensor of its shape."""
+        """Return views of the separate matrices in the weight, or in a tensor of the same shape."""
         own: Callable[[str, Tensor], Sequence[Tensor]] | None = getattr(self.module, "split_maps", None)
         if own is not None:
             return own(self.name, tensor)
@@ -97,7 +97,7 @@ def roles(**by_name: WeightRole) -> Mapping[str, WeightRole]:
 
 
 def declare_role(module: nn.Module, role: WeightRole) -> None:
-    """Declare one role for all parameters of a module that declares none, as of another package."""
+    """Declare one role for all parameters of a module that declares none, such as another package's."""
     for part in module.modules():
         if not hasattr(part, "weight_roles"):
             names = [name for name, _ in part.named_parameters(recurse=False)]
@@ -120,7 +120,7 @@ def _faults(module: nn.Module, declared: Mapping[str, str]) -> list[str]:
 
 
 def _default_role(module: nn.Module, name: str, parameter: nn.Parameter) -> WeightRole:
-    """Return the role of a parameter for which its module declares none.
+    """Return the role of a parameter whose module does not declare one.
 
     1. Weights of torch's embeddings are embeddings. 2. All parameters of a class with "Norm" in its name
     belong to a normalisation. 3. A name that begins or ends with "bias" is a bias. 4. A convolution of torch
@@ -156,7 +156,7 @@ class Initialisable(nn.Module, ABC):
         return weight[0].numel()
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Return views of the separate matrices in the named weight, or in a tensor of its shape."""
+        """Return views of the separate matrices in the named weight, or in a tensor of the same shape."""
         return [tensor]
 
 
@@ -264,7 +264,7 @@ def widen_output(output: Linear, base: int, rule: Init) -> None:
 def draw_bias(
     bias: Tensor, rule: BiasInit, generator: torch.Generator | None, *, inputs: int, sizes: Sequence[int]
 ) -> None:
-    """Set the biases to zero or draw them, for maps with this many inputs and these numbers of outputs.
+    """Set the biases to zero or draw them, for maps with `inputs` inputs and `sizes` outputs.
 
     Glorot uniform follows TensorFlow, which counts a bias's outputs as its inputs; uniform follows torch.
     """

@@ -1,4 +1,4 @@
-"""Linear maps by the faster of torch's two libraries for matrix products on a CPU.
+"""Linear maps on a CPU, computed by the faster of torch's two libraries for matrix products.
 
 Torch multiplies matrices by MKL and computes convolutions by oneDNN. On processors of AMD, MKL leaves the
 512-bit vectors unused that oneDNN uses. So large linear maps are computed there as convolutions with one tap.

@@ -19,7 +19,7 @@ ValueT = TypeVar("ValueT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Everything on which the next step of a transducer depends.
+    """Base class of a transducer's state: everything on which its next step depends.
 
     Tensor fields have the batch as their first dimension; states and tuples are nested states; any other
     field is the same for all rows.
@@ -86,7 +86,7 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def step(self, state: StateT, previous: Tensor) -> tuple[Tensor, StateT]:
-        """Return one output (batch, outputs) after the embedded previous one, and the next state."""
+        """Return one output (batch, outputs), given the previous embedded output, and the next state."""
 
     def attention_weights(self, state: StateT) -> Tensor | None:
         """Return the attention of the last output to each position of the source, (batch, n).

@@ -173,7 +173,7 @@ class Scoring(NamedTuple):
 
     @property
     def can_be_fused(self) -> bool:
-        """Return whether fused kernels support this scoring; they compute no gradient for a bias."""
+        """Return whether fused kernels support this scoring; a bias with a gradient is not supported."""
         return not self.cap and (self.bias is None or not self.bias.requires_grad)
 
 
@@ -274,6 +274,6 @@ def attend_unfused(
 
 
 def causal_mask(q: Tensor, k: Tensor) -> Tensor:
-    """Return which keys each query sees, (queries, keys); the last query is at the last key's position."""
+    """Return a mask of the keys that queries see, (queries, keys); the last query is at the last key."""
     queries, keys = q.shape[2], k.shape[2]
     return torch.ones(queries, keys, dtype=torch.bool, device=q.device).tril(keys - queries)

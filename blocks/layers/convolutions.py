@@ -44,7 +44,7 @@ class Convolution(Initialisable):
 
     @classmethod
     def build(cls, k: int, context: Context, *, maps: int = 1) -> Self:
-        """Build the convolution of a block in this model."""
+        """Build the convolution of a block, with kernel width `k`, for the model of a context."""
         config = context.config
         return cls(width=context.width, k=k, causal=context.causal, bias_init=config.bias_init, maps=maps)
 

@@ -57,7 +57,7 @@ class ShortConvolution(Initialisable):
         self.weight = nn.Parameter(torch.empty(taps, channels))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw uniformly within ±taps^-0.5, like torch's convolution of one channel."""
+        """Draw the taps uniformly within ±taps^-0.5, like torch's convolution of one channel."""
         bound = len(self.weight) ** -0.5
         nn.init.uniform_(self.weight, -bound, bound, generator=generator)
 
@@ -78,7 +78,7 @@ class _Convolution(torch.autograd.Function):
 
     @staticmethod
     def forward(length: int, active: bool, x: Tensor, weight: Tensor) -> Tensor:
-        """Map (batch, positions, channels) by (taps, channels) to (batch, length, channels)."""
+        """Convolve x (batch, positions, channels) with (taps, channels); return the last `length` outputs."""
         y = _convolve(x, weight, length)
         return functional.silu(y) if active else y
 

@@ -77,7 +77,7 @@ class BucketBias(DistanceBias, Initialisable):
         self.weight = nn.Parameter(torch.empty(heads, BUCKETS))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw from N(0, 1 / width)."""
+        """Draw the biases from N(0, 1 / width)."""
         nn.init.normal_(self.weight, std=self.std, generator=generator)
 
     def by_distance(self, distances: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Pools, which reduce a sequence to one vector, and a faster pooling of an activation of linear maps.
+"""Pools, which reduce a sequence to one vector, with a faster computation for pooled linear layers.
 
 It computes `activation >> pool` on linearly mapped inputs. A map of a few input columns to the width, an
 activation and a pool are bound by memory, not by arithmetic. For a long batch the activations alone take

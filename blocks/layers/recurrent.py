@@ -33,7 +33,7 @@ class RecurrentState(State):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A record of one layer at every position, each tensor (batch, length, width).
+    """A record of a recurrent layer's cell and gates at every position, each (batch, length, width).
 
     `cell` is the state that the layer passes on; in a GRU it is the hidden state itself. `gates` always has
     `forget`, the share of the cell that is kept.
@@ -93,7 +93,7 @@ class RecurrentLayer(Initialisable):
     def unrolled(
         self, x: Tensor, start: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]:
-        """Run the steps in Python.
+        """Run all steps of the layer in Python.
 
         Return all states (batch, length, width) and the gates of each position.
         """
@@ -173,7 +173,7 @@ class GRULayer(RecurrentLayer):
     def run_fused(
         self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run torch.gru, whose second bias is zero except for the candidate; its outputs are its states."""
+        """Run torch.gru with a second bias only for the candidate; the outputs of a GRU are its states."""
         weights = _for_kernel(self.weight_x, self.weight_h, self.bias, self._full_bias())
         begin, with_grad = start[0].unsqueeze(0), torch.is_grad_enabled()
         y, h = torch.gru(x, begin, weights, True, 1, 0.0, with_grad, False, True)

@@ -260,7 +260,7 @@ def _after_load(block: WindowedBlock, _keys: object) -> None:
 
 
 def map_heads(x: Tensor, past: Tensor | None, weight: Tensor, heads: int) -> tuple[Tensor, Tensor]:
-    """Return keys and values (heads, batch, positions, head_width), whose maps are one weight.
+    """Return keys and values (heads, batch, positions, head_width), both mapped by one weight.
 
     The past comes first; it is mapped separately, so that no unneeded gradient is computed.
     """

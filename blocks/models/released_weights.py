@@ -77,7 +77,7 @@ def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
 
 
 def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
-    """Return the released program's number of each symbol; `tokens` is the training text in our numbers.
+    """Return the released program's number of each of our symbols; `tokens` is the training text.
 
     The program numbers symbols by first appearance or, with clusters, by frequency (ties in reverse order).
     Raises WeightsError if a number below the greatest does not occur in the text.
@@ -90,7 +90,7 @@ def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
 
 
 def _read(path: Path | str) -> Mapping[str, Tensor]:
-    """Return the tensors of a checkpoint by name; a name loses the prefix of parallel training."""
+    """Return the tensors of a checkpoint by name, without the prefix that parallel training adds."""
     try:
         saved = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:

@@ -86,7 +86,7 @@ def shift_right(target: Tensor) -> Tensor:
 
 
 def transduction_faults(config: ModelConfig) -> list[str]:
-    """Return the settings of single-sequence models that a transduction model does not support."""
+    """Return messages about settings that a transduction model does not support."""
     rules = (
         (config.columns is None and config.targets is None, "expected symbols in and out, got numbers"),
         (config.classes is None, "expected symbols out, got classes"),

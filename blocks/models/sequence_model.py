@@ -89,7 +89,7 @@ class Model(BaseModel[ResidualStack]):
         return self._outputs(self._hidden(inputs, lengths))
 
     def outputs_at(self, inputs: Tensor, places: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return the outputs at flat indices, (places, …)."""
+        """Return the outputs at the flat indices `places`, (places, …)."""
         return self._outputs(take_places(self._hidden(inputs, lengths), places))
 
     def nll(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -107,7 +107,7 @@ class Model(BaseModel[ResidualStack]):
     def nll_at(
         self, inputs: Tensor, targets: Tensor, places: Tensor, lengths: Tensor | None = None
     ) -> Tensor:
-        """Return the `nll` of these targets at flat indices, (places,)."""
+        """Return the `nll` of targets at the flat indices `places`, (places,)."""
         return self._nll(take_places(self._hidden(inputs, lengths), places), targets)
 
     def forward_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:

@@ -120,7 +120,7 @@ def padding_changes_nothing(text: str, *, causal: bool) -> None:
 
 
 def sequences_are_independent(text: str, *, causal: bool) -> None:
-    """Check that the sequences of a batch do not see each other."""
+    """Check that the sequences of a batch do not affect each other."""
     block, x = make_block(parse_block(text), causal=causal), random_sequences(3, 7)
     y = block(x)
     for row, out in zip(x, y, strict=True):
@@ -184,7 +184,7 @@ def training_memory_is_stated(text: str, *, causal: bool) -> None:
 
 
 def state_dict_restores(text: str, *, causal: bool) -> None:
-    """Check that loading a state dict makes another block equal, and that a copy is independent."""
+    """Check that a block with a loaded state dict equals the original, and that a copy is independent."""
     assert_state_dict_restores(_maker(text, causal=causal), random_sequences(2, 6))
 
 
@@ -240,7 +240,7 @@ def order_of_a_sum_is_free(text: str, *, causal: bool) -> None:
 
 
 def half_precision_is_near(text: str, *, causal: bool) -> None:
-    """Check that products in bf16 change outputs by at most 5 %, and gradients too except at kinks."""
+    """Check that products in bf16 change outputs by at most 5 %, and also gradients, except at kinks."""
     block, x = (
         make_block(parse_block(text), causal=causal, dtype=torch.float32),
         random_sequences(2, 7, dtype=torch.float32),

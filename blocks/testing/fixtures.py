@@ -208,7 +208,7 @@ def count_saved_bytes(model: nn.Module, loss: Callable[[], Tensor]) -> int:
 
 
 def assert_state_dict_restores(make: Callable[[int], nn.Module], *inputs: Tensor) -> None:
-    """Check that loading a state dict makes another module equal, and that a copy is independent."""
+    """Check that a module with a loaded state dict equals the original, and that a copy is independent."""
     module, other = make(0), make(5)
     expected = module(*inputs)
     assert not (_has_parameters(module) and other(*inputs).equal(expected)), (
@@ -261,13 +261,13 @@ def count_flops(run: Callable[[], object]) -> int:
 
 
 def assert_flops_stated(counted: float, *, length: int, stated: int) -> None:
-    """Check that the stated FLOPs of a sequence are within one percent of the counted ones."""
+    """Check that the stated FLOPs of a sequence are within one percent of the counted FLOPs."""
     message = f"expected {stated} FLOPs as stated at length {length}, got {counted:g}"
     assert math.isclose(counted, stated, rel_tol=0.01), message
 
 
 def assert_memory_stated(saved: int, *, length: int, stated: int) -> None:
-    """Check that the stated bytes kept for the backward pass are within one percent."""
+    """Check that the stated bytes stored for the backward pass are right within one percent."""
     message = f"expected {stated} bytes as stated at length {length}, got {saved}"
     assert math.isclose(saved, stated, rel_tol=0.01, abs_tol=16), message
 

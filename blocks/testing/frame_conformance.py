@@ -159,7 +159,7 @@ def memory_is_stated(setting: str, name: str) -> None:
 
 
 def weights_restore(setting: str, name: str) -> None:
-    """Check that loading a state dict makes another model equal, and that a copy is independent."""
+    """Check that a model with a loaded state dict equals the original, and that a copy is independent."""
     assert_state_dict_restores(partial(_make_model, setting, name), _tokens())
 
 

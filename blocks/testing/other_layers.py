@@ -58,7 +58,7 @@ class OtherLayer:
 
     @classmethod
     def read(cls, text: str, settings: Settings, *, width: int) -> OtherLayer:
-        """Read `package.path.Layer` or `package.path.Layer(name=value, …)`.
+        """Return the layer that `package.path.Layer` or `package.path.Layer(name=value, …)` describes.
 
         The layer's constructor gets the sizes of the block, also if they have other names there. Raises
         OtherLayerError for a layer that cannot be imported or built.
@@ -92,7 +92,7 @@ class OtherLayer:
 
 
 def _parse(text: str) -> tuple[str, dict[str, Any]]:
-    """Return the path of a class, and its arguments."""
+    """Return the class path and the arguments in the text of a layer."""
     expected = f"expected package.path.Layer, or package.path.Layer(name=value), got {text!r}"
     try:
         root = ast.parse(text.strip(), mode="eval").body
@@ -132,7 +132,7 @@ _SIZES: Mapping[str, tuple[str, ...]] = {
 
 
 def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict[str, Any]:
-    """Return those arguments of a constructor whose values follow from the block."""
+    """Return the arguments of a layer's constructor whose values follow from the block."""
     try:
         names = set(signature(kind).parameters)
     except (TypeError, ValueError):
@@ -226,7 +226,7 @@ class WeightMap:
 
     @classmethod
     def of(cls, block: Block, layer: nn.Module) -> WeightMap:
-        """Match weights by name, then by shape where only one weight of a shape is left on each side.
+        """Match weights by name, then by shape if only one weight of that shape is left on each side.
 
         Raises OtherLayerError with the unmatched weights. Biases of the layer that the block does not have
         become zero.

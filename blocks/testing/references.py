@@ -76,7 +76,7 @@ GRADIENT_LENGTHS = (1, 2, 9, 33, LONGEST)
 
 
 def outputs_equal_the_reference_at_lengths(text: str, *, causal: bool) -> float:
-    """Check the outputs at lengths up to `LONGEST`; return the largest difference.
+    """Check outputs against the reference at lengths up to LONGEST; return the largest difference.
 
     The reference of a block that sees no later input is run once, on the longest sequence, for all lengths.
     The outputs of other blocks are compared at a few lengths.
@@ -100,7 +100,7 @@ def outputs_equal_the_reference_at_lengths(text: str, *, causal: bool) -> float:
 
 
 def outputs_and_gradients_equal_the_reference(text: str, length: int, *, causal: bool = True) -> float:
-    """Check outputs, and gradients of the input and of every weight; return the largest difference.
+    """Check outputs and all gradients against the reference; return the largest difference.
 
     Differences are relative to the largest number, if that is above one. A weight that the reference reads
     without a gradient is left out.

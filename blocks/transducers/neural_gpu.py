@@ -266,7 +266,7 @@ class NeuralGPUState(State):
 
 
 class ParallelNeuralGPU(ImageTransducer[NeuralGPUState]):
-    """A transducer that computes the whole image before the first output; an output is then one map."""
+    """A transducer that computes the whole image first; then each output needs only one linear map."""
 
     def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
         return NeuralGPUState(column=image[:, 0])
@@ -330,7 +330,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         self.everywhere = as_word(settings, "tape") == "all"
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """Write one output after another; compute what all targets add to the steps at once."""
+        """Write one output after another; compute the contributions of all targets to the steps at once."""
         additions = [each.unbind(1) for each in self._contributions(target[:, 1:])]
         tape_contributions = self._empty_tape(image)
         outputs: list[Tensor] = []

@@ -321,7 +321,7 @@ class StackDecoder(Decoder[StackDecoderState]):
     def _cross(
         self, crossing: CrossAttention, x: Tensor, known: tuple[Tensor, Tensor], mask: Tensor | None
     ) -> Tensor:
-        """Apply a cross-attention; the backward pass recomputes it if it recomputes sub-layers."""
+        """Apply a cross-attention, which the backward pass recomputes if it recomputes sub-layers."""
         if not self.body.recomputes:
             return crossing(x, known, mask)
 
@@ -384,7 +384,7 @@ class Seq2Seq(Transducer[State]):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """Return all outputs; the target's mask is not needed, because no output sees padding after it."""
+        """Return all outputs; the target's mask is ignored, since no output sees later padding."""
         return self.decoder(self.decoder.begin(self.encode(source, source_mask)), target)
 
     def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> State:
@@ -432,7 +432,7 @@ def _decoder(settings: Settings, context: Context) -> AnyDecoder:
 
 
 def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
-    """Return a recurrent block that reads vectors of the model's width and has as many units as set."""
+    """Return a recurrent block that reads vectors of the model's width, with the units of the settings."""
     assert isinstance(node, nodes.BlockNode)
     units = recurrent_units(settings, context.width)
     block = build_block(node, Context(config=replace(context.config, d_model=units)))

@@ -205,7 +205,7 @@ class Analysis:
 
     @property
     def window(self) -> int:
-        """Return how many numbers generation stores besides those for each past token."""
+        """Return how many numbers generation stores besides the numbers for each past token."""
         return self.tree.window
 
     def memory(self, batch: int, *, accumulates: bool = False) -> TrainingMemory:
@@ -224,7 +224,7 @@ class Analysis:
         )
 
     def tree_with_memory(self, batch: int) -> ModelPart:
-        """Return the tree of parts, each with the bytes that it keeps for the backward pass of a batch."""
+        """Return the tree of parts with the bytes that each part stores for the backward pass of a batch."""
         kept = {
             name.removeprefix("kept "): count
             for name, count in self._step(batch).items()
@@ -293,7 +293,7 @@ def block_cost(block: BlockNode, config: ModelConfig, *, length: int, past: int 
 
 
 def block_memory(block: BlockNode, config: ModelConfig, *, length: int, batch: int = 1) -> int:
-    """Return the bytes that a block keeps for the backward pass of a batch, including its input."""
+    """Return the bytes that a block stores for the backward pass of a batch, including its input."""
     alone = replace(
         config,
         vocab=1,
@@ -362,7 +362,7 @@ class _Analyser:
         return replace(series("model", tuple(parts)), shared={})
 
     def layers(self, node: Value, places: _Places, share: float = 1.0) -> ModelPart:
-        """Return a residual stack, in which each block or sum is a sub-layer with a normalisation."""
+        """Return the part of a residual stack, whose sub-layers are blocks or sums with a normalisation."""
         match node:
             case SeriesNode():
                 return self._series(node, places, share)
@@ -400,13 +400,13 @@ class _Analyser:
         return series(render(node), tuple(parts))
 
     def _sublayer(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return the part of a sub-layer with its normalisation; a pool has none."""
+        """Return the part of a sub-layer with its normalisation; a pool has no normalisation."""
         branch = self._branch(node, tuple(f"{name}.part" for name in modules), share)
         norm = 0 if output_kind(node) == VECTOR else self._norm_parameters
         return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
     def _branch(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a summand, or what a sub-layer computes after its normalisation."""
+        """Return the part of a summand, or of a sub-layer without its normalisation."""
         match node:
             case BlockNode():
                 return self.block(node, modules, share)
@@ -486,7 +486,7 @@ class _Analyser:
         )
 
     def _encoder_decoder(self, settings: Settings, found: Numbers) -> tuple[ModelPart, ...]:
-        """Return the parts of a `seq2seq`; generation stores of the encoder only what attention reads."""
+        """Return the parts of a `seq2seq`; of the encoder, generation stores only what attention reads."""
         encoder, decoder = settings["encoder"], settings["decoder"]
         recurrent = is_recurrent(decoder)
         attention, feed = as_word(settings, "attention"), as_bool(settings, "feed")
@@ -632,7 +632,7 @@ def _layer_names(places: _Places, count: int) -> tuple[str, ...]:
 
 
 def _is_within(name: str, modules: tuple[str, ...]) -> bool:
-    """Return whether MODULE or MODULE:METHOD names one of these modules or something inside one."""
+    """Return whether a name, MODULE or MODULE:METHOD, belongs to `modules` or to a module inside them."""
     return any(name == each or name.startswith((f"{each}.", f"{each}:")) for each in modules)
 
 

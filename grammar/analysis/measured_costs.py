@@ -87,7 +87,7 @@ def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
 
 
 def _measured(config: ModelConfig) -> ModelConfig:
-    """Return the config in which settings that do not affect costs have fixed values."""
+    """Return the config with fixed values for all settings that do not affect costs."""
     found: dict[str, Any] = {name: 0.1 if getattr(config, name) else 0.0 for name in _NO_DROPOUT}
     same = ModelConfig(d_model=1)
     names = ("norm_eps", "init", "feedforward_std", "attention_std", "attention_output_std", "bias_init")
@@ -102,7 +102,7 @@ def _measured(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
-    """Return the config in which settings that cannot affect a block's cost have their defaults."""
+    """Return the config with defaults for all settings that cannot affect a block's cost."""
     spec, compares = spec_of(block.name), isinstance(POSITIONS.get(config.position), RandomisedPairs)
     found: dict[str, Any] = {"position": config.position} if compares else {"position": "none"}
     if any(parameter.kind == "recipe" for parameter in spec.parameters):  # it has its own sub-layers

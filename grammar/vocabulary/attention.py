@@ -57,7 +57,7 @@ class Window:
 
     @property
     def reach(self) -> Reach:
-        """Return the tokens that can affect an output; an adaptive span counts with its maximum."""
+        """Return how many tokens can affect an output; an adaptive span counts with its maximum."""
         return Reach(left=self.max_distance, right=max(0, -self.min_distance))
 
     def numbers(self, heads: int) -> int:

@@ -80,7 +80,7 @@ def _recurrence(
     convolved: Callable[[Settings, int], int] = lambda _settings, inner: 3 * inner,
     export_fault: Callable[[Settings], str | None] | None = loop_export_fault,
 ) -> Spec:
-    """Return the specification of a block of this family.
+    """Return the specification of a block whose state is a matrix for each head.
 
     Its `own` parameters come between the head parameters and the shared ones. `state` maps the number and the
     width of heads to the size of the state; `convolved` returns the channels of the short convolution.

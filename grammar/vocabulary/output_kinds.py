@@ -1,4 +1,4 @@
-"""Whether a part of a recipe outputs a sequence or a vector, for checks of sums and series.
+"""Output kinds of the parts of a recipe, sequence or vector, by which sums and series are checked.
 
 Channel blocks keep the kind of their input: after a pool they map the vector, as a sequence of one. A hole
 has the kind of its filling, and is checked once it is filled.

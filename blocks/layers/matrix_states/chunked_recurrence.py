@@ -127,7 +127,7 @@ def propagate_states(
 
 
 def add_states(within: Tensor, read: Tensor, states: list[Tensor]) -> Tensor:
-    """Add what the last queries (chunks, …, size, keys) read from earlier states to their outputs."""
+    """Add to the outputs `within` what queries `read` (chunks, …, size, keys) get from earlier states."""
     if not states:
         return within
     outputs = list(within.unbind(0))

@@ -47,7 +47,7 @@ class LinearAttention(LinearRecurrence):
         return y[..., :-1] / (y[..., -1:] + self.epsilon), last
 
     def features(self, x: Tensor) -> Tensor:
-        """Return non-negative features."""
+        """Return the non-negative features φ(x)."""
         return functional.elu(x) + 1.0 if self.feature == "elu" else x.clamp(min=0.0)
 
 

@@ -48,7 +48,7 @@ def sum_with_shared_keys(
 
 
 class SharedKeySums(torch.autograd.Function):
-    """The outputs, and the state after each chunk; the last chunk's state only with `keep`."""
+    """Autograd function of the outputs and the chunks' states; the last chunk's state only with `keep`."""
 
     generate_vmap_rule = True
 
@@ -139,7 +139,7 @@ class _Chunks(NamedTuple):
         return (decay * _hide_later(self.q @ self.k.mT).unsqueeze(2)).to(self.low)
 
     def decay_to_end(self, count: int) -> Tensor:
-        """Return the decay from each write to its chunk's end, (…, size, heads, 1), in the first chunks."""
+        """Return the decay from writes to the end of their chunk, (…, size, heads, 1), for `count` chunks."""
         return _decay(self.total[:count, ..., -1:] - self.total[:count])
 
     def decay_of_chunk(self) -> Tensor:
@@ -151,7 +151,7 @@ class _Chunks(NamedTuple):
         return _decay(self.total[first:])
 
     def left_values(self, values: Tensor, count: int) -> Tensor:
-        """Return the values times `decay_to_end`, (…, size, heads * values), in the first chunks."""
+        """Return the values times `decay_to_end`, (…, size, heads * values), in the first `count` chunks."""
         return (_by_size(values[:count]) * self.decay_to_end(count)).to(self.low).flatten(-2)
 
 

@@ -41,7 +41,7 @@ class RecurrentChannels(Block):
 
     @abstractmethod
     def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the outputs of the recurrence at u (batch, length, maps * channels), and its new state."""
+        """Return the outputs of the recurrence at u (batch, length, maps * channels), and the new state."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         return self._run(zero_masked(x, mask), None)[0]
@@ -128,7 +128,7 @@ class DecayRates(Initialisable):
         self.weight = nn.Parameter(torch.empty(channels))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the decays, and invert the sigmoid."""
+        """Draw σ(Λ)^8 uniformly, and compute Λ by the inverse sigmoid."""
         with torch.no_grad():
             decay = self.weight.uniform_(0.9, 0.999, generator=generator).pow_(1.0 / RATE_POWER)
             decay.logit_()
@@ -277,7 +277,7 @@ class ScalarLSTM(Block):
         return self.output((y if self.norm is None else self.norm(y)).flatten(2)), kept
 
     def _step(self, mapped: Tensor, *state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return the next state, each (heads, batch, head_width)."""
+        """Return the four tensors of the next state, each (heads, batch, head_width)."""
         h, c, n, m = state
         z, i, f, o = (mapped + torch.bmm(h, self.transitions.weight)).to(c.dtype).chunk(4, -1)
         log_forget = functional.logsigmoid(f) if self.bounded else f

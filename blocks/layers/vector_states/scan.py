@@ -27,7 +27,7 @@ ACCELERATED_HELD = 2**23
 
 
 class DiagonalScan(torch.autograd.Function):
-    """The states of all positions; it saves decays and states, and its gradient is a scan, too."""
+    """Autograd function of all states; it saves decays and states, and computes gradients by a scan."""
 
     generate_vmap_rule = True
 

@@ -103,7 +103,7 @@ class WindowInputs(NamedTuple):
 
     @property
     def num_extra(self) -> int:
-        """Return the number of keys that every query sees."""
+        """Return the number of extra keys, which every query sees."""
         return 0 if self.extra_keys is None else self.extra_keys.shape[1]
 
 
@@ -251,7 +251,7 @@ def window_fused(form: WindowForm, given: WindowInputs) -> Tensor:
 
 
 def _visible(piece: QueryChunk, given: WindowInputs) -> Tensor:
-    """Return which keys each query sees, (queries, keys), or (batch, 1, queries, keys)."""
+    """Return a mask of the keys that each query sees, (queries, keys) or (batch, 1, queries, keys)."""
     queries, keys = (
         torch.arange(*ends, device=given.q.device)
         for ends in ((piece.start, piece.stop), (piece.key_start, piece.key_stop))

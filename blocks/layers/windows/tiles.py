@@ -163,7 +163,7 @@ def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
 def _iter_tiles(
     form: WindowForm, given: WindowInputs, piece: QueryChunk, *, one: bool
 ) -> Iterator[tuple[_Tile, Tensor]]:
-    """Yield the tiles of a piece, each with a buffer of its shape that the next one overwrites.
+    """Yield the tiles of a piece, each with a buffer of its shape, which the next tile overwrites.
 
     With `one`, yield only the first tile. To measure memory on the meta device one tile is enough.
     """
