@@ -208,7 +208,7 @@ class StudyProgress:
         self._to_come = max(0, self._to_come - len(trials))
 
     def on_event(self, event: Event, now: float) -> None:
-        """Record an event."""
+        """Record an event that happened at the time `now`."""
         self.advance_clock(now)
         match event:
             case Started():

@@ -1,4 +1,4 @@
-"""The model of a trial: its construction, FLOPs and precision; and the file of a trained model."""
+"""Models of trials: their construction, FLOPs and precision, and the files of trained models."""
 
 from __future__ import annotations
 

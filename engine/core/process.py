@@ -94,7 +94,7 @@ def derive_seed(seed: int, purpose: str) -> int:
 
 
 class DeviceStream:
-    """The random state of a training, which replaces the process's generator during its steps."""
+    """The random state of a training, which replaces the process's generator in the training's steps."""
 
     def __init__(self, device: torch.device, seed: int) -> None:
         self._device = device
@@ -104,7 +104,7 @@ class DeviceStream:
 
     @property
     def state(self) -> Tensor:
-        """Return the current state."""
+        """Return the current state of the random stream."""
         return self._of_process() if self._drawing else self._state
 
     @state.setter

@@ -68,7 +68,7 @@ def describe_files(source: SourceFile) -> str:
 
 
 def missing_error(dataset: Dataset, files: str) -> DataError:
-    """Return the error for files that are missing."""
+    """Return the DataError for missing files of a dataset."""
     remedy = f"download it: activemem data fetch {dataset.name}"
     if dataset.own:
         remedy = "copy it there from the data folder of the machine that runs the study"
@@ -221,7 +221,7 @@ def _compare(copy: Path, sha256: str, path: Path) -> None:
 
 
 def find_own_file(dataset: Dataset, sha256: str, folder: Path) -> Path:
-    """Return the path of a user's file in the data folder, for files that are too large to hold in memory.
+    """Return the path of a user's file in the data folder, so that a large file can be read in pieces.
 
     Raise DataError if it is missing or has changed.
     """

@@ -68,7 +68,7 @@ def read_treebank(treebank: Treebank, place: Path) -> list[tuple[int, bytes]]:
 
 
 def describe_missing(treebank: Treebank, place: Path, found: TreeFiles) -> list[str]:
-    """Describe the required files that are missing."""
+    """Describe the required files of a treebank that are missing."""
     ranges = [each for files in treebank.splits.values() for each in files]
     if not found.numbers:
         names = " or ".join([f"{_name(ranges[0][0])} and so on", *(each.name for each in treebank.downloads)])

@@ -167,7 +167,7 @@ def _learn(writing: PairCorpusSpec) -> dict[str, Vocabulary]:
 def _write_pairs(
     writing: PairCorpusSpec, vocabularies: Mapping[str, Vocabulary], place: Path
 ) -> dict[str, dict[str, str | int]]:
-    """Write each side of each split; words are separated by white space, and an end counts as a word."""
+    """Write each side of each split; words are separated by white space, and a sentence's end is a word."""
     with ExitStack() as stack:
         writers, texts = dict[tuple[str, str], SplitWriter](), dict[tuple[str, str], BinaryIO]()
         for split, side in product(SPLITS, SIDES):

@@ -1,4 +1,4 @@
-"""Decoders: they search for a transducer's most likely output, scored as in teacher forcing.
+"""Decoders, which search for a transducer's most likely output; scores are those of teacher forcing.
 
 `searches` decodes sentences, and `measures` score their outputs.
 """

@@ -19,7 +19,7 @@ from ..data.vocabularies.words import END
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Bounds on the number of symbols of each output, its end included; both bounds are (batch,).
+    """Bounds on the number of symbols of each output, end symbol included; both bounds are (batch,).
 
     An output must not end before `min_length` symbols, and ends after at most `max_length`.
     """
@@ -40,7 +40,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """Decoded symbols (batch, longest) and scores (batch,) in nats; each row has its end, then padding.
+    """Decoded symbols (batch, longest) and scores (batch,) in nats; padding follows each end symbol.
 
     A score is the sum of the log-probabilities of a row's symbols, in double precision. It is minus infinity
     if the model outputs NaN, and the row then holds only an end.
@@ -82,7 +82,7 @@ class NoCosts(OutputCosts):
     """No costs: outputs are compared only by their likelihood."""
 
     def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
-        """Return zeros."""
+        """Return a cost of zero for each output."""
         return torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)
 
 
@@ -99,7 +99,7 @@ class Race:
     costs: OutputCosts
 
     def record(self, rows: Tensor, outputs: Outputs) -> None:
-        """Record finished outputs of these rows."""
+        """Record the finished outputs in these rows."""
         sentence = self.sentence[rows]
         worth = outputs.scores - self.costs.total(sentence, outputs.symbols)
         self.best.scatter_reduce_(0, sentence, worth, "amax")
@@ -332,7 +332,7 @@ class BeamSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthLine:
-    """Linear estimate of an output's length from its source's length: slope and constant, ends included.
+    """Linear estimate of an output's length from its source's length: slope and constant, with end symbols.
 
     The numbers are exact, so every machine rounds up to the same length.
     """
@@ -365,7 +365,7 @@ class LengthLine:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, str]) -> Self:
-        """Rebuild the line from `to_dict`."""
+        """Rebuild the line from the values that `to_dict` returned."""
         return cls(slope=Fraction(values["slope"]), constant=Fraction(values["constant"]))
 
 

@@ -113,7 +113,7 @@ def _export_onnx(trained: TrainedModel, path: Path, *, lengths: bool) -> Exporte
 
 
 def _trace(trained: TrainedModel, *, lengths: bool) -> tuple[Model, ExportedProgram]:
-    """Return the module and its exported graph, with symbolic batch and length.
+    """Return the torch module of a trained model and its exported graph, with symbolic batch and length.
 
     Raise ExportError if no single graph is right at every length.
     """

@@ -31,7 +31,7 @@ class NextSymbols:
 
     @torch.no_grad()
     def read(self, symbols: Tensor) -> Tensor:
-        """Read the next symbols of each text (texts, n).
+        """Read the next n symbols of each text, (texts, n).
 
         Return the log-probabilities (texts, vocab) of the symbols that may follow.
         """

@@ -127,7 +127,7 @@ class TrainedModel:
         return decode_pieces(drawn, symbols, first)
 
     def score(self, text: str) -> TextScore:
-        """Return the likelihood of a text.
+        """Return the likelihood of a text under the language model.
 
         Raise UseError if the model is no language model, and DataError if the text cannot be scored.
         """

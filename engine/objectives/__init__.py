@@ -1,4 +1,4 @@
-"""One objective for each kind of task: its data, its loss and its metrics.
+"""Objectives, one for each kind of task: data, loss and metrics.
 
 `base` has the interface of objectives. `generated` is for tasks that draw examples, and `regression` for the
 long-term problems. `labelled`, `language_modelling` and `seq2seq` read corpora. `text_scores` computes the

@@ -75,7 +75,7 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShape:
-    """The size of a training step: its sequences, the tokens of each, and the past tokens before these."""
+    """The size of a training step: the numbers of sequences, of tokens in each, and of past tokens."""
 
     sequences: int
     tokens: int
@@ -184,7 +184,7 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state."""
+        """Resume from a state that `state` returned."""
 
 
 class FreshObjective(Objective[Model], Generic[BatchOf]):
@@ -258,7 +258,7 @@ class StreamedObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
 
     @abstractmethod
     def _iter_batches(self, position: int) -> Iterator[BatchOf]:
-        """Yield endless batches, beginning after the first `position` batches."""
+        """Yield batches without end, beginning after the first `position` batches."""
 
     @abstractmethod
     def _size_of(self, batch: BatchOf) -> tuple[int, int]:

@@ -222,7 +222,7 @@ class TaggingExamplesObjective(GeneratedObjective):
     """Objective with symbols as targets; outputs are computed only at the scored positions."""
 
     def causal_view(self) -> CausalView | None:
-        """Return the longest scored example and the outputs for its tokens, if the task is causal.
+        """Return the longest scored example and a function for its outputs; None unless the task is causal.
 
         After a bottleneck every output may depend on the whole input, but the body's output for a token may
         not.

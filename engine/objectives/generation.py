@@ -107,7 +107,7 @@ class Decoding:
 
     @classmethod
     def of_task(cls, settings: TrialSettings) -> Decoding:
-        """Return the search that the task specifies; greedy by default."""
+        """Return the decoding settings that the task specifies; greedy by default."""
         task = settings.task
         if not isinstance(task, SentencePairSettings):
             return cls()
@@ -287,7 +287,7 @@ def _exact_share(outputs: Sequence[list[int]], split: PairSplit) -> float:
 
 
 def _tree_scores(outputs: Sequence[str], split: PairSplit) -> Metrics:
-    """Score labelled brackets by EVALB's rules.
+    """Return the scores of labelled brackets by EVALB's rules.
 
     An output that is not a tree over its source has no brackets.
     """

@@ -30,7 +30,7 @@ class Pieces(NamedTuple):
 
     @property
     def valid(self) -> Tensor:
-        """Return the mask (pieces, longest) of what is not padding."""
+        """Return the mask (pieces, longest) of the positions that are not padding."""
         return torch.arange(self.inputs.shape[1]) < self.lengths[:, None]
 
 

@@ -109,7 +109,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         return known | ({"length_line": self._pairs.length_line.to_dict()} if estimated else {})
 
     def causal_view(self) -> CausalView | None:
-        """Return the target of the longest scored pair, with a function that returns the outputs for it.
+        """Return the longest scored target, with a function that returns the model's outputs for it.
 
         If pairs are longer than any in training, the first such pair is taken. The decoder reads the symbols
         before the one that it predicts.
@@ -204,7 +204,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
 
 
 class GuessDraws(NamedTuple):
-    """Random numbers for the guesses of a whole batch, (pairs, symbols); they do not depend on its parts.
+    """Random numbers for the guesses of a whole batch, (pairs, symbols); they are the same for any split.
 
     `replaced` marks the symbols to replace; `uniform` has the numbers in [0, 1) that draw the guesses.
     """

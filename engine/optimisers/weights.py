@@ -71,7 +71,7 @@ def compile_body(body: nn.Module, mode: Compile = True) -> None:
 
 
 class _CompiledBody:
-    """Caller of a model's body: compiled for any length, else for one length only, else not compiled.
+    """A model's body, compiled for any length if possible, else for one length, else not compiled.
 
     From the second length on torch compiles for any length, which fails if a block branches on the length.
     """
@@ -173,12 +173,12 @@ class WeightAverage:
             self.settled = True
 
     def state(self) -> dict[str, Tensor]:
-        """Return the average by weight name."""
+        """Return the averaged weights by name."""
         return self._average
 
     @torch.no_grad()
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Resume from a state."""
+        """Resume from a state that `state` returned."""
         for name, average in self._average.items():
             average.copy_(state[name])
         self.settled = True
@@ -235,7 +235,7 @@ class Weights:
             take_clipped_step(self.optimizer, self.model, train.clip_step_norm)
 
     def after_step(self) -> None:
-        """Update the average and the model's own bookkeeping after a step."""
+        """Update the average and the values that blocks derive from weights, after a step."""
         self.model.after_optimiser_step()
         if self._average:
             self._average.after_step()
@@ -282,7 +282,7 @@ class Weights:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Resume from a state."""
+        """Resume from a state that `state` returned."""
         self._load(state["model"])
         self._replaced = False
         self.optimizer.load_state_dict(state["optimizer"])

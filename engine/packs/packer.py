@@ -83,7 +83,7 @@ def alone_reason(settings: TrialSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackOutlook:
-    """Expected packs: the trials that share a form, the largest group, and why some trials train alone."""
+    """Expected packs: the trials that can be packed, the largest group, and why other trials train alone."""
 
     together: int
     largest: int

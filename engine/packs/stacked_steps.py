@@ -91,7 +91,7 @@ class PackError(ActivememError):
 
 
 class StackedSteps:
-    """A context in which trainings of one form take steps together.
+    """A context in which trainings of equal shapes take steps together.
 
     Results equal those of separate trainings. Inside, each training's weights are views of the stacked
     `weights`; afterwards they are copied back. After an exception in the middle of a step the trainings

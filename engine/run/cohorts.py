@@ -59,7 +59,7 @@ _REMEMBERED = 8  # latest cohorts, whose slowest speed sizes the next one
 
 
 class CohortSource(Protocol):
-    """A source of cohorts. It learns how each one ends; a search uses this to choose the next."""
+    """A source of cohorts for workers; it is informed of the end of each cohort."""
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
         """Return the name and the jobs of the next cohort for a worker; None if there is none."""
@@ -142,7 +142,7 @@ class GridCohorts:
         return name, [job for _, job in self._jobs[first : self._next]]
 
     def _least(self, second: float, workers: int) -> float:
-        """Return the minimum work of a cohort; less work would not hide the time to schedule it.
+        """Return the minimum work of a cohort, below which scheduling would take too large a share of time.
 
         Until as many cohorts have ended as there are workers, the minimum is at most a worker's share of the
         remaining work. Among cohorts that started together the shortest end first, and they say little about
@@ -402,7 +402,7 @@ class Lockstep:
 
     @property
     def ended(self) -> bool:
-        """Return whether every trial has its outcome."""
+        """Return whether every trial has an outcome."""
         return all(attempt.ended for attempt in self._attempts)
 
     def advance(self) -> list[Event]:

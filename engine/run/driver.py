@@ -239,7 +239,7 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
 
 
 def _save_record(study: Study, store: Store) -> None:
-    """Save the text and the settings with which the study runs now."""
+    """Save the study's text and the settings of this run."""
     store.records.save(
         study.name,
         {

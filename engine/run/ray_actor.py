@@ -122,7 +122,7 @@ class CohortActor(tune.Trainable):
         return True
 
     def cleanup(self) -> None:
-        """Release trials that are stopped early; Tune calls it when the actor is no longer needed."""
+        """Release trials that are stopped early; Tune calls this method when it needs the actor no more."""
         for attempt in self._attempts:
             attempt.release()
         if self._attempts:

@@ -139,7 +139,7 @@ def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
 
 
 def connect(address: str) -> None:
-    """Connect to the cluster at an address; raise ConnectionError if none answers.
+    """Connect to the cluster at an address; raise ConnectionError if no cluster answers.
 
     If there is a token in ~/.ray, `ray start` requires it from every client. With an address Ray sends it
     only if RAY_AUTH_MODE is set.

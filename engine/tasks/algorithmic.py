@@ -106,7 +106,7 @@ _REJECTION_BITS = 64  # rejection stops at a chance of 2^-64
 
 
 def operands(_vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
-    """Draw operands a and b, separated; each is uniform over the n-bit numbers except that of all ones.
+    """Draw operands a and b with a separator; each is uniform over the n-bit numbers except all ones.
 
     Enough candidates are drawn for each operand that all are rejected with a chance of at most 2^-64; the
     first valid one is taken, without a loop. (No bounded number of bits gives 2^n − 1 equal chances exactly.)

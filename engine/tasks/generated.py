@@ -33,7 +33,7 @@ def draw_examples(task: GeneratedTask, count: int, generator: Generator) -> Exam
 
 
 def draw_test_set(task: GeneratedTask, name: str) -> Examples:
-    """Return a named test set."""
+    """Draw the test set of this name, which is the same at each call."""
     generator = torch.Generator().manual_seed(derive_seed(_TEST_SEED, f"test set {name} of {task.name}"))
     return _checked(task, task.test_sets()[name], generator, None)
 

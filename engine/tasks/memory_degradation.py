@@ -132,7 +132,7 @@ def _with_tabu(spec: DegradationProblem, tabu: Tensor, count: int, generator: Ge
 def _with_bigrams(
     spec: DegradationProblem, bigrams: tuple[Tensor, Tensor, Tensor], count: int, generator: Generator
 ) -> Tensor:
-    """Draw uniform symbols.
+    """Draw uniform symbols in which bigrams occur with given probabilities.
 
     A bigram's first symbol is followed by its second with the bigram's probability.
     """

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointData:
-    """The state of a training, the metrics of its epochs so far, and its totals."""
+    """The state of a training, the metrics of its epochs so far, and the resources it has used."""
 
     state: dict[str, Any]
     metrics: list[MetricRow]
@@ -48,7 +48,7 @@ class CheckpointData:
 
 
 class Checkpoint:
-    """The folder of one unfinished trial, with its settings, its starts, its state and its previous state.
+    """The folder of an unfinished trial: its settings, its starts, its last state and the state before.
 
     If the trial has no state of its own, it continues a `shorter` trial, whose last state is in the given
     file. When a method returns, the data that it wrote are in the folder's `place`.
@@ -68,7 +68,7 @@ class Checkpoint:
         return self._folder
 
     def record_start(self, trial: str, run: str, place: str) -> CrashCounts:
-        """Record, as JSON, that a run starts the trial at a position; return the deaths at that position."""
+        """Record, as JSON, that a run starts the trial at a position; return how many starts there died."""
         start = f"{run} {place}"
         try:
             begun = trial_files.read_begun(self._folder)

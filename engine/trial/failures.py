@@ -231,7 +231,7 @@ _TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashCounts:
-    """The number of a trial's starts at the same position that died: in this run, and in all runs."""
+    """Counts of a trial's starts at one position whose process died, in this run and in all runs."""
 
     in_run: int
     in_all: int

@@ -34,7 +34,7 @@ _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
 def version(settings: TrialSettings) -> str:
-    """Return the version of this package, and the plug-in files and packages that a trial uses."""
+    """Return a text with the version of this package and of all plug-ins that a trial uses."""
     others = sorted(set(map(shown, settings.code.values())))
     return " with ".join([__version__, *([", ".join(others)] if others else [])])
 
@@ -72,7 +72,7 @@ def device_name(device: torch.device) -> str:
 
 
 def reset_peak_memory(device: torch.device) -> None:
-    """Reset the measurement of peak memory, if the system can."""
+    """Reset the measurement of peak memory, if the system supports it."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     elif sys.platform == "linux":

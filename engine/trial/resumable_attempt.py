@@ -89,7 +89,7 @@ class Claims:
 
 
 def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
-    """Return an event: another process has this trial, and the trial's outcome is not stored yet."""
+    """Return the event that another process has a trial whose outcome is not stored yet."""
     owner = state.owner
     return ClaimedElsewhere(
         trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid
@@ -353,7 +353,7 @@ class Attempt:
         self.ended, self._training = True, None
 
     def leave(self) -> ClaimedElsewhere:
-        """Release the trial to the process that has its search point; this start counts as a clean stop."""
+        """Release the trial, because another process has its search point; record a clean stop."""
         if self._training is not None and not self.ended:
             self._checkpoint.record_stop()
         self.release()

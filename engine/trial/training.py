@@ -35,7 +35,7 @@ class Work:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Add the time that a context takes, unless the context raises an exception."""
+        """Within this context, measure the time, and add it unless an exception is raised."""
         self._began = time.perf_counter()
         try:
             yield
@@ -86,7 +86,7 @@ class TimeBudget:
         return max(step + 1, round(step * self._seconds / self.spent))
 
     def is_spent(self, epoch: int) -> bool:
-        """Return whether the seconds of an epoch, counted from 0, and of all epochs before it are spent."""
+        """Return whether the seconds of all epochs up to `epoch`, counted from 0, are spent."""
         return self.spent >= self._seconds * (epoch + 1) / self._epochs
 
 
@@ -287,7 +287,7 @@ class Training:
 
     @property
     def can_be_saved(self) -> bool:
-        """Return whether the state can be saved; it cannot in the middle of a step."""
+        """Return whether the state can be saved, which is impossible in the middle of a step."""
         return not self._is_torn and not self.is_stacked and self.noise.settled and self.trained.settled
 
     @property
@@ -330,7 +330,7 @@ class Training:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state of the same settings; only `epochs` may be larger."""
+        """Resume from a state of a training with the same settings, but possibly fewer `epochs`."""
         epoch, self.step, self.work.seconds, self.work.flops, self.work.tokens = state["progress"]
         self.trained.restore(state)
         self.objective.restore(to_device(state["objective"], self.device))

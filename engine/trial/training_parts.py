@@ -108,7 +108,7 @@ class RecentLosses:
         return {"means": self._means, "sum": float(self._sum), "steps": self._steps, "share": self.share}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state."""
+        """Resume from a state that `state` returned."""
         self._means, self._sum = state["means"], state["sum"]
         self._steps, self.share = state["steps"], state["share"]
 
@@ -321,7 +321,7 @@ class LossTerms:
                 objective.observer = None
 
     def after_part(self, step: int, parts: int) -> Tensor:
-        """Return what the terms add to the loss of the part that was computed last, one of `parts`."""
+        """Return what the terms add to the loss of the last computed part, one of `parts`."""
         assert self._scored is not None, "the objective reports its outputs before the loss terms"
         total = torch.zeros((), device=self._device)
         for term in self._terms:

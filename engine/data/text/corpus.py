@@ -205,7 +205,7 @@ def _write_documents(
 
 
 def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each document, source by source, with the name of the files of its split.
+    """Yield each document, source by source, with the name under which its split is stored.
 
     Raise DataError if a file is missing or has changed.
     """
@@ -232,7 +232,7 @@ def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
 
 
 def _learn_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, train: bytes) -> TextSymbols:
-    """Return the symbols of a text, learnt from its training split if they have to be learnt."""
+    """Return the symbols of a text; learn them from its training split unless they are known."""
     if task.tokens == "words":
         known = build_vocabulary(train)
         if corpus.own:

@@ -224,7 +224,7 @@ def train_byte_bpe(texts: Iterable[str], size: int) -> bytes:
 
 
 def library_version() -> str:
-    """Return the version of the package `tokenizers`, because pieces that it trains may depend on it."""
+    """Return the version of the package `tokenizers`, on which the pieces that it trains may depend."""
     return _load_tokenizers().__version__
 
 
@@ -268,7 +268,7 @@ class TextSymbols:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TextSymbols:
-        """Return the symbols from a description by `to_dict`."""
+        """Rebuild symbols from the description that `to_dict` returned."""
         content = base64.b64decode(record["content"], validate=True)
         return cls(
             kind=record["kind"],

@@ -47,7 +47,7 @@ def vocabulary_to_dict(vocabulary: Vocabulary) -> dict[str, str]:
 
 
 def vocabulary_from_dict(record: Mapping[str, Any]) -> Vocabulary:
-    """Rebuild a vocabulary from a description by `vocabulary_to_dict`."""
+    """Rebuild a vocabulary from the description that `vocabulary_to_dict` returned."""
     return load_vocabulary(record["kind"], base64.b64decode(record["content"], validate=True))
 
 

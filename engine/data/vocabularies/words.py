@@ -32,7 +32,7 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def encode(self, sentence: str) -> list[int]:
-        """Encode a sentence, without a start or an end."""
+        """Encode a sentence, without start and end symbols."""
 
     @abstractmethod
     def decode_symbols(self, symbols: Sequence[int]) -> str:
@@ -55,7 +55,7 @@ class Vocabulary(ABC):
         return sentence
 
     def decode(self, numbers: Iterable[int]) -> str:
-        """Decode numbers to a sentence, up to the first end, without padding and starts."""
+        """Decode numbers to a sentence, up to the first end symbol, without padding and start symbols."""
         symbols = []
         for number in numbers:
             if number == END:
@@ -74,7 +74,7 @@ _UNKNOWN = "<unk>"
 
 
 class ListedVocabulary(Vocabulary):
-    """A list of symbols; a sentence separates them by spaces."""
+    """A vocabulary given as a list of symbols, which spaces separate in a sentence."""
 
     def __init__(self, symbols: Sequence[str], size: int) -> None:
         self._symbols, self._size = tuple(symbols), size

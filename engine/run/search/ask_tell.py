@@ -62,7 +62,7 @@ class SobolSampler(optuna.samplers.QMCSampler):
         self._place = place
 
     def _find_sample_id(self, study: optuna.Study, search_space: dict[str, BaseDistribution]) -> int:
-        """Return the given position; Optuna would count in its study, but a restored study has no count."""
+        """Return the given position instead of Optuna's count, which a restored study does not have."""
         del study, search_space
         return self._place
 
@@ -207,7 +207,7 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
-    """Return, for Optuna's genetic samplers, the generation of the point that ended after `ended` others.
+    """Return, for Optuna's genetic samplers, the generation of the point that ended after `ended` points.
 
     These samplers note the generation on each trial that they propose. For points from the store, the
     generation follows from the order in which they ended.
@@ -461,7 +461,7 @@ class UnseenPoints:
         self._noted = set[PointKey]()
 
     def note(self, values: Mapping[str, Level]) -> None:
-        """Mark a point as known."""
+        """Mark the point with these values as known."""
         self._noted.add(point_key(values))
 
     def __contains__(self, values: Mapping[str, Level]) -> bool:

@@ -217,7 +217,7 @@ class SearchService:
         return found
 
     def hand_in_text(self, text: str) -> HandInAnswer:
-        """Submit a point as `hand_in` does, given as JSON text."""
+        """Submit a point that is given as JSON text; see `hand_in`."""
         try:
             line = json.loads(text)
         except (ValueError, RecursionError) as error:

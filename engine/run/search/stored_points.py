@@ -71,7 +71,7 @@ class PointEnd:
 
 
 class StoredPoints:
-    """The points in the store, as they were when attempts and rows were last read."""
+    """The points of a search in the store, as of the last read of attempts and rows."""
 
     def __init__(self, study: Study, store: Store) -> None:
         assert study.search is not None

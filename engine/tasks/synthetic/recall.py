@@ -78,7 +78,7 @@ def _repeated(drawn: Tensor) -> Tensor:
 def draw_induction(
     task: InductionSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Draw symbols with a trigger anywhere before the last two, and again at the end."""
+    """Draw symbols with a trigger anywhere before the last two symbols, and again at the end."""
     ends, rows = draw_lengths(task, count, test_set, generator), torch.arange(count)
     inputs = torch.randint(task.vocab, (count, int(ends.max())), generator=generator) + TRIGGER + 1
     places = torch.randint(1 << 62, (count,), generator=generator) % (ends - 2)

@@ -120,7 +120,7 @@ def write_expression(
 
 @cache
 def multiplication_table(group: str) -> Tensor:
-    """Return the multiplication table: row i, column j has the product of element i, then j."""
+    """Return a group's multiplication table; row i, column j is the number of element i, then j."""
     if group == "Z60":
         return (torch.arange(60)[:, None] + torch.arange(60)) % 60
     elements = group_elements(group)
@@ -151,7 +151,7 @@ def _even(degree: int) -> tuple[tuple[int, ...], ...]:
 def draw_word_problem(
     task: WordProblemSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Draw uniform elements; the target at each is the product up to it. After the end there is no target."""
+    """Draw uniform group elements; the target at an element is the product of all elements up to it."""
     ends = draw_lengths(task, count, test_set, generator)
     shape = (count, int(ends.max()))
     inputs = torch.randint(len(multiplication_table(task.group)), shape, generator=generator)

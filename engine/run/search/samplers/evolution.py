@@ -50,7 +50,7 @@ class Population:
         self._worths: list[Worth] = []  # values of the living points, computed when needed
 
     def learn(self, before: int) -> None:
-        """Read all trials with a lower number; call it once before each trial."""
+        """Read all trials with a number below `before`; call this method once before each trial."""
         if before == self._before:
             return
         self._before = before

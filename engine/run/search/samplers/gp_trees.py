@@ -256,7 +256,7 @@ class Beliefs:
         return [self._members[place].values for place in order[:PARENTS].tolist()]
 
     def update(self) -> None:
-        """Fit the process to newly ended points and to points in training."""
+        """Fit the Gaussian process to newly ended points and to points in training."""
         observed, renewed = self.observed, last_renewal(len(self.observed.ended))
         if renewed != self._renewed:
             self._read = self._renewed = renewed

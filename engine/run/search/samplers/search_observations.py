@@ -371,7 +371,7 @@ class _LabelWalk:
         self._times = 1  # number of copies of the visited node
 
     def node(self, node: Value) -> Labels:
-        """Return the labels of a node; count all labels inside it."""
+        """Return the labels of a node, and add the labels of all nodes inside it to `counts`."""
         match node:
             case HoleNode():
                 return self.node(self._filling(node.name))
@@ -402,7 +402,7 @@ class _LabelWalk:
         return self._filling(value.name) if isinstance(value, HoleNode) else value
 
     def parts(self, node: Value) -> list[Labels]:
-        """Return the labels of each part of a series; a repeated part occurs as often as it is repeated."""
+        """Return the labels of each part of a series; each copy of a repeated part counts."""
         match node:
             case HoleNode():
                 return self.parts(self._filling(node.name))
@@ -419,7 +419,7 @@ class _LabelWalk:
                 return [self.node(node)]
 
     def labels_of(self, name: str, arguments: Iterable[tuple[str, Value]]) -> Labels:
-        """Return the labels of a block; count all labels inside it."""
+        """Return the labels of a block, and add the labels of all nodes inside it to `counts`."""
         return self._label(name, [self._label(each, [self.node(value)]) for each, value in arguments])
 
     def _label(self, name: str, inner: Sequence[Labels]) -> Labels:
