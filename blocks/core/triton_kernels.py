@@ -1,4 +1,4 @@
-"""Triton kernels of other packages' layers: interpret them without a GPU, skip them on the meta device.
+"""Triton kernels in layers of other packages: interpreted without a GPU, and skipped on the meta device.
 
 Triton's interpreter runs them on the CPU, slowly, if TRITON_INTERPRET is 1 in the environment.
 """
@@ -7,33 +7,28 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
-from unittest.mock import patch
+from types import SimpleNamespace
 
 import torch
 
 
-class _InterpretingDriver:
-    """A stand-in for a GPU driver; it makes Triton's tuner choose a kernel's first sizes."""
-
-    def get_benchmarker(self) -> Callable[..., list[float]]:
-        """Return a benchmark that reports the same time for each choice of sizes."""
-        return lambda _call, **_options: [0.0, 0.0, 0.0]
-
-
 def use_interpreter() -> None:
-    """Install the stand-in driver if Triton's interpreter is requested."""
+    """Let Triton's interpreter run without a GPU, if it is requested.
+
+    Its tuner measures kernels through a driver. With this one all choices of sizes are equally fast, and it
+    takes the first.
+    """
     if os.environ.get("TRITON_INTERPRET") == "1" and find_spec("triton") is not None:
-        driver: Any = import_module("triton.runtime").driver
-        driver.set_active(_InterpretingDriver())
+        driver = SimpleNamespace(get_benchmarker=lambda: lambda _call, **_options: [0.0, 0.0, 0.0])
+        import_module("triton.runtime").driver.set_active(driver)
 
 
 def interpreter_hint(error: Exception) -> str:
-    """Return advice on running Triton's kernels without a GPU if the error comes from a missing GPU."""
+    """Return advice on running Triton's kernels without a GPU if they failed because there is none."""
     needed = not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1"
     is_triton = type(error).__module__.startswith("triton") or "active driver" in str(error)
     return "; without a GPU set TRITON_INTERPRET=1" if needed and is_triton else ""
@@ -41,10 +36,13 @@ def interpreter_hint(error: Exception) -> str:
 
 @contextmanager
 def kernels_left_out() -> Iterator[None]:
-    """Within this context, skip all Triton kernels: allocate their results, but do not compute them."""
-    if "triton" not in sys.modules:
+    """Skip all Triton kernels within a context: their results are allocated, but not computed."""
+    if (jit := sys.modules.get("triton.runtime.jit")) is None:
         yield
         return
-    interface: Any = import_module("triton.runtime.jit").KernelInterface
-    with patch.object(interface, "__getitem__", lambda *_: lambda *_arguments, **_options: None):
+    launch = jit.KernelInterface.__getitem__
+    jit.KernelInterface.__getitem__ = lambda *_: lambda *_arguments, **_options: None
+    try:
         yield
+    finally:
+        jit.KernelInterface.__getitem__ = launch
