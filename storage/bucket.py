@@ -192,7 +192,7 @@ class Bucket:
         raise AssertionError("the last try returns or raises")
 
     def update(self, key: str, data: bytes, version: Version) -> Version | None:
-        """Replace an object if it still has this version; return the new version, or None if it was changed.
+        """Replace an object if it still has this version; return its new version, or None if it has changed.
 
         An object with the same contents counts as written by this process, as with `create`.
         """

@@ -172,7 +172,7 @@ class BucketPlace(Place):
             return target
 
     def keep_previous(self, path: Path, target: Path) -> None:
-        """Copy an object to `target` within the bucket; the original stays until a new one replaces it."""
+        """Copy an object to `target` within the bucket; a new version may then replace the original."""
         with self._lock:
             if self.bucket.copy(self._key(path), self._key(target)):
                 self._held.pop(self._key(target), None)

@@ -73,7 +73,7 @@ class Place(ABC):
 
     @abstractmethod
     def exists(self, path: Path) -> bool:
-        """Return whether a file exists now."""
+        """Return whether a file exists at this moment."""
 
     @abstractmethod
     def put(self, path: Path, data: bytes | None = None) -> None:

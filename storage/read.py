@@ -67,7 +67,7 @@ class Quarantine:
         _log.warning("%s is quarantined: %s; %s", name, reason, left)
 
     def leave(self, path: Path, reason: str) -> None:
-        """Skip something that no store wrote or that cannot be read; warn about it once."""
+        """Skip a path that no store wrote or that cannot be read, and warn about the path once."""
         if path in self.paths:
             return
         self.paths.append(path)

@@ -29,7 +29,7 @@ def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
 
 
 def _expected(value: object, kind: pl.DataType) -> str | None:
-    """Return what a column expects if the value does not fit into it; None if it fits."""
+    """Describe what a column expects if a value does not fit the column; return None if it fits."""
     if bits := _BITS.get(kind):
         fits = type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1  # a bool does not fit
         return None if fits else f"an integer of {bits} bits"

@@ -75,7 +75,7 @@ class StudyRecords:
         self._layout.place.put(self._layout.study(name), encode_record(page, indent=2))
 
     def load(self, name: str) -> dict[str, Any] | None:
-        """Return the record of a study, None if it has none; raise `StoreError` for an unknown version.
+        """Return the record of a study, or None if there is none; raise `StoreError` for an unknown version.
 
         The record has the key `text`, and those other keys of `StudyRecord` that were saved.
         """
@@ -118,7 +118,7 @@ class StudyRecords:
 
 
 def read_page(path: Path) -> _Page:
-    """Return a record with its version and its time of writing.
+    """Return a study record with its version and its time of writing.
 
     Raises `FileNotFoundError`, `UnreadableError`, `DamagedError`, and `StoreError` for an unknown version.
     """

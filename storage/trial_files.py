@@ -41,7 +41,7 @@ class StartRecord(Record):
 
 
 class _Note(Record):
-    """Schema of a note in its file; notes of earlier releases have no course and no seconds."""
+    """Schema of the file of a checkpoint note; notes of earlier releases have no course or seconds."""
 
     epoch: int
     metrics: dict[str, float]
@@ -71,7 +71,7 @@ def write_note(
     rows: Iterable[MetricRow] = (),
     seconds: float | None = None,
 ) -> None:
-    """Replace the note in a trial's folder; errors are ignored, and a crash of the machine may lose it.
+    """Replace the note in a trial's folder; ignore errors. A crash of the machine may lose the note.
 
     `rows` are the metrics of all epochs; indexed metrics are left out of the history.
     """

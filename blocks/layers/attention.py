@@ -231,7 +231,7 @@ def fused_kernels(device: torch.device) -> AbstractContextManager[object]:
 
 
 def _loses_gradients(k: Tensor) -> bool:
-    """Return whether a GPU's kernel would lose gradients because a vmap hides that they are needed."""
+    """Return whether a GPU's kernel would lose gradients because a vmap hides that gradients are needed."""
     return k.is_cuda and not torch.compiler.is_compiling() and debug_unwrap(k) is not k
 
 

@@ -113,7 +113,7 @@ class AdaptiveSoftmax(nn.Module):
         self.projections = nn.ModuleList(projections)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return log-probabilities (..., vocab) of x (..., width); they sum to 1 at each position."""
+        """Return log-probabilities (..., vocab) of x (..., width), normalised at each position."""
         head = functional.log_softmax(self._head(x), -1)  # (..., first cluster's size + other clusters)
         size = self.clusters[0].size
         parts = [head[..., :size]]

@@ -22,7 +22,7 @@ Weights = Mapping[str, Tensor]
 
 
 class StackedPasses:
-    """Losses and gradients of stacked weights by `torch.vmap`; they equal those of separate trainings.
+    """Losses and gradients of stacked weights by `torch.vmap`, equal to those of separate trainings.
 
     `weights` (trainings, …) have the names of a model's parameters; `noises` are the dropout generators, one
     for each training.

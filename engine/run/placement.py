@@ -105,7 +105,7 @@ def free_bytes() -> int:
 
 
 def device_bytes(machine: Machine) -> int:
-    """Return how many bytes of each GPU trials may use: those free when the run started, or else all.
+    """Return how many bytes of each GPU trials may use: the bytes free at the run's start, or else all.
 
     For whole GPUs of a cluster, these are the bytes that are free now, since a process calls this before its
     first trial.

@@ -213,7 +213,7 @@ def _shared(
 
 
 def _trials_per_gpu(gpus: Gpus) -> int | None:
-    """Return how many trials fit on a GPU by their share of it; None if no share is set."""
+    """Return how many trials run on a GPU, given each trial's share of the GPU; None if no share is set."""
     return None if gpus == "auto" or not gpus else max(1, int(1 / gpus))
 
 

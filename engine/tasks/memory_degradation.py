@@ -68,7 +68,7 @@ def tabu_symbols(spec: DegradationProblem, seed: int) -> Tensor:
 
 
 def fixed_bigrams(spec: DegradationProblem, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the first symbols of the bigrams, which are distinct, their second symbols, and probabilities.
+    """Return the bigrams of a problem: distinct first symbols, second symbols, and probabilities.
 
     All three are (bigrams,).
     """

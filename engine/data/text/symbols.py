@@ -46,7 +46,7 @@ class FileTokenizer(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Return the number of tokens; they are numbered from 0."""
+        """Return the number of tokens, which are numbered from 0."""
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -62,7 +62,7 @@ class ByteTokenizer(FileTokenizer):
 
     @property
     def size(self) -> int:
-        """Return the number of bytes."""
+        """Return the number of byte values, 256."""
         return _BYTES
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
