@@ -104,7 +104,7 @@ class Template:
         )
 
     def expand(self, text: str) -> Recipe:
-        """Return the recipe of a text with its fragments expanded; raise RecipeError if one does not fit."""
+        """Return the recipe of a text with its fragments expanded; raise RecipeError for unfit fragments."""
         if text not in self._expanded:
             self._expanded[text] = _filled_recipe(read_recipe(text), self.fragments)
         return self._expanded[text]

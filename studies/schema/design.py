@@ -183,7 +183,7 @@ class Design:
         yield from ()
 
     def next_round(self, study: Study, store: Store) -> Self | None:
-        """Return the design with one more round of cells, chosen by stored results; None if there is none."""
+        """Return the design with the next round of cells, chosen by stored results; None after the last."""
         return None
 
     def explain_kind(self) -> str:
