@@ -30,7 +30,7 @@ class _CommandGroup(PanelGroup):
     """A group of commands with the option `--plugin`."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """Return the named command, with the option `--plugin` added unless it is a group."""
+        """Return the named command; add the option `--plugin` unless the command is a group."""
         command = super().get_command(ctx, cmd_name)
         is_group = isinstance(command, PanelGroup)
         if command and not is_group and all(parameter.name != "plugin" for parameter in command.params):
@@ -45,7 +45,7 @@ class _Program(_CommandGroup):
         return [name for entries in PANELS.values() for name in entries]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """Return the named command; for an unknown name, raise an error that lists groups which have it."""
+        """Return the named command; for an unknown name, raise an error that lists the groups to use."""
         if self.get_command(ctx, args[0]) is None and (groups := self._groups_with(ctx, args[0])):
             found = ", ".join(f"activemem {group} {args[0]}" for group in groups)
             ctx.fail(f"No such command {args[0]!r}. Use: {found}")

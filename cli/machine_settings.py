@@ -100,7 +100,7 @@ class MachineSettings(StrictModel):
     @field_validator("data")
     @classmethod
     def validate_folder(cls, text: str) -> str:
-        """Reject the address of an object store, since it would be taken for the name of a folder."""
+        """Reject the address of an object store, which would be read as the name of a folder."""
         if is_address(text):
             raise ValueError(f"expected a folder that this machine has mounted, got {text!r}")
         return text
@@ -263,7 +263,7 @@ def load_settings(
 def open_results(
     study: str | None, results: str | None, overrides: Sequence[str] | None = None
 ) -> StudyResults:
-    """Return a study with its store: the study as it last ran for a name, or as the file is for a path."""
+    """Return a study with its store: by name as the study last ran, by path as its file is now."""
     from ..reporting.results import open_study
 
     return open_study(study, load_settings({"results": results}).store, overrides or ())
@@ -300,7 +300,7 @@ def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault
 
 
 def _ray(environment: Mapping[str, str]) -> _Layer:
-    """Return the cluster that RAY_ADDRESS names; it is used if activemem's own settings name none."""
+    """Return the cluster in RAY_ADDRESS, which is used if activemem's settings name no cluster."""
     address = environment.get(_RAY_ADDRESS, "")
     values = {"address": address} if address not in ("", "local") else {}
     wrong = tuple(

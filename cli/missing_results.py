@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def no_results_note(study: Study, store: Store) -> str:
-    """Return `no trial of NAME has ended in PATH; train it: activemem study run …`."""
+    """Return the message that no trial of a study has ended, with the command that trains the study."""
     command = train_command(study, store)
     where = f"{store.absolute_place}{other_results(store, study.name, study.path)}"
     return f"no trial of {study.name} has ended in {where}; train it: {command}"
@@ -68,7 +68,7 @@ def train_command(
 
 
 def _study_argument(study: Study, store: Store) -> str:
-    """Return how a command names a study: by its name if it comes with activemem, else by its file."""
+    """Return how a command names a study: by name if it comes with activemem, else by its file."""
     shipped = shipped_studies().get(study.name)
     if (path := study.path) is None:
         recorded = (store.records.load(study.name) or {}).get("path")
@@ -79,7 +79,7 @@ def _study_argument(study: Study, store: Store) -> str:
 
 
 def note_missing_results(results: StudyResults, status: StudyStatus | None = None) -> bool:
-    """Print a note to standard error if a store has no outcome of a study; return whether it was printed.
+    """Print a note to standard error if no trial of a study has ended; return whether it was printed.
 
     The store is read unless the study's `status` is given.
     """

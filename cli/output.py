@@ -94,7 +94,7 @@ class LogHandler(logging.Handler):
 
 
 def output_width() -> int:
-    """Return the width of the terminal on standard output, or 80 without one."""
+    """Return the width of the terminal on standard output, or 80 without a terminal."""
     return shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
 
 

@@ -1,4 +1,4 @@
-"""Pages: the JSON output of commands, and the entries inside it.
+"""Pages, the JSON output of commands, and the entries of pages.
 
 A page is built from a result's attributes by name, and its JSON Schema and its reference are generated from
 it. If a result has all that a program needs, the page contains the result itself.
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 class Page(BaseModel):
-    """The JSON output of a command, or an entry of it."""
+    """Base class of the JSON output of commands, and of the entries in it."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True, populate_by_name=True)
 
@@ -121,7 +121,7 @@ class NearRecipeEntry(Page):
 
 
 class NearestPage(RecipeName):
-    """The given recipe, and the stored ones, nearest first."""
+    """A given recipe and the stored recipes, the nearest first."""
 
     nearest: Sequence[NearRecipeEntry]
 
@@ -207,7 +207,7 @@ class NameEntry(Page):
 
 
 class KeyEntry(Page):
-    """A key of study files; `of` has the tasks or kinds of tables that have it, if not all do."""
+    """A key of study files; `of` names the tasks or table kinds with this key, unless all have it."""
 
     table: str
     key: str
@@ -263,7 +263,7 @@ class DataPage(Page):
 
 
 class FetchedEntry(Page):
-    """The downloaded files of a corpus; none for a corpus that comes with activemem."""
+    """The downloaded files of a corpus; empty for a corpus that comes with activemem."""
 
     name: str
     files: Sequence[Path]
@@ -494,7 +494,7 @@ class StudyListPage(Page):
 
 
 class LeftOutEntry(Page):
-    """How many points of a search are not ranked for one reason."""
+    """A reason why points of a search are not ranked, and the number of these points."""
 
     points: int
     reason: str
@@ -676,7 +676,7 @@ class ProposalLine(Page):
 
 
 class MetricOverSeeds(Page):
-    """The mean of a metric over the seeds that have it, and its standard deviation; null for one seed."""
+    """The mean and the standard deviation of a metric over seeds; the latter is null for one seed."""
 
     mean: float
     sd: float | None
@@ -767,7 +767,7 @@ class TableRenderPage(Page):
 
 
 class CurveRenderPage(Page):
-    """Figures as data."""
+    """The data of a study's figures."""
 
     curves: Sequence[Mapping[str, Any]]
 

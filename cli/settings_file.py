@@ -8,10 +8,10 @@ SETTINGS_FILE_NAME = "activemem.toml"
 ENV_PREFIX = "ACTIVEMEM_"
 PLUGINS_VARIABLE = ENV_PREFIX + "PLUGINS"
 TOKEN_VARIABLE = ENV_PREFIX + "TOKEN"
-"""The token of `serve`; it is not a setting: it is neither written to a file nor shown."""
+"""The environment variable with the token of `serve`, which is never written or shown."""
 
 
 def find_settings_file(folder: Path) -> Path | None:
-    """Return the activemem.toml of a folder, or of the nearest folder above it that has one."""
+    """Return the path of activemem.toml in a folder or in the nearest folder above; None without a file."""
     places = (each / SETTINGS_FILE_NAME for each in (folder.resolve(), *folder.resolve().parents))
     return next((place for place in places if place.is_file()), None)

@@ -88,7 +88,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def groups(self) -> list[list[QuestionT]]:
-        """Return the groups of questions to which seeds may be added: each question alone, then several."""
+        """Return the groups of questions to which seeds may be added: single questions, then several."""
 
     @abstractmethod
     def num_looks(self, question: QuestionT) -> int:

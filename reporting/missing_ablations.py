@@ -84,7 +84,7 @@ class RequestedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request of a reviewer, with the cells that it needs, of one or more models."""
+    """A request of a reviewer, with the cells to train for one or more models."""
 
     kind: RequestKind
     change: str
@@ -237,7 +237,7 @@ def _recipe_factors(study: Study) -> list[str]:
 
 
 def _model_name(study: Study, names: Sequence[str], trial: Trial) -> str:
-    """Return the short names of the recipe's parts that vary in a cell; the recipe if none varies."""
+    """Return the short names of the recipe's parts that vary in a cell, or the recipe if no part varies."""
     varied = [(study.factors[name], trial.levels[name]) for name in names if len(study.factors[name]) > 1]
     parts = [short_level_names(levels)[levels.index(each)] for levels, each in varied if each != ABSENT]
     return ", ".join(parts) or one_line(study.template.texts[RECIPE_PATH])
@@ -327,7 +327,7 @@ def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
 
 
 def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
-    """Yield a request for each block of the model replaced by a simpler one; add the recipes to `trained`."""
+    """Yield requests to replace each block by a simpler block; add the new recipes to `trained`."""
     root = _recipe_of(model).root
     blocks = {identity(node): node for node in walk(root) if isinstance(node, BlockNode)}
     for block in blocks.values():
@@ -338,7 +338,7 @@ def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request
 
 
 def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> RequestedCell | None:
-    """Return the model with this block replaced by the nearest simpler one; None if there is none.
+    """Return the model with a block replaced by the nearest simpler block; None without such a block.
 
     Simpler means fewer parameters and no more FLOPs. The nearest block has the same role and shares the most
     arguments, which keep their values.
@@ -379,7 +379,7 @@ def _similar_blocks(block: BlockNode) -> list[BlockNode]:
 
 
 def _replaced(node: Node, old: BlockNode, new: BlockNode) -> Node:
-    """Return a recipe with one block replaced by another, wherever it occurs."""
+    """Return a recipe in which one block is replaced by another in every place."""
     match node:
         case BlockNode() if identity(node) == identity(old):
             return new

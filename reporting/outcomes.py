@@ -55,7 +55,7 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
 
 
 def named_metrics(*studies: Study) -> set[str]:
-    """Return the metrics that these studies name; for a probe's metric, add those that describe the probe."""
+    """Return the metrics that these studies name; for probes, also the metrics that tell what was probed."""
     named = {name for study in studies for name in _iter_metric_names(study)}
     known = (METRICS_AND_COSTS.get(metric_family(name)) for name in named)
     probed = any(metric is not None and metric.is_probe for metric in known)
@@ -165,6 +165,6 @@ def device_fault(study: Study, outcomes: pl.DataFrame) -> str:
 
 
 def stale_sentence(study: Study, outcomes: pl.DataFrame) -> str:
-    """Return a sentence on results that are left out because plug-ins have changed; "" if there are none."""
+    """Return a sentence on results that are left out because plug-ins have changed, or ""."""
     stale = find_stale_trials(study, outcomes)
     return one_line(f"{describe_stale(stale)} and excluded.") if stale else ""

@@ -39,7 +39,7 @@ _ARROWS = {True: " ↑", False: " ↓", None: ""}
 
 
 def published_tables_of(paper: str, name: str | None = None) -> tuple[PublishedTable, ...]:
-    """Return all tables of a paper, or only the named table; raise TableError if there is none."""
+    """Return all tables of a paper, or only the named table; raise TableError for an unknown name."""
     tables = {table.name: table for table in published_tables().values() if table.paper == paper}
     if not tables:
         papers = {known for known, _ in published_tables()}
@@ -221,7 +221,7 @@ def _key(column: str) -> ColumnKey:
 
 
 def _paper_of(text: str) -> str | None:
-    """Return the paper that a study file names; the trials of the study are not built."""
+    """Return the paper that a study file names, without building the study's trials."""
     try:
         study = parse_document("", text).data.get("study", {})
     except StudyError:  # a study file that cannot be read names no paper
@@ -308,7 +308,7 @@ class StudyVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperClaim:
-    """A claim of the paper, with the verdicts of all studies that test it: full-size and small ones."""
+    """A claim of the paper, with the verdicts of all full-size and small studies that test it."""
 
     name: str
     source: str

@@ -94,7 +94,7 @@ class StudyResults:
 
     @property
     def points(self) -> SearchPoints | None:
-        """Return all points of a search that have ended, also those without a rank; None for a grid."""
+        """Return all ended points of a search, even unranked points; None for a grid."""
         if self.study.search is None:
             return None
         return find_points(self.study, load_outcomes(self.store, self.study))
@@ -193,7 +193,7 @@ class StudyResults:
         return opened - self.study.gates.held(self.now.confirmed)
 
     def next_seeds(self, *, seconds: float | None = None) -> NextSeeds | None:
-        """Return the trials that add seeds to undecided claims and tables; None if there are none.
+        """Return the trials that add seeds to undecided claims and tables; None if seeds would not help.
 
         The study needs `max_seeds`. Trials longer than `seconds` are left out. `run_study` trains them:
         `run_study(study.with_trials(found.trials), store)`.

@@ -154,7 +154,7 @@ def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) 
 
 
 def describe_max_seeds(study: Study, store: Store) -> str:
-    """Return that `max_seeds` has no effect, or what it changes for trials that ended before it; else ""."""
+    """Return a note if `max_seeds` has no effect, or has changed since trials ended; else ""."""
     now = study.header.max_seeds
     if not study.asks_for_seeds:
         without = "the study has no claim, and no table with smallest_difference"
@@ -237,7 +237,7 @@ def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
 
 
 def outline_studies(store: Store) -> dict[str, Study | StudyOutline | StudyError]:
-    """Return all studies by name, with outlines for shipped ones without trials in the store.
+    """Return all studies by name; for shipped studies without trials in the store, only outlines.
 
     The user's own studies come first.
     """

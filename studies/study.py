@@ -154,7 +154,7 @@ class Study:
 
     @property
     def fidelity(self) -> Fidelity | None:
-        """The rungs of a search, if they are not epochs."""
+        """The rungs of a search; None if the search has no rungs, or rungs of epochs."""
         return cast("Fidelity | None", self.expansions.get("fidelity"))
 
     @property
@@ -293,7 +293,7 @@ class Study:
         )
 
     def choose(self, suggest: Suggest) -> dict[str, Level]:
-        """Return the values of a search point by name, suggested one by one.
+        """Choose a search point by calling `suggest` for each dimension; return its values by name.
 
         Inactive dimensions are left out.
         """
@@ -316,7 +316,7 @@ class Study:
         return Trial(study=self.name, levels=levels, settings=resolve_settings(self.template, levels))
 
     def read_point(self, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-        """Return the values of the point with these stored levels; None if they belong to another space."""
+        """Return the values of the search point with these stored levels; None for another space's levels."""
         return read_point(self.choose, levels)
 
     @property
@@ -358,7 +358,7 @@ def study_fault(study: object) -> str | None:
 
 
 def overrides_fault(overrides: object) -> str | None:
-    """Return the error message for an argument that is not a list of overrides; None if it is one."""
+    """Return the error message for an argument that is not a list of overrides; None for a valid list."""
     return texts_fault("overrides", overrides, "['train.epochs=2']")
 
 
@@ -519,7 +519,7 @@ def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudyS
 
 
 def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:
-    """Return the table [decode], if any; report it in a study that keeps no weights."""
+    """Return the table [decode], if any; report a fault if the study keeps no weights."""
     data = diagnostics.data
     if "decode" in data and header is not None and not header.keep_weights:
         diagnostics.report(("decode",), "it needs trained models: set keep_weights = true in [study]")
@@ -655,12 +655,12 @@ def kind_of_name(name: str) -> str:
 
 
 def _beside(path: Path) -> str:
-    """Return `; nearest: PATH` with the TOML file of the most similar name in the folder; "" if none is."""
+    """Return `; nearest: PATH` with the most similar TOML file in the folder; "" if no name is similar."""
     stems = [each.stem for each in islice(path.parent.glob("*.toml"), MAX_BESIDE)]
     near = nearest(path.stem, stems)
     return f"; nearest: {path.with_name(f'{near}.toml')}" if near else ""
 
 
 def is_path(name_or_path: str) -> bool:
-    """Return whether a text is a path rather than a name: it has a folder, or ends in .toml."""
+    """Return whether a text is a path, not a name: a path has a folder or ends in .toml."""
     return name_or_path.endswith(".toml") or os.sep in name_or_path or "/" in name_or_path

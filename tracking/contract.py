@@ -70,7 +70,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def begin(self, trial: TrackedTrial, at: float) -> None:
-        """Open a trial: show it and its settings, or resume it."""
+        """Start or resume the record of a trial, and show its settings."""
 
     @abstractmethod
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
@@ -78,7 +78,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Record the end of a trial with its final metrics as `final/NAME`, and close it."""
+        """Record the end of a trial, with final metrics as `final/NAME`, and close the trial."""
 
     @abstractmethod
     def pause(self, trial: TrackedTrial) -> None:
@@ -125,7 +125,7 @@ def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
 
 
 def library_fault(name: str) -> str | None:
-    """Return why the library of a program cannot be used here; None if it can be used."""
+    """Return why the library of a program cannot be used here; None for a usable library."""
     if name not in TRACKER_NAMES:
         return f"there is no tracker '{name}'{nearest_hint(name, EXPORT_NAMES)}"
     if (found := find_spec(name)) is None or found.origin is None:  # a folder `wandb` here is not the library

@@ -132,7 +132,7 @@ class TrackerThread:
                 self._tracker.show_tables(update.study, update.tables)
 
     def _known(self, trial: TrackedTrial, before: int, at: float) -> set[int]:
-        """Return the epochs of a trial that the tracker has; open the trial if it is not open yet.
+        """Return the epochs of a trial that the tracker already has; open a trial that is not open.
 
         Epochs up to `before` that the tracker does not have count as missing.
         """
@@ -163,7 +163,7 @@ class Tracking(Relay):
         self._threads = [TrackerThread(name, tracker) for name, tracker in trackers.items()]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Remember these trials, so that events can name them by their ids."""
+        """Remember these trials, because events name trials only by their ids."""
         self._trials |= {trial.id: tracked_trial(trial) for trial in trials}
         super().on_planned(trials)
 

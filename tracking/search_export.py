@@ -89,7 +89,7 @@ def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
 
 @contextmanager
 def _opened(study: Study, place: str) -> Iterator[optuna.Study]:
-    """Yield the Optuna study with this study's name; create it if needed, and close the file at the end."""
+    """Yield the Optuna study with this study's name, created if needed; close the file at the end."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     Path(place).parent.mkdir(parents=True, exist_ok=True)
     try:

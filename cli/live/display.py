@@ -127,7 +127,7 @@ class LineDisplay(Listener):
             self.print_line(line)
 
     def on_event(self, event: Event) -> None:
-        """Show an ended trial, or one that resumes from an earlier run."""
+        """Show a trial that has ended, or that resumes from an earlier run."""
         continued = ended = ""
         with self._lock:
             self._progress.on_event(event, time.monotonic())
@@ -176,7 +176,7 @@ class Display(LineDisplay):
         self._stopping = True
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Show which other processes train the remaining trials, until this one has work again."""
+        """Show which other processes train the remaining trials, until this process has work again."""
         self._others = tuple(others)
 
     def render(self) -> Group:

@@ -55,7 +55,7 @@ _SETTINGS_FRAME = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """A run requested on the command line, with the commands to continue it and show its results.
+    """A run requested on the command line, with the commands that continue it and show its results.
 
     `trial_ids` are the selected trials, None for all.
     """

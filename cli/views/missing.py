@@ -45,7 +45,7 @@ def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> I
 
 
 def request_words(request: Request) -> str:
-    """Describe a request on one line: its change, then its model or, if there are several, their number."""
+    """Describe a request on one line: its change, then its model or the number of its models."""
     models = list(dict.fromkeys(cell.model for cell in request.cells))
     if request.kind == "seeds":
         return f"{request.change} in {plural(len(request.cells), 'cell')}"

@@ -60,7 +60,7 @@ def format_score(score: TextScore) -> list[str]:
 
 
 def _bits_per_byte(score: TextScore) -> str:
-    """Return the bits per byte, or why there are none."""
+    """Return the bits per byte, or why they are unknown."""
     bits = score.bits_per_byte
     return (
         "unknown per byte, because the tokens do not keep all of the text"

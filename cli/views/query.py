@@ -50,7 +50,7 @@ def save(answer: pl.DataFrame, path: Path) -> None:
 
 
 def format_columns(answer: pl.DataFrame, width: int) -> str:
-    """Return aligned columns; those that do not fit into the width follow below, with all their rows."""
+    """Return aligned columns; columns that do not fit into the width follow in further blocks."""
     blocks = [
         "\n".join(block) + "\n" for block in side_by_side([_column(each) for each in answer], width=width)
     ]

@@ -85,7 +85,7 @@ def key_names() -> set[str]:
 
 
 def _iter_tables() -> Iterator[tuple[str, str, type[StrictModel]]]:
-    """Yield the name and the model of each table, and the task or kind that has it."""
+    """Yield the name and model of each table; a task's or kind's table also with the task or kind."""
     yield from ((name, "", model) for name, models in _TABLES.items() for model in models)
     yield from (("task", name, require_task(name).settings) for name in task_names())
     for table in ("table", "curve"):

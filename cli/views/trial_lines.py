@@ -153,7 +153,7 @@ def _levels(trial: Trial) -> dict[str, Level]:
 
 
 def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByFactor) -> _LevelsByFactor:
-    """Return the factors with several levels, except those whose level another factor's words determine."""
+    """Return the factors with several levels, without factors that follow from another factor's words."""
     kept = {factor: levels for factor, levels in seen.items() if len(levels) > 1}
     for factor in reversed(tuple(kept)):
         if any(_is_implied_by(factor, word, points) for word in kept if word != factor):
@@ -162,7 +162,7 @@ def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByF
 
 
 def _is_implied_by(factor: str, other: str, points: Sequence[Mapping[str, Level]]) -> bool:
-    """Return whether each word of the factor `other` occurs with only one level of this factor."""
+    """Return whether each word of the factor `other` occurs with only one level of `factor`."""
     words = Counter(point.get(other) for point in points)
     pairs = {(point.get(other), point.get(factor)) for point in points}
     several = min(words.values()) > 1 and all(isinstance(each, str) for each in words)
@@ -198,7 +198,7 @@ def _numbers(factor: str, levels: Sequence[Level | None]) -> Sequence[Level]:
 
 
 def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return `_short_texts` with numbers alone; seeds and booleans keep their factor's name."""
+    """Return `_short_texts` with bare numbers; seeds and booleans keep their factor's name."""
     bare = {level: format_level(level) for level in _numbers(factor, levels)}
     return {**_short_texts(factor, levels), **bare}
 
@@ -309,7 +309,7 @@ def format_ended(
 
 
 def format_continued(event: Started, trial: Trial, columns: TrialNames) -> str:
-    """Return `continues conv(k=3) seed 1 from epoch 12` for a trial begun by an earlier run."""
+    """Return a line such as `continues conv(k=3) seed 1 from epoch 12` for a trial of an earlier run."""
     place = f"epoch {event.epoch}" if event.epoch else f"step {event.step}"
     names = "  ".join(name.strip() for name in columns.cells(trial, _MAX_TRIAL_NAME_WIDTH))
     return " ".join(["continues", *([names] if names else []), "from", place])

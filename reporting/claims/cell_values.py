@@ -52,7 +52,7 @@ _LOG = "log "
 
 
 def _known_value(value: float | None, status: str) -> float | None:
-    """Return the value of a trial: infinity if training ended without its target, None if it is missing."""
+    """Return a trial's value: infinity if it ended without its target, None if the value is missing."""
     if status == ValueStatus.CENSORED:
         return math.inf
     return value if status in (ValueStatus.DONE, ValueStatus.INFINITE) else None
@@ -119,7 +119,7 @@ class CellResults:
         return {trial.id: trial for trial in found}
 
     def has_begun(self, comparison: Comparison) -> bool:
-        """Return whether a trial of a comparison has begun, or none is needed because costs are computed."""
+        """Return whether a trial of a comparison has begun; true for computed costs, which need no trial."""
         statuses = {
             self._values[each.metric][trial.id][2]
             for each in iter_quantities(comparison)
@@ -197,12 +197,12 @@ class CellResults:
         return 10.0**-known.decimals
 
     def _evaluate(self, number: Number, seed: int) -> float | None:
-        """Return a number for one seed; None if a part is missing, or infinite values make it undefined."""
+        """Return a number for one seed; None if a part is missing or the number is undefined."""
         value = self._compute(number, seed)
         return None if value is None or math.isnan(value) else value
 
     def _compute(self, number: Number, seed: int) -> float | None:  # noqa: PLR0911 -- one return for each kind
-        """Return a number for one seed; None if a part is missing, NaN if it is undefined, such as ∞ − ∞."""
+        """Return a number for one seed; None if a part is missing, NaN if undefined, such as ∞ − ∞."""
         match number:
             case Constant():
                 return number.value
@@ -239,7 +239,7 @@ class CellResults:
         return math.log(value - self._smallest_step(quantity.metric, trial) / 2)
 
     def _relative_step(self, quantity: Quantity) -> float:
-        """Return the mean cost between two evaluations of a target, relative to the values."""
+        """Return the mean ratio of the cost between evaluations to the cost of reaching the target."""
         trials, values = self._trials.get(cell_key(quantity.cell), {}), self._answers[quantity].values
         shares = [
             step / (value - step / 2)
@@ -404,7 +404,7 @@ class ComparableCells:
         self._pools: dict[tuple[_Group, tuple[int, ...]], Pool | None] = {}
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Return the pooled variance of left minus right for one seed; None if it cannot be estimated.
+        """Return the pooled variance of left minus right for one seed; None with too few values.
 
         The degrees of freedom of a sum of variances are Satterthwaite's (1946).
         """

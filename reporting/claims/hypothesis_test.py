@@ -103,7 +103,7 @@ class PairedTest:
 
     @property
     def own_spread(self) -> float | None:
-        """Return the standard deviation of these differences alone; None unless the test is pooled."""
+        """Return the standard deviation of the comparison's own differences; None unless pooled."""
         is_pooled = self.method == "pooled" and self._spread is not None
         return sample_sd(list(self.differences.values())) if is_pooled else None
 
@@ -140,7 +140,7 @@ class PairedTest:
 
     @cached_property
     def p(self) -> float:
-        """Return the p-value: the smallest level at which the comparison is decided; 1 if there is none."""
+        """Return the p-value: the smallest level at which the comparison is decided, at most 1."""
         if self.effect is None or not self.complete:
             return 1.0
         if self._limit is not None:

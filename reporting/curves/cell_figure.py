@@ -99,12 +99,12 @@ class CellFigure(CurveKind):
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor to which the level `accent` belongs."""
+        """Return the factor one of whose levels is drawn in colour."""
         return self.x
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return a mapping from the key `accent` to the factor of its level; empty without this key."""
+        """Return the key `accent` with the factor of its level; empty if the key is missing."""
         return {"accent": self.accent_factor} if "accent" in type(self).model_fields else {}
 
     @property
@@ -268,7 +268,7 @@ class SeriesFigure(CellFigure):
 
 @dataclass(frozen=True, kw_only=True)
 class FigureCells:
-    """The values of one figure, and the names of their positions.
+    """The values of one figure, with the names of its panels, rows, series and positions.
 
     `paper` is the published table drawn with them. `levels` are the selected levels of every factor, in the
     order of the study.
@@ -338,7 +338,7 @@ class FigureCells:
 
     @cached_property
     def accent(self) -> int | None:
-        """Return the index of the accented level."""
+        """Return the index of the level that is drawn in colour; None without such a level."""
         keys = [level_key(level) for level in self.levels.get(self.spec.accent_factor or "", ())]
         accent = getattr(self.spec, "accent", None)
         wanted = None if accent is None else level_key(accent)
@@ -364,7 +364,7 @@ class FigureCells:
         return {(y, x): word for (at, _, x, y), word in found if at == panel}
 
     def published_value(self, **at: object) -> float | None:
-        """Return the paper's number at the levels of these roles and of the selection; None if it has none.
+        """Return the paper's number at the levels of these roles and of the selection, if any.
 
         Any of these levels may be the paper's row, and any its column (see `match_published_keys`); a table
         with one column is matched only by its rows.
@@ -383,7 +383,7 @@ class FigureCells:
         return next((cell.value for cell in cells if cell is not None), None)
 
     def _resolved_levels(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
-        """Yield each factor whose level is given by a role or is the only one, with the level's index."""
+        """Yield each factor that a role or the selection fixes at one level, with the level's index."""
         panel, columns = at.get("panel"), len(self.levels.get(self.spec.panels or "", ())) or 1
         row, column = divmod(panel, columns) if isinstance(panel, int) else (None, None)
         roles = {

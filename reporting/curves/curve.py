@@ -27,7 +27,7 @@ class CurveError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One axis of a figure; `ticks` are positions with their texts (empty if it shows round numbers).
+    """One axis of a figure; `ticks` are positions with their texts (empty for round numbers).
 
     A logarithmic axis shows 0 as one more position before the smallest number.
     """
@@ -89,7 +89,7 @@ class Content:
 
     @property
     def is_accented(self) -> bool:
-        """Return whether the accented line is the only content."""
+        """Return whether the panel has a single line, which is in the accent colour."""
         return False
 
     @classmethod

@@ -122,7 +122,7 @@ def _labels(spec: CellFigure, metrics: pl.DataFrame) -> dict[str, dict[str, str]
 def _noted(
     spec: CellFigure, frame: pl.DataFrame, metrics: pl.DataFrame, labels: Mapping[str, Mapping[str, str]]
 ) -> dict[int, dict[int, str]]:
-    """Return a note for each index of each panel: the labels of this and the next index, and the mean."""
+    """Return, for each panel and index, a note with the names of two adjacent indices and a mean."""
     metric = find_metric(spec.value)
     role = next((role for role, name in spec.roles.items() if name == INDEX_AXES[-1]), None)
     if not metric.noted or role is None or role not in labels:

@@ -85,7 +85,7 @@ def _columns(spec: AggregateTable, scores: Scores) -> dict[str, str]:
 def _cells(
     method: str, spec: AggregateTable, scores: Scores, columns: Sequence[str], notes: Footnotes
 ) -> Iterator[Cell]:
-    """Yield the cells of a method; they are empty if a task has no value, since it is then not comparable."""
+    """Yield the cells of a method; all cells are empty if the method has no value on a task."""
     from ..statistics.stratified_bootstrap import (  # noqa: PLC0415 -- loads NumPy
         INTERQUARTILE_MEAN,
         MEAN,

@@ -318,7 +318,7 @@ class _Row:
 
 
 def _rows(factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsColumn]) -> Iterator[_Row]:
-    """Yield the rows: each factor, followed by its levels if it has more than two, then the interactions."""
+    """Yield the rows: the factors, with rows for their levels if there are over two, then interactions."""
     for name, levels in factors.items():
         names = level_names(levels)
         if len(levels) == 2:

@@ -1,4 +1,4 @@
-"""`heat`: grey heat maps, darker for higher values, with numbers in the cells or a scale beside them.
+"""`heat`: heat maps in grey, darker for higher values, with numbers in the cells or a separate scale.
 
 All panels share one scale. A cell without a value is white and shows the reason.
 """

@@ -91,7 +91,7 @@ class PointsTable(TableKind):
 
 
 def _as_sought(metric: Metric, found: SearchPoints) -> Metric:
-    """Return a metric; if the search optimises it, its better direction is that of the search."""
+    """Return a metric, with the search's better direction if the search optimises the metric."""
     sought = {goal.name: goal.sign > 0 for goal in found.goals}
     return replace(metric, higher_is_better=sought.get(metric.name, metric.higher_is_better))
 

@@ -441,7 +441,7 @@ class Law:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingSeries:
-    """The cells of one series by rising cost, and their law, which is None if it cannot be fitted."""
+    """The cells of one series by rising cost, and their law, None if no law can be fitted."""
 
     name: str
     number: int

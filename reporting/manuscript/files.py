@@ -1,4 +1,4 @@
-r"""The files of a paper: tables, figures, the appendix, compute, licences and the numbers.
+r"""The files of a paper: tables, figures, appendix, computing time, licences and numbers.
 
 A file depends only on paper.toml, the studies and the store. It has no date and no version of this program,
 so that a file is stale exactly if the store gives another one. The `.tex` file of a figure has a hash of the

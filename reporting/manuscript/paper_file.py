@@ -187,7 +187,7 @@ def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> li
 
 
 def _numbers(checked: ClaimResult, claim: Claim, study: Study) -> Iterator[tuple[str, PaperNumber]]:
-    """Yield a number, the ends of its interval if it has one, and its number of seeds."""
+    """Yield a number, the ends of its interval, if any, and its number of seeds."""
     found = checked.deciding
     gaps = "; ".join(format_missing([found])) or ("" if found.effect is not None else "not run")
     source = f"{claim.spec.holds} ({study.name}, {plural(found.n, 'seed')})"

@@ -67,7 +67,7 @@ def _length(line: str) -> int:
 
 
 def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dict[str, str]:
-    """Return a message for each numeral that equals the current or the last built value of a number."""
+    """Return a message for each numeral that repeats a number's current value or last built value."""
     found = dict[str, str]()
     now = {name: number.text or "" for name, number in numbers.items()}
     for texts, message in (
@@ -111,7 +111,7 @@ def _faults(text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, 
 
 
 def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
-    """Return what is wrong with the name of a number; "" if it has a value."""
+    """Return what is wrong with the name of a number; "" for a number with a value."""
     if name not in numbers:
         known = [each for each in numbers if "." in name or "." not in each]
         return f"unknown number '{name}'{nearest_hint(name, known) or '; paper.toml has no [numbers]'}"

@@ -82,7 +82,7 @@ def failures(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def failed_trials(inputs: Snapshot, rows: pl.DataFrame) -> Mapping[str, object] | None:
-    """Return how often each reason occurred, then the failed trials in these rows; None if there are none."""
+    """Return how often each reason occurred, then the failed trials in these rows; None without failures."""
     failed = rows.select("trial", "epochs", "reason")
     if not len(failed):
         return None
@@ -140,7 +140,7 @@ def tables(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def shown_curves(study: Study) -> tuple[CurveKind, ...]:
-    """Return the figures of the study file; for a search, add its history first unless the file has it."""
+    """Return the figures of the study file; put a history figure first if a search has none."""
     if study.search is None or any(spec.kind == "incumbent" for spec in study.curves):
         return study.curves
     taken = {spec.name for spec in study.curves}

@@ -186,7 +186,7 @@ def _planned_models(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the models of a search's best points; without any points, those at the corners of its space."""
+    """Return the models of a search's best points, or of the corners of its space before any point."""
     study = inputs.study
     found = find_points(study, inputs.outcomes)
     trained = {trial.id: trial for trial in found.trained}

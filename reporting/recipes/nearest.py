@@ -42,7 +42,7 @@ class NearestError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResult:
-    """The results of a recipe in one cell, whose trainings differ only in the seed.
+    """The results of a recipe in one cell; the cell's trainings differ only in the seed.
 
     `mean` and `sd` of `metric` are over the `n` finished trainings that have this metric, and null if there
     are none. `ended` counts the trainings by status.

@@ -1,4 +1,4 @@
-"""The noise of a search, and how much of the lead of the best points it explains.
+"""The noise of a search, and the part of the best points' lead that noise explains.
 
 The variance within points with several seeds is pooled. If T points all equal the baseline, the best of them
 still leads it because of noise. Dunnett's one-sided criterion (1955) bounds this lead in 95 of 100 searches.
@@ -44,7 +44,7 @@ class Noise:
     points: int
 
     def lead(self, count: int, seeds: int, other: int) -> float:
-        """Return how far chance alone puts the best of `count` equal points ahead of another equal point.
+        """Return the lead that the best of `count` equal points has by chance over another equal point.
 
         Each of the `count` points has `seeds` seeds, the other point has `other` seeds.
         """
@@ -128,7 +128,7 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
 
 
 def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> float | None:
-    """Return how far chance alone puts the best other point ahead of the baseline; None if there is none."""
+    """Return the lead over the baseline that the best other point may have by chance; None without others."""
     others = [point for point in found.complete if point is not baseline]
     if not others:
         return None
@@ -197,7 +197,7 @@ FLOOR_LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseFloor:
-    """The spread between seeds, pooled over cells with several seeds, and the difference that it can hide.
+    """The spread between seeds, pooled over cells with several seeds, and the difference it can hide.
 
     `difference` is detected with a chance of POWER when two cells with `seeds` each are compared. The spread
     is an average, since cells differ in it.

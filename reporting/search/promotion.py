@@ -288,7 +288,7 @@ def column_levels(study: Study, values: Mapping[str, Level]) -> dict[str, Level]
 
 
 _OPERATOR = re.compile(r">>|[+*]")
-"""Operators in a text that may bind differently once it fills a placeholder."""
+"""Operators that may bind differently after a text with them fills a placeholder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -459,7 +459,7 @@ def _holes(level: Level) -> list[str]:
 
 
 def _closure(names: Collection[str], levels: Mapping[str, tuple[Level, ...]]) -> set[str]:
-    """Return these names, the names of placeholders in their levels, and so on for the new names."""
+    """Return these names and, level by level, the names of the placeholders in their levels."""
     found, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()

@@ -44,7 +44,7 @@ class ServeError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The conditions for a request: its Host header names this machine, and it has the token, if any.
+    """The conditions for a request: the Host header names this machine, and a required token is right.
 
     Raises ServeError if other machines can reach the host without a token, or if the token is short.
     """
@@ -229,7 +229,7 @@ class PageServer:
                 return None
 
     async def _events(self, method: str, path: str, query: dict[str, str]) -> Response:
-        """Stream the parts of a page that differ from those in the browser, until it disconnects."""
+        """Stream the parts of a page that differ from those in the browser, until the browser disconnects."""
         parts = (each.partition(":") for each in query.pop("have", "").split(","))
         have = {name: version for name, _, version in parts}
         if await run_in_threadpool(self.site.live_page, path, query) is None:

@@ -70,7 +70,7 @@ def study_progress(now: StudyNow) -> ProgressNow:
 
 
 def epochs_share(begun: BegunTrial) -> float:
-    """Return the share of its epochs that a begun trial has trained."""
+    """Return the trained share of a begun trial's epochs."""
     return begun.epoch / begun.trial.settings.train.epochs
 
 

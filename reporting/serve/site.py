@@ -93,7 +93,7 @@ class TextCache:
     def get(
         self, key: Hashable, depends: object, make: Callable[[], str], min_age_s: float = 0.0
     ) -> CachedText:
-        """Return the text of a key; renew it if its inputs changed, at most every `min_age_s` seconds."""
+        """Return the text of a key; renew a text with changed inputs, at most every `min_age_s` seconds."""
         with self._lock:
             known = self._made.get(key)
         begun = time.monotonic()
@@ -226,7 +226,7 @@ class Site:
         return TEMPLATES.get_template("end.html").render(version=__version__).encode()
 
     def _missing(self, path: str) -> Response:
-        """Return the response for a missing page; for an unreadable study it includes the reason."""
+        """Return the response for a missing page, with the reason if a study cannot be read."""
         match path.strip("/").split("/"):
             case ["study", name] if isinstance(found := self._reader.current().studies.get(name), StudyError):
                 title, why = f"{name} cannot be read", f"<pre><code>{escape(str(found))}</code></pre>\n"

@@ -180,7 +180,7 @@ class StoreReader:
         )
 
     def _begun_trials(self, study: Study, notes: Mapping[str, CheckpointNote | None]) -> Sequence[Trial]:
-        """Return the study's trials that have begun; those of a search are read from checkpoint folders."""
+        """Return the study's begun trials; read the trials of a search from checkpoint folders."""
         if study.search is None:
             return [trial for trial in study.trials if trial.id in notes]
         recorded = map(self._recorded_trial, notes)

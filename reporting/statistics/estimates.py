@@ -60,7 +60,7 @@ def estimate(values: Iterable[float], *, spread: Spread = "sd", level: float = 0
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean; the order of the values does not change a bit of the result."""
+    """Return the mean, which is equal to the last bit for any order of the values."""
     return math.fsum(values) / len(values)
 
 

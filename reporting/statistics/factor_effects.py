@@ -35,7 +35,7 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermEffect:
-    """The effect of a term, which has no contrasts if it cannot be estimated.
+    """The effect of a term; a term that cannot be estimated has no contrasts.
 
     `contrasts` come from `TermColumns.contrasts`; there is a single contrast if every factor has two levels.
     `p` comes from the F test of all columns of the term, corrected over the terms by Holm's procedure.
@@ -206,7 +206,7 @@ class FactorModel:
 
     @cached_property
     def _by_seed(self) -> Floats | None:
-        """Return the coefficients that are fitted to each seed alone, in a model without blocks.
+        """Return the coefficients that are fitted to each seed separately, in a model without blocks.
 
         Return None if the data of a seed are not enough to estimate all terms.
         """
@@ -284,7 +284,7 @@ class FactorModel:
 
 
 def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
-    """Return the residuals within cells and their degrees of freedom; None if there are none.
+    """Return the residuals within cells and their degrees of freedom; None without degrees of freedom.
 
     They are the least-squares residuals of a model of cell means and seeds.
     """

@@ -199,7 +199,7 @@ def _confidence_region(
 
 
 def _within(left: Numbers, most: float) -> Choice:
-    """Return which laws have residual squares of at most `most`; if none has, return the best law."""
+    """Return a mask of the laws with residual squares up to `most`; of the best law if all have more."""
     return left <= max(most, float(left.min()))
 
 

@@ -62,7 +62,7 @@ class SpeedupEstimate:
 
 
 def speedups(cells: Sequence[TargetCosts], baseline: int) -> list[SpeedupEstimate | None]:
-    """Return the speedup of each cell over the cell with the index `baseline`; None if it is unknown.
+    """Return the speedup of each cell over the cell with the index `baseline`; None for unknown ones.
 
     It is unknown if the cells share no seed, or if trainings of both cells missed the target.
     """

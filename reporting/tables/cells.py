@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TableCells:
-    """One table of cells; each part of it is computed on first use.
+    """One table of cells, whose parts are computed on first use.
 
     If the table has a smallest difference, differences are tested at several looks as seeds are added.
     `counts` are the numbers of seeds at the looks; the last look is shown.
@@ -152,7 +152,7 @@ class TableCells:
 
     @cached_property
     def _tallied(self) -> tuple[TalliesByLook, Mapping[CellKey, str]]:
-        """Return the tallies of each cell at each look, and remarks on levels that could not be picked."""
+        """Return each cell's tallies at each look, and remarks on cells where no best level was chosen."""
         spec = self.spec
 
         def tally(trials: Sequence[Trial]) -> dict[CellKey, tuple[Tally, ...]]:
@@ -170,7 +170,7 @@ class TableCells:
 
     @cached_property
     def look_tallies(self) -> TalliesByLook:
-        """Return the tallies of each cell, one for each look that it has reached."""
+        """Return the tallies of each cell, one for each look that the cell has reached."""
         return {place: looks for place, looks in self._tallied[0].items() if place[2] in self.spec.value}
 
     @cached_property
@@ -271,7 +271,7 @@ class TableCells:
     def _cell(
         self, row: str, column: TableColumn, estimates: Mapping[CellKey, Estimate], best: Collection[CellKey]
     ) -> Cell:
-        """Return one cell; if no trial of the study belongs to the cell, it has only the paper's number."""
+        """Return one cell; a cell to which no trial of the study belongs has only the paper's number."""
         place, metric = self._place(row, column), column.metric
         tally, estimate = self.tallies.get(place), estimates.get(place)
         published = self.published_match.published_at(row, column) if self.published_match else None

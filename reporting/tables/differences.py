@@ -145,7 +145,7 @@ def _families(baselines: Mapping[str, str]) -> list[list[str]]:
 
 
 def significance_text(decided: DecidedDifference | None) -> str:
-    """Return the text after a difference: a star if it is significant, ≈ if it is too small to matter."""
+    """Return the mark after a difference: a star if significant, ≈ if too small to matter, else ""."""
     if decided is None or decided.p is None:
         return ""
     return "*" * (decided.p < SIGNIFICANCE_LEVEL) + (f" {WITHIN}" if decided.is_within else "")

@@ -29,7 +29,7 @@ class PublishedMatch:
     columns: Mapping[tuple[str, str], str]  # by metric and level
 
     def published_at(self, row: str, column: TableColumn) -> PublishedNumber | None:
-        """Return the paper's number for a cell of the study's table; None if it has none."""
+        """Return the paper's number for a cell of the study's table, if any."""
         keys = self.rows.get(row), self.columns.get((column.metric.name, column.level))
         return self.paper.cells.get((keys[0], keys[1])) if keys[0] and keys[1] else None
 

@@ -120,7 +120,7 @@ _SELF_EXPLANATORY = (
 def tally_trials(
     spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str] = ()
 ) -> dict[CellKey, tuple[Tally, ...]]:
-    """Return the tallies of each cell with a trial: for a pick, one for each combination of `over`.
+    """Return the tallies of each cell with a trial; with `pick`, one for each combination of `over`.
 
     `outcomes` has the store's latest attempts, `begun` the trials that have begun and may have ended since.
     Without a factor in columns, a place's column is empty.
@@ -255,7 +255,7 @@ def pick_best(
 
 
 def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
-    """Return the index of the level with the best centre; None if no level has a value of either metric."""
+    """Return the index of the level with the best centre; None if no level has a value."""
     for name, tallies in zip((spec.value[0], spec.otherwise), ranked, strict=False):
         sign = 1 if name and find_metric(name).higher_is_better else -1
         counts = spec.otherwise is not None and name != spec.otherwise

@@ -196,7 +196,7 @@ DatasetT = TypeVar("DatasetT", bound=Dataset)
 
 
 def register_dataset(dataset: Dataset) -> None:
-    """Register a dataset; raise ValueError if it is invalid, or if another dataset already has its name."""
+    """Register a dataset; raise ValueError for an invalid dataset or a name that is taken."""
     if not isinstance(dataset, Dataset):
         raise ValueError(f"expected a Corpus, a ParallelCorpus or a Treebank, got {dataset!r}")
     if taken := _datasets().get(dataset.name):

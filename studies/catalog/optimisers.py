@@ -223,7 +223,7 @@ class OwnOptimizerSettings(OptimizerSettings):
 
     @property
     def state_per_weight(self) -> int:
-        """The number of moments. Muon keeps one for matrices; Adafactor keeps less for matrices."""
+        """The number of moments for each weight; for matrices Muon and Adafactor keep fewer."""
         return 1 if self.name == "sgd" and self.own_momentum else _MOMENTS[self.name]
 
     @property

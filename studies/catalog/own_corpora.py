@@ -42,7 +42,7 @@ class _Facts(BaseModel):
 
 
 class OwnPart(_Facts):
-    """One split of a text: bytes `start` to `stop` of a file, and the number of lines in them."""
+    """One split of a text: the bytes from `start` to `stop` of a file, with their number of lines."""
 
     sha256: str
     start: int
@@ -119,7 +119,7 @@ class OwnDocuments(_Facts):
 
     @property
     def dataset(self) -> Corpus:
-        """The corpus of these documents; it may contain any byte, including line breaks."""
+        """The corpus of these documents, whose alphabet is all bytes, including line breaks."""
         described = _described(self, "your own documents")
         return Corpus(**described, splits={}, alphabet=bytes(range(256)))
 

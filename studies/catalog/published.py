@@ -41,7 +41,7 @@ class PublishedNumber:
 
     @property
     def deviation_text(self) -> str:
-        """The deviation that the paper prints after the number, as its note has it; "" if there is none."""
+        """The deviation printed after the number, taken from its note; "" without a deviation."""
         found = _DEVIATION.match(self.note)
         return found[1] if found else ""
 

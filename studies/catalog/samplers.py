@@ -22,7 +22,7 @@ MakeScheduler = Callable[[], "optuna.pruners.BasePruner"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPart(Generic[PartT]):
-    """A sampler or a scheduler with its `source`; `make` builds it if it comes from a plug-in."""
+    """A sampler or scheduler with its `source`; for plug-ins, `make` builds the sampler or scheduler."""
 
     source: str
     make: PartT | None = None

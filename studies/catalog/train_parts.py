@@ -84,7 +84,7 @@ def register_loss_term(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMoment:
-    """The state of a training between two steps, as a callback sees it.
+    """The state of a training between two steps, which a callback receives.
 
     `model` is a copy of the model in evaluation mode, without gradients: changes to it do not affect the
     training. `metrics` has the metrics of the epoch so far. `state` belongs to the callback: tensors and

@@ -124,21 +124,21 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Conjunction: holds if every part does."""
+    """A statement that holds if all of its parts hold."""
 
     parts: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Disjunction: holds if any part does."""
+    """A statement that holds if at least one of its parts holds."""
 
     parts: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NotOf:
-    """Negation: holds if its part does not."""
+    """A statement that holds if its part does not hold."""
 
     part: Statement
 

@@ -33,7 +33,7 @@ class Identifier(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelLiteral(Spanned):
-    """A level as written: at least one token."""
+    """A level in the claim's text, as a sequence of at least one token."""
 
     text: str
     tokens: tuple[Token, ...]
@@ -83,7 +83,7 @@ class MetricReference(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumExpression(Spanned):
-    """Terms, each with its sign, 1 or −1."""
+    """A sum of terms, each with the sign 1 or −1."""
 
     terms: tuple[tuple[int, SyntaxNode], ...]
 
@@ -98,7 +98,7 @@ class QuotientExpression(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedupExpression(Spanned):
-    """`speedup(fast over slow, target)`: two levels of the only factor that the target does not name."""
+    """`speedup(fast over slow, target)`, in which `fast` and `slow` are levels of one factor."""
 
     fast: LevelLiteral
     slow: LevelLiteral
@@ -559,7 +559,7 @@ class _ClaimParser(TokenReader):
         return self._error(f"expected '{close}' or ',', got {self._found()}")
 
     def _value(self) -> float | None:
-        """Return the number in the next token; report a fault and return None if it is not a number."""
+        """Return the number in the next token; for other tokens, report a fault and return None."""
         token = self._advance()
         try:
             value = float(token.text)

@@ -91,7 +91,7 @@ class Scope:
         return replace(self, factors={**self.factors, factor: (level,)}, cells=cells)
 
     def level(self, factor: str, name: str) -> Level:
-        """Return a factor's level by name; raise ValueError unless exactly one matches."""
+        """Return a factor's level by name; raise ValueError unless exactly one level matches."""
         return self._names[factor].find(name)
 
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
@@ -184,13 +184,13 @@ Bindings = Mapping[str, BoundLevel]
 """Every variable with its value."""
 
 Candidate = tuple[str, Number]
-"""A level as text, and the number by which it is ranked."""
+"""A level as text, and the number that ranks the level."""
 
 
 def resolve_claim(
     scope: Scope, faults: FaultCollector, said: syntax.SyntaxNode, each: str | None = None
 ) -> Statement | None:
-    """Return the statement that a claim makes about the study; report faults and return None.
+    """Return the statement that a claim makes about the study; None if faults are reported.
 
     If the claim is made at each level of a factor, `each` is that factor and `scope` has one level of it.
     """
@@ -205,7 +205,7 @@ def resolve_claim(
 
 
 class _Resolver:
-    """Resolver of one claim; each fault is recorded once, however often a loop meets it."""
+    """Resolver of one claim, which reports each fault once even if a loop repeats it."""
 
     def __init__(self, scope: Scope, faults: FaultCollector, each: str | None) -> None:
         self._scope, self._faults, self._each = scope, faults, each
@@ -218,7 +218,7 @@ class _Resolver:
             self._faults.add(place.start, place.end, message)
 
     def statement(self, node: syntax.SyntaxNode, bound: Bindings) -> Statement | None:  # noqa: PLR0911 -- one return for each kind
-        """Return the statement of a node: a comparison, a combination of statements, or a loop over them.
+        """Return the statement of a node: a comparison, a combination of statements, or a loop.
 
         A number, or a `best` without `is` or `in`, is a fault.
         """
@@ -309,7 +309,7 @@ class _Resolver:
         return NotOf(found) if sign == "!=" else found
 
     def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:
-        """Return the number or speedup to compare with a speedup; report a fault if it is unsuitable."""
+        """Return the right side of a comparison with a speedup: a positive number or another speedup."""
         if isinstance(right, Speedup):
             ours, theirs = (metric_family(each.fast.metric) for each in (left, right))
             if ours == theirs:
@@ -320,7 +320,7 @@ class _Resolver:
         return self.fail(node, "expected a number above 0 or another speedup to compare with a speedup")
 
     def _speedup(self, node: syntax.SpeedupExpression, bound: Bindings) -> Speedup | None:
-        """Return the speedup between two levels of the only factor that its target does not name."""
+        """Return the speedup between two levels of the only factor that the target does not fix."""
         family = node.target.word.text
         if family not in CURRENCIES:
             expected = ", ".join(f"{name}[…]" for name in CURRENCIES)
@@ -408,7 +408,7 @@ class _Resolver:
         return tuple(Quantity(metric, cell) for cell in cells)
 
     def _selectors(self, node: syntax.MetricReference) -> Iterator[tuple[str, syntax.LevelLiteral]]:
-        """Yield the named factors with their levels; report faulty ones, but yield them too."""
+        """Yield the named factors with their levels; report faulty names, but yield these as well."""
         met: set[str] = set()
         for word, level in node.selectors:
             whole = syntax.Spanned(start=word.start, end=level.end)
@@ -558,7 +558,7 @@ class _Resolver:
         return _joined(AnyOf, ways)
 
     def _candidates(self, winner: syntax.FunctionCall, bound: Bindings) -> list[Candidate] | None:
-        """Return the levels to compare: a loop's, or all of the only factor that the metric does not name."""
+        """Return the levels to compare: those of a loop, or of the factor that the metric does not fix."""
         first, function = winner.arguments[0], winner.function.text
         if winner.loops:
             rounds = self._rounds(winner, bound)
@@ -581,7 +581,7 @@ class _Resolver:
         return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
 
     def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str | None:
-        """Return the sign of the comparison between the winning level and a level that it beats.
+        """Return the sign, > or <, between the metric of the winning level and that of another level.
 
         `best` and `worst` follow the metrics' direction. Metrics without a better direction, or with opposite
         ones, are faults.
@@ -642,7 +642,7 @@ def _moved(number: Number, size: Mapping[str, Level]) -> Number:
 
 
 def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement | None]) -> Statement | None:
-    """Join statements into one; return a single statement unchanged, and None if any is faulty."""
+    """Combine statements into an `AllOf` or `AnyOf`; return None if a statement is faulty."""
     known = tuple(part for part in parts if part is not None)
     if not known or len(known) < len(parts):
         return None
@@ -707,7 +707,7 @@ def _read(
 def _resolve(
     spec: ClaimSpec, said: syntax.SyntaxNode, scope: Scope, faults: FaultCollector
 ) -> list[Claim] | None:
-    """Return a claim resolved in a scope, or one claim for each level of `each`; None if it has a fault."""
+    """Return a claim resolved in a scope, or one claim for each level of `each`; None after a fault."""
     claims: list[Claim] = []
     for made, within in _at_each_level(spec, scope):
         statement = resolve_claim(within, faults, said, spec.each)

@@ -43,7 +43,7 @@ Row = tuple[int, ...]
 
 
 class TwoLevels(RowDesign):
-    """A design of factors with two levels, the baseline's level first; all other factors keep one level."""
+    """Base class of designs for factors with two levels; the baseline's level is the first level."""
 
     has_conditions = False
     most_factors: ClassVar[int]

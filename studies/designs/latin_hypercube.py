@@ -1,4 +1,4 @@
-"""Latin hypercubes: cells of a grid in which the counts of a factor's levels differ by at most one."""
+"""Latin hypercubes: samples of a grid in which the counts of a factor's levels differ by at most one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ROUNDS = 200  # over all cells, to part those that are the same
 def latin_hypercube_rows(
     levels: tuple[tuple[str, int], ...], cells: int, seed: int
 ) -> tuple[Row, ...] | None:
-    """Draw distinct cells in which the counts of each factor's levels differ by at most one.
+    """Draw distinct cells such that the counts of each factor's levels differ by at most one.
 
     Return None if no such cells are found, for example if nearly the whole grid is requested. Source: McKay,
     Beckman and Conover (1979).
@@ -67,7 +67,7 @@ def latin_hypercube_rows(
 
 
 def _column(name: str, count: int, cells: int, seed: int) -> list[int]:
-    """Return a column in random order in which the counts of the levels differ by at most one."""
+    """Return a column in random order; the counts of the levels in it differ by at most one."""
     even = [place * count // cells for place in range(cells)]
     order = sorted(range(cells), key=lambda place: draw(seed, name, place))
     return [even[place] for place in order]

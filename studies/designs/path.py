@@ -61,7 +61,7 @@ class Path(Stepwise):
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The changes kept so far."""
+        """The changes that earlier rounds have kept, in order."""
         return self.kept
 
     def make_rows(self) -> list[dict[str, Level]]:

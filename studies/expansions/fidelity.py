@@ -104,7 +104,7 @@ class Fidelity(Expansion):
         return self.rungs.index(value) if isinstance(value, int) and value in self.rungs else None
 
     def next_first(self, begun: Mapping[int, int]) -> int:
-        """Return the rung on which the next point begins, given how many points have begun on each.
+        """Return the rung on which the next point begins, given the number of begun points on each rung.
 
         Each bracket gets its share of points as in Hyperband (Li et al. 2018, Algorithm 1).
         """
@@ -140,7 +140,7 @@ class Fidelity(Expansion):
         return counts
 
     def _first_rungs(self, points: int) -> dict[int, int]:
-        """Return how many points begin on each rung: whole rounds of brackets, then one by one."""
+        """Return how many points begin on each rung: first whole rounds of brackets, then single points."""
         if not self.brackets:
             return {0: points}
         shares = {first: self._share(first) for first in range(self.top + 1)}
@@ -213,7 +213,7 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
 
 
 def _between(first: int, top: int, reduction: int) -> list[int]:
-    """Return the rungs from the first to the top, each `reduction` times the one before."""
+    """Return the rungs from the first to the top, each `reduction` times the previous rung."""
     if first >= top:
         message = f"expected less than {top:,}, the last rung, got {first:,}"
         raise _FidelityError(_FIRST_PATH, message)

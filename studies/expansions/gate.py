@@ -54,7 +54,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates(Expansion):
-    """The gates of a study in file order; a trial trains when all gates that hold it back are open."""
+    """The gates of a study in file order; a trial trains once all gates that hold the trial are open."""
 
     tables: tuple[tuple[KeyPath, GateSettings], ...]
     gates: tuple[Gate, ...] = ()
@@ -118,7 +118,7 @@ class Gates(Expansion):
         return replace(study, claims=claims, expansions={**study.expansions, TABLE: found})
 
     def _gates(self, diagnostics: Diagnostics, study: Study) -> Iterator[Gate]:
-        """Yield each gate; report claims that compare cells that their own gate or a later one holds back."""
+        """Yield each gate; report claims about cells that the same gate or a later gate holds back."""
         design = study.design
         levels = [_read_levels(diagnostics, (*path, "holds"), each, design) for path, each in self.tables]
         for index, ((path, settings), wanted) in enumerate(zip(self.tables, levels, strict=True)):
@@ -179,7 +179,7 @@ def _stage_cost(trials: Sequence[PlannedTrial]) -> str:
 def _read_levels(
     diagnostics: Diagnostics, path: KeyPath, settings: GateSettings, design: Design
 ) -> dict[str, list[Level]] | None:
-    """Return the levels of held cells by factor; report unknown ones and return None."""
+    """Return the levels of the held-back cells by factor; None if unknown levels are reported."""
     found: dict[str, list[Level]] = {}
     for factor, value in settings.holds.items():
         if factor not in design.factors or factor == SEED:

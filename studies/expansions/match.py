@@ -141,7 +141,7 @@ def nearest_sizes(count: Callable[[int], float], target: float, low: int, high: 
 
 
 def _smallest_reaching(count: Callable[[int], float], target: float, low: int, high: int) -> int:
-    """Return the smallest size whose count is at least the target, `high + 1` if there is none.
+    """Return the smallest size whose count is at least the target; `high + 1` if all sizes are too small.
 
     Most counts are affine, so that the first two give the answer; otherwise the range is bisected.
     """
@@ -202,7 +202,7 @@ class SizeMatcher:
         return nearest or [self._match(low, self._costs(levels, low), target)]
 
     def is_changed_by_size(self, levels: Mapping[str, Level], found: Sequence[SizeMatch]) -> bool:
-        """Return whether a cell's costs differ among these sizes, the baseline's size, and that plus one."""
+        """Return whether a cell's costs depend on its size, tested at these sizes and at the baseline's."""
         costs = [{cost.name: cost.amount for cost in each.costs} for each in found]
         try:
             costs += [self._costs(levels, self.matched.size + more) for more in (0, 1)]
@@ -283,7 +283,7 @@ class Match(Expansion):
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
-        """Return the size of a cell; report the nearest sizes if none is within the tolerance."""
+        """Return the solved size of a cell; if no size is within the tolerance, report the nearest sizes."""
         if (matched := grid.design.matched_size) is None:
             return Filling()
         recipe = read_recipe(grid.template.recipe({**levels, matched.name: f"{{{matched.name}}}"}))

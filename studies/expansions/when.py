@@ -44,7 +44,7 @@ EXPANSION = When
 
 
 def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Collection[str]) -> Conditions:
-    """Return the conditions of factors; report and drop faulty ones.
+    """Return the conditions of factors; report and drop faulty conditions.
 
     `names` are the factors without the seed; `fixed` are factors that are present in every cell.
     """
@@ -72,7 +72,7 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
 
 
 def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
-    """Return whether a path's last key is another factor that a condition can name; report it if not."""
+    """Return whether a path's last key names another factor; report a fault if it does not."""
     _, name, other = path
     if other == SEED:
         diagnostics.report(path, "every cell has every seed: the seed has no condition", key=True)
@@ -86,7 +86,7 @@ def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -
 
 
 def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the conditional factors, each after those that it depends on, without factors in a cycle."""
+    """Yield conditional factors, each after the factors on which it depends; skip factors in a cycle."""
     done: set[str] = set()
     while ready := [
         name

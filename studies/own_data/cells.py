@@ -35,7 +35,7 @@ _PIECE = 1 << 20  # bytes that are read at a time
 
 
 class RowsError(CorpusError):
-    """Faults in a file's rows: `faults` lists the first ones and counts the others."""
+    """Error with the faults in a file's rows: `faults` lists the first faults and counts the rest."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         more = len(faults) - MOST_FAULTS
@@ -136,7 +136,7 @@ def digest_limited(path: Path) -> str:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file; raise CorpusError for anything else, and if it cannot be read."""
+    """Open a regular file; raise CorpusError for other files, and for files that cannot be read."""
     try:
         with open_regular(path) as file:
             yield file
@@ -285,7 +285,7 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
 
 
 def _find(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file
-    """Return a key's value, possibly in nested objects: `translation.en`; raise KeyError if it is missing."""
+    """Return the value of a key, which may be nested like `translation.en`; raise KeyError without it."""
     if name in found or "." not in name:
         return found[name]
     root, _, rest = name.partition(".")

@@ -77,7 +77,7 @@ class KeptFacts:
             return None
 
     def save(self, facts: BaseModel, files: Mapping[str, Path], summary: CorpusSummary) -> None:
-        """Write the cache file, and remove unused old ones; a full disk is not an error."""
+        """Write the cache file, and remove old cache files that are unused; ignore a full disk."""
         stored = {field.name: getattr(summary, field.name) for field in fields(summary)}
         stored["lengths"] = {kind: [list(side) for side in sides] for kind, sides in summary.lengths.items()}
         found = {
@@ -104,7 +104,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield the state of a file, or of every file in a folder; nothing if it is missing."""
+    """Yield the state of a file, or of every file in a folder; nothing for a missing path."""
     with suppress(OSError, ValueError):
         found = sorted(path.rglob("*")) if path.is_dir() else [path]
         for each in found:
@@ -125,7 +125,7 @@ _Read = Callable[[Diagnostics, Reader, Mapping[str, Any]], BaseModel | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnCorpus:
-    """The files that a study names: the tables that name them, the facts about them, and their paths.
+    """The user's files of a study: the tables that name the files, facts about them, and their paths.
 
     `facts` describe the corpus, None for a published one; `tokenizer` describes a pretrained tokenizer.
     `files` has the path of each content by its SHA-256, and `summary` has the facts for a plan; both are
@@ -205,7 +205,7 @@ def _own_corpus(
 
 
 def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:
-    """Return the files of a recorded study from the result of `OwnCorpus.to_dict`; read none of them.
+    """Return the files of a recorded study from the result of `OwnCorpus.to_dict`, without reading files.
 
     A record that does not fit the tables is reported as a fault.
     """

@@ -1,4 +1,4 @@
-"""Reader of one corpus's files, each found once and read once; faults are reported at the key of the file."""
+"""Reader of a corpus's files, which reads each file once and reports faults at the key of the file."""
 
 from __future__ import annotations
 

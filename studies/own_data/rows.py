@@ -75,7 +75,7 @@ def read_tags(value: Any) -> tuple[str | None, ...]:  # noqa: ANN401 -- as above
 
 
 def read_number(value: Any) -> float:  # noqa: ANN401 -- as above
-    """Return a value as a finite number; raise ValueError if it is not one."""
+    """Return a value as a finite number; raise ValueError for other values."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -110,7 +110,7 @@ def shown(value: Any) -> str:  # noqa: ANN401 -- as above
 
 
 def _checked(text: str) -> str:
-    """Return the text; raise ValueError if it has half of a surrogate pair, which no encoding supports."""
+    """Return the text; raise ValueError for half of a surrogate pair, which no encoding supports."""
     if not text.isascii() and (half := _SURROGATE.search(text)):
         place = f"character {half.start() + 1:,}"
         raise ValueError(f"expected text, got half of a surrogate pair, \\u{ord(half[0]):04x}, at {place}")

@@ -61,7 +61,7 @@ class ThreeTables(StrictModel):
 
     @property
     def shares(self) -> HeldOutRows:
-        """The held-out shares."""
+        """The shares of the training rows that are held out for missing splits."""
         given = {split: getattr(self, split) for split in ("dev", "test")}
         return HeldOutRows(**{split: value for split, value in given.items() if isinstance(value, float)})
 

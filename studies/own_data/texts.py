@@ -225,7 +225,7 @@ def read_own_documents(
 
 
 def iter_documents(path: Path, column: str) -> Iterator[str]:
-    """Yield the texts of a Parquet file, batch by batch; blank ones are left out.
+    """Yield the texts of a Parquet file, batch by batch; blank texts are left out.
 
     Raise RowsError for an invalid file, and CorpusError if its texts exceed the size limit.
     """
@@ -269,7 +269,7 @@ def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
 
 
 def _texts(reader: Reader, digests: tuple[str, ...], column: str, key: str) -> Iterator[str | None]:
-    """Yield the documents of files; for a file that cannot be read, report it and yield None."""
+    """Yield the documents of files; for an unreadable file, report a fault and yield None."""
     for digest in digests:
         path = reader.files[digest]
         try:

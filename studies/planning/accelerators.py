@@ -1,4 +1,4 @@
-"""GPUs by name, and estimates of a plan's time on them from their published peak speeds."""
+"""GPUs by name, with their published peak speeds, and estimates of a plan's time on a GPU."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
 
 
 def fits(held: int, device_bytes: int) -> bool:
-    """Return whether a process of this memory fits on a device; a tenth of the device is kept free."""
+    """Return whether a process with this memory fits on a device; a tenth of the device is kept free."""
     return held + GPU_CONTEXT <= 0.9 * device_bytes
 
 
@@ -185,12 +185,12 @@ class GpuRoom:
 
     @property
     def trials(self) -> int:
-        """The number of trials that train at once; at least one, to find out whether it fits."""
+        """The number of trials that train at once; at least 1, even if the estimate allows none."""
         return max(1, min(self._bounds.values()))
 
     @property
     def bound(self) -> Bound:
-        """The scarcest resource; the first one if several are equally scarce."""
+        """The scarcest resource, or the first of several equally scarce resources."""
         least = min(self._bounds, key=self._bounds.__getitem__)
         return "one" if least == "CPUs" and not self.by_cpus else least
 

@@ -1,4 +1,4 @@
-"""A study's plan: its trials, the stored ones among them, and the costs and reach limits of the rest."""
+"""A study's plan: its trials, the stored trials, and the costs and reach limits of the others."""
 
 from __future__ import annotations
 
@@ -384,7 +384,7 @@ def group_by_model(trials: Iterable[Trial]) -> list[list[Trial]]:
 
 
 def _learned_positions(trial: Trial) -> tuple[str, int] | None:
-    """Return the kind and number of a model's learned positions; None if it learns none."""
+    """Return the kind and the number of a model's learned positions; None for other positions."""
     model = trial.settings.model
     learns = isinstance(POSITIONS[model.position], LearnedPosition | PluginPosition)
     return (model.position, model.max_positions) if learns else None

@@ -130,7 +130,7 @@ class ShorterTrial:
 
 
 class ShorterTrials:
-    """The finished trials of a store with a kept last state, by their settings except epochs."""
+    """The finished trials whose last state a store keeps, by their settings except epochs."""
 
     def __init__(self, store: Store) -> None:
         self._found: dict[str, list[ShorterTrial]] = {}
@@ -201,7 +201,7 @@ class FittingTrials:
         self._found: dict[str, Trial | None] = {}
 
     def find(self, row: Mapping[str, Any]) -> Trial | None:
-        """Return the search's trial for a stored row; None if it does not fit."""
+        """Return the search's trial for a stored row; None if the row does not fit the search."""
         if row["task"] not in self._tasks or row["status"] != "done":
             return None
         if row["trial"] not in self._found:

@@ -230,7 +230,7 @@ def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
 
 
 def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcomes of a search's points that are stored for other studies; none for a grid."""
+    """Return the outcomes of a search's points that are stored for other studies; empty for a grid."""
     if study.search is None:
         return outcomes.clear()
     return _elsewhere(study, outcomes, _own_outcomes(study, outcomes))
@@ -296,7 +296,7 @@ def _trial_of_levels(study: Study, levels_text: str) -> Trial | None:
 
 
 def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
-    """Return the rung of each outcome of a search; the last rung if an outcome names none."""
+    """Return the rung of each outcome of a search; outcomes that name no rung have the last rung."""
     if study.fidelity is None:
         return [0] * len(outcomes)
     found = (study.fidelity.rung_of(json.loads(factors)) for factors in outcomes["factors"])
@@ -314,7 +314,7 @@ def _is_tried(study: Study, trial: str, factors: str, *, all_seeds: bool) -> boo
 
 
 def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:
-    """Return the begun or handed-in trials of a search's points; none for a grid."""
+    """Return the begun or handed-in trials of a search's points; empty for a grid."""
     if study.search is None:
         return []
     return [
@@ -325,7 +325,7 @@ def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[Unf
 
 
 def started_trials(study: Study, store: Store, stored: Collection[str]) -> tuple[str, ...]:
-    """Return the trials of a grid with a checkpoint but no outcome; none for a search."""
+    """Return the trials of a grid with a checkpoint but no outcome; empty for a search."""
     trials = study.trials if study.search is None else ()
     open_ones = [trial.id for trial in trials if trial.id not in stored]
     begun = store.files.trials_with_checkpoint(open_ones)

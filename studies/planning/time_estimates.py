@@ -33,7 +33,7 @@ MeasureSteps = Callable[[Sequence[TrialSettings]], Callable[[TrialSettings], flo
 
 @dataclass(frozen=True, slots=True)
 class TimeEstimate:
-    """Seconds of training, None if unknown.
+    """An estimate of training seconds, which are None if unknown.
 
     For an upper bound, `expected` is the time if the length grows as far as in similar stored models.
     """
@@ -56,7 +56,7 @@ UNKNOWN_TIME = TimeEstimate(None, "unknown")
 
 
 class TimeEstimator:
-    """Estimator of times from outcomes on this machine and the device that it used last."""
+    """Estimator of training times from outcomes on this machine, on the device that was used last."""
 
     def __init__(
         self, outcomes: pl.DataFrame, trials: Sequence[Trial], measure: MeasureSteps | None = None
@@ -126,7 +126,7 @@ class TimeEstimator:
 
 
 def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
-    """Return the sum of the times, with the weakest basis among them."""
+    """Return the sum of estimates, which is only as certain as the least certain estimate."""
     found = list(estimates)
     bases: list[EstimateBasis] = ["measured", *(one.basis for one in found)]
     basis = max(bases, key=get_args(EstimateBasis).index)

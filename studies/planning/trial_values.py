@@ -1,4 +1,4 @@
-"""The value of a metric for each trial, or why there is none, and the costs to reach a target.
+"""The value of a metric for each trial, or why the value is missing, and costs to reach a target.
 
 Tables, figures, claims, searches and probes all read final values here. If a trial has several values of one
 name, the last counts.
@@ -232,7 +232,7 @@ def combined_status(statuses: Collection[str]) -> ValueStatus:
 
 
 def _why(study: str, metric: str) -> pl.Expr:
-    """Return an expression for why a trial has no value, as the end of a sentence; "" if it has one."""
+    """Return an expression for why a trial has no value, as the end of a sentence; "" for other trials."""
     reason = pl.col("reason").map_elements(first_line, return_dtype=pl.String).fill_null("no reason stored")
     number = pl.col("value").map_elements(find_metric(metric).format, return_dtype=pl.String)
     strayed = pl.format("diverged: the loss of seed {} {}; it has {}", "seed", "diverged", number)
@@ -257,7 +257,7 @@ def _why(study: str, metric: str) -> pl.Expr:
 
 
 def _lossy(metric: str) -> str:
-    """Return why a training may lack a metric, as the end of a sentence; empty if it may not."""
+    """Return why a training may lack a metric, as the end of a sentence; "" if no reason is known."""
     return ", because its tokens lose text" if metric.endswith("_bits_per_byte") else ""
 
 

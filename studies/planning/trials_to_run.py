@@ -41,7 +41,7 @@ class UnfinishedTrial:
 
 
 def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTrial]:
-    """Return the trials that have a checkpoint below a folder, in the order of their JSON.
+    """Return the trials that have a checkpoint below a folder, sorted by their JSON.
 
     With `study` only the trials of that study are read, because other studies' trials may need plug-ins that
     are not loaded here. A trial with a damaged record is logged and left out.
@@ -58,7 +58,7 @@ def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTr
 
 
 def read_unfinished(folder: Path, study: str | None = None) -> UnfinishedTrial | None:
-    """Return the trial of a checkpoint's folder; None if its writer was killed before naming one.
+    """Return the trial of a checkpoint's folder; None if its writer was killed before it named a trial.
 
     With `study` it is None for a trial of another study too. Raise `StoreError`, which names the file, and
     OSError.
@@ -290,7 +290,7 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
 
 
 def _resolve_level_text(study: Study, factor: str, name: str) -> str:
-    """Return the text of a level by its name; raise ValueError unless exactly one matches."""
+    """Return the text of a level by its name; raise ValueError unless exactly one level matches."""
     if factor not in study.factors:
         raise ValueError(f"unknown factor '{factor}'{nearest_hint(factor, study.factors)}")
     levels = {

@@ -265,7 +265,7 @@ def change_name(factor: str, before: Level, after: Level) -> str:
 
 
 def _recipe(level: Level) -> Node | None:
-    """Parse a level as a recipe; None if it is not one."""
+    """Parse a level as a recipe; return None for a level that is not a recipe."""
     try:
         return parse(level).root if isinstance(level, str) else None
     except RecipeError:

@@ -410,7 +410,7 @@ def describe_levels(levels: Mapping[str, Level]) -> str:
 
 
 def describe_mixed_levels(shown: Collection[str], select: Mapping[str, Any], design: Design) -> str:
-    """Describe the factors, with their levels, that a single cell of a table or figure would mix; "" if none.
+    """Describe the factors whose levels one cell of a table or figure would mix; "" without such factors.
 
     `shown` are the factors that determine a trial's place; seeds are always mixed.
     """

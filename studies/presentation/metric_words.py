@@ -79,7 +79,7 @@ def in_sentence(title: str) -> str:
 
 
 def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
-    """Return a sentence about the metric settings in which the trials differ; "" if there are none."""
+    """Return a sentence about the metric settings in which trials differ; "" for equal settings."""
     parts = dict[str, None]()
     for metric in metrics:
         values: dict[str, dict[str, None]] = {}

@@ -155,7 +155,7 @@ def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _separate_documents(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if documents are to be separate, but there are none, or no packed rows."""
+    """Yield a fault if separate documents are requested, but rows are not packed from documents."""
     task = settings.task
     if not isinstance(task, LanguageModelSettings) or not task.separate_documents:
         return
@@ -294,7 +294,7 @@ def _room_for_longest(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield faults for keys of models with one vocabulary, if the task has two."""
+    """Yield faults for keys of models with one vocabulary, if the task has two vocabularies."""
     task, model = settings.task.spec, settings.model
     if task.kind is TaskKind.TRANSDUCTION and (model.cutoffs or model.tied):
         key = "cutoffs" if model.cutoffs else "tied"

@@ -106,7 +106,7 @@ def longest_pair(settings: TrialSettings) -> int:
 
 
 def longest_tokens(settings: TrialSettings) -> int:
-    """Return the maximum number of tokens of a training sequence; files may have none that long.
+    """Return the maximum number of tokens of a training sequence, which files may not reach.
 
     It is at most REFERENCE_TOKENS if the length grows without a limit.
     """
@@ -130,7 +130,7 @@ def reads_lines(settings: TrialSettings) -> bool:
 
 
 def has_many_lengths(settings: TrialSettings) -> bool:
-    """Return whether training batches differ in length: it grows, is drawn, or comes from texts."""
+    """Return whether training batches have different lengths: growing, drawn, or from texts."""
     task, train = settings.task, settings.train
     if isinstance(task, AlgorithmicSettings) and train.lengths is not None:
         return train.lengths[0] != train.lengths[1]

@@ -282,7 +282,7 @@ def _holes_as_written(draft: Draft) -> set[str]:
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
-    """Return why a key cannot use the fragment or size with this name; empty if it can."""
+    """Return why a key cannot use the fragment or size with this name; "" if the key can use it."""
     if name in draft.template.fragments and path != RECIPE_PATH:
         return f"the fragment {{{name}}} can be used only in recipes"
     size = draft.design.matched_size
@@ -373,7 +373,7 @@ def check_levels(draft: Draft) -> None:
 
 
 def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
-    """Try the first levels of all factors together, then each other level in place of a first one.
+    """Try the first levels of all factors together, then each other level with the other first levels.
 
     A problem of the first levels is attributed to an axis if only its other levels remove it. So faults are
     reported for levels, not for cells, and a grid of any size needs one try per level.
@@ -429,7 +429,7 @@ def report_cell_problem(
     levels: Mapping[str, Level],
     paths: Mapping[str, KeyPath],
 ) -> None:
-    """Report a problem of a cell at the level that causes it; if unknown, at the key, naming the levels.
+    """Report a problem of a cell at the level that causes it, or at the invalid key with the cell's levels.
 
     `paths` has the known paths of levels in the file.
     """
@@ -504,7 +504,7 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
 
 
 def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:
-    """Return the problems of the settings with these values, except those already reported."""
+    """Return the problems of the settings with these values, without already reported problems."""
     unfilled = {name: f"{{{name}}}" for name in draft.template.hole_names}
     try:
         resolve_settings(draft.template, {**unfilled, **values, SEED: 0})

@@ -131,7 +131,7 @@ class GridBuilder:
         return TrialGrid(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
     def _resolved_cells(self) -> Iterator[tuple[dict[str, Level], TrialSettings, SizeMatch | None, bool]]:
-        """Yield every cell with every seed, its settings, its solved size, and whether the budget allows it.
+        """Yield every cell with every seed, its settings, its solved size, and whether it is within budget.
 
         Cells that differ only in the seed are resolved once. It stops after _MAX_FAULTS faults.
         """
@@ -147,7 +147,7 @@ class GridBuilder:
                 yield levels, *cell
 
     def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[TrialSettings, SizeMatch | None] | None:
-        """Return a cell's settings, with its size solved if it has one; report faults and return None."""
+        """Return a cell's settings and its solved size, if any; None if faults are reported."""
         values, match = dict(levels), None
         for each in self.expansions:
             if (filling := each.fill(self, levels)) is None:

@@ -49,7 +49,7 @@ def resolve_point(
 
 
 def read_point(choose: ChoosePoint, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-    """Return the values of the point with these stored levels; None if they belong to another space."""
+    """Return the values of the search point with these stored levels; None for levels of another space."""
 
     def stored(name: str, dimension: Dimension) -> Level:
         if name not in levels or not contains(dimension, levels[name]):

@@ -159,7 +159,7 @@ class Template:
         return self._filled_text(value, values) if isinstance(value, str) else value
 
     def is_left_out(self, path: KeyPath, names: Collection[str]) -> bool:
-        """Return whether a key's value is only a placeholder with one of these names, or a list of such."""
+        """Return whether a key's value has only placeholders with these names, alone or in a list."""
         value: Any = self.tables
         for part in _key_of(path):
             value = value[part]
@@ -273,7 +273,7 @@ _OF_METRICS = ("lengths", "curriculum", "keep", "measure", "loss_terms", "callba
 
 
 class InvalidSettingsError(InvalidTableError):
-    """Invalid settings; `known` has the valid ones, or is None if the metrics are then uncertain."""
+    """Error for invalid settings; `known` has the valid settings, or None if metrics may be affected."""
 
     def __init__(self, problems: tuple[ValidationProblem, ...], known: TrialSettings | None) -> None:
         """Keep the problems and the settings."""

@@ -46,7 +46,7 @@ class TrainingBudget:
         return ("train", self.key)
 
     def steps_of(self, settings: TrialSettings) -> int:
-        """Return the steps of an epoch; raise ValueError if they are unknown, or fewer than one."""
+        """Return the steps of an epoch; raise ValueError if the number is unknown or less than one."""
         if has_many_lengths(settings):
             raise ValueError(f"expected {_STEPS}, since steps of different lengths differ in cost")
         if self.key == "flops":
@@ -64,7 +64,7 @@ class TrainingBudget:
         return max(1, round(self.amount / least))
 
     def spend(self, settings: TrialSettings) -> TrialSettings:
-        """Return the settings with the steps that the budget allows; raise ValueError if there are none."""
+        """Return the settings with the steps that the budget allows; raise ValueError for too few steps."""
         train = settings.train.model_copy(update={_STEPS: self.steps_of(settings)})
         return settings.model_copy(update={"train": train})
 

@@ -95,7 +95,7 @@ def _blocks(recipe: str) -> tuple[str, ...]:
 
 
 def code_fault(settings: TrialSettings) -> str | None:
-    """Return how the loaded plug-in source differs from the source in the settings; None if it does not."""
+    """Return how the loaded plug-in source differs from the source in the settings; None if both agree."""
     here = code_here(settings)
     whats = here.keys() | settings.code.keys()
     other = [what for what in whats if digest(here.get(what, "")) != digest(settings.code.get(what, ""))]

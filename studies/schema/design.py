@@ -59,7 +59,7 @@ class Expansion:
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the expansion that a study file turns on; report faults, and return None without effect."""
+        """Return the expansion if the study file turns it on, else None; report faults."""
         raise NotImplementedError
 
     def changed_tables(self) -> Mapping[str, Any]:
@@ -71,7 +71,7 @@ class Expansion:
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
-        """Return the values of the expansion's placeholders in a cell; report faults and return None."""
+        """Return the values of the expansion's placeholders in a cell; None if faults are reported."""
         return Filling()
 
     def change(self, settings: TrialSettings, levels: Mapping[str, Level]) -> TrialSettings:
@@ -218,18 +218,18 @@ class Design:
         return {name: levels for name, levels in self.combined_factors.items() if name != SEED}
 
     def written_level(self, name: str, level: Level) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Return a level of a factor in the file's notation: a table with its label, if it names one."""
+        """Return a level of a factor in the file's notation: a table if the level names a table."""
         table = self.table_levels.get(name, {}).get(level)
         if table is None:
             return level
         return dict(table) if table.get("name") == level else {"label": level, **table}
 
     def baseline_level(self, name: str) -> Level:
-        """Return the level of a factor in the baseline: the named one, else the first."""
+        """Return a factor's level in the baseline: the one that [study] names, else the first level."""
         return self.baseline[name] if name in self.baseline else self.factors[name][0]
 
     def other_level(self, name: str) -> Level:
-        """Return a factor's first level other than the baseline's, or the baseline's if it has no other."""
+        """Return the first level of a factor that differs from the baseline's, or the baseline's level."""
         baseline = self.baseline_level(name)
         others = (level for level in self.factors[name] if level_key(level) != level_key(baseline))
         return next(others, baseline)
@@ -285,7 +285,7 @@ class Design:
                 yield {name: cell[name] for name in order}
 
     def combined_cells(self) -> Iterator[dict[str, Level]]:
-        """Yield the cells that the design makes, without seeds; none if a study lists all of its cells."""
+        """Yield the cells that the design makes, without seeds; nothing if a study lists all of its cells."""
         if self.crossed or not self.listed_cells:
             yield from self._combine()
 
@@ -315,7 +315,7 @@ class RowDesign(Design):
     has_free_levels = False
 
     def rows(self) -> list[dict[str, Level]]:
-        """Return the cells without seeds and crossed factors; none if a factor has no levels."""
+        """Return the cells without seeds and crossed factors; empty if a factor has no levels."""
         return self.make_rows() if all(self.inner.values()) else []  # which is a fault of its own
 
     def make_rows(self) -> list[dict[str, Level]]:
@@ -466,7 +466,7 @@ class DesignReader:
         }
 
     def _is_level(self, path: KeyPath, level: object) -> bool:
-        """Return whether a key is a factor's name and its value a valid level; report it if not."""
+        """Return whether a key names a factor and its value is a valid level; report a fault if not."""
         name = str(path[-1])
         if name == SEED:
             self.diagnostics.report(path, "every cell has every seed: list the seeds in [factors]", key=True)
@@ -489,7 +489,7 @@ class DesignReader:
                 self.diagnostics.report(("study", key), f"unknown factor '{name}'{near}")
 
     def _around(self) -> tuple[str, ...]:
-        """Return the factors that cross the design; report and drop invalid ones."""
+        """Return the factors that cross the design; report and drop invalid names."""
         names, path = self.header.around, ("study", "around")
         if names and self.header.design == "grid":
             message = "a grid crosses all of its factors: around needs another design"

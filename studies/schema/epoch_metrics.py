@@ -106,7 +106,7 @@ def _example_trials(spec: TaskSpec) -> list[TrialSettings]:
 
 
 def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
-    """Return the fault of a metric that none of these trials can have; "" if one can.
+    """Return the fault of a metric that none of these trials can have; "" if a trial can have it.
 
     Costs are known of all trials. Probes and tunings measure trained models, whatever their trials report.
     An unknown metric is a separate fault.
@@ -140,7 +140,7 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
-    """Return why a target is invalid, or why none of these trials can have it; empty if one can."""
+    """Return why a target is invalid, or why no trial can have it; "" if a trial can have it."""
     target, family = read_target(name), metric_family(name)
     if target is None:
         return f"expected {family}[METRIC <= NUMBER] or {family}[METRIC >= NUMBER], got '{name}'"
@@ -161,7 +161,7 @@ def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
 
 
 def course_fault(name: str, axis: str, trials: Iterable[TrialSettings]) -> str:
-    """Return why a metric of these trainings cannot be drawn over time; "" if it can, or x is no time."""
+    """Return why a figure cannot show a metric over time; "" if it can, or if x is not a time."""
     if axis not in ("epoch", "step", *CURRENCIES.values()):
         return ""
     family, trials = metric_family(name), list(trials)
@@ -175,7 +175,7 @@ def course_fault(name: str, axis: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:
-    """Return why a figure cannot have the cost of these trainings on an axis; empty if it can.
+    """Return why a figure's axis cannot show the cost of these trainings; "" if it can.
 
     Costs up to a step are known in proportion to the steps, unless all lengths grow.
     """
@@ -200,7 +200,7 @@ def _grows(settings: TrialSettings) -> bool:
 
 
 def _reports(name: str, settings: TrialSettings) -> bool:
-    """Return whether a trial reports a metric; an indexed one needs a test set with that name."""
+    """Return whether a trial reports a metric; an indexed metric needs a test set named by the index."""
     family, task = metric_family(name), settings.task
     index = name.removeprefix(family).strip("[]")
     if family not in final_metrics(settings):

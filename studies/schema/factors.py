@@ -45,7 +45,7 @@ def read_factors(
 
 
 def is_name(diagnostics: Diagnostics, path: KeyPath) -> bool:
-    """Return whether the key at a path is a valid placeholder name; report it if not."""
+    """Return whether the key at a path is a valid placeholder name; report a fault if not."""
     fits = _FACTOR_NAME.fullmatch(str(path[-1])) is not None
     if not fits:
         message = f"expected a letter, then letters, digits and '_', got {path[-1]!r}"
@@ -81,7 +81,7 @@ def _levels(
 
 
 def level_fault(factor: str, level: object) -> str | None:
-    """Return the fault of a single level, or None."""
+    """Return the error message for an invalid level; None for a valid level."""
     if factor == SEED and (isinstance(level, bool) or not isinstance(level, int) or not 0 <= level < 2**63):
         most = " and below 2^63" if isinstance(level, int) and level >= 2**63 else ""
         return f"expected a whole number of at least 0{most}, got {format_value(level)}"
@@ -164,7 +164,7 @@ level_key: Callable[[Level], str] = repr
 
 
 def has_level(levels: Iterable[Level], level: Level) -> bool:
-    """Return whether a level is one of these, of the same type."""
+    """Return whether `levels` has a level that is equal to this level and of the same type."""
     return level_key(level) in map(level_key, levels)
 
 
@@ -197,7 +197,7 @@ def level_name(level: Level) -> str:
 
 
 def value_name(value: Level) -> str:
-    """Return a dimension's value for display; ranges inside it, which are other dimensions, become `…`."""
+    """Return a dimension's value for display, with `…` in place of other dimensions inside the value."""
     return f"{value:.4g}" if isinstance(value, float) else _RANGE.sub("…", level_name(value))
 
 
@@ -234,7 +234,7 @@ def omitted_arguments(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
-    """Return the arguments of each block name that are equal wherever it occurs."""
+    """Return, for each block name, the arguments that are equal in all of its uses."""
     calls: dict[str, set[str]] = {}
     for text in level_names(levels):
         for name, arguments in _CALL.findall(text):
@@ -243,7 +243,7 @@ def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
 
 
 def bare_level_names(level: Level) -> tuple[str, ...]:
-    """Return a level without its innermost arguments, then without the next ones, and so on.
+    """Return shorter forms of a level: without innermost arguments, then also without the next, and so on.
 
     `sa(pos=rope(theta=1e4))` gives `sa(pos=rope)` and `sa`.
     """

@@ -79,7 +79,7 @@ def check_search(
     factors: Mapping[str, tuple[Level, ...]],
     dimensions: Mapping[str, Dimension],
 ) -> None:
-    """Report a search without dimensions, one whose sampler does not support them, and duplicate names."""
+    """Report a search without dimensions, dimensions unfit for the sampler, and duplicate names."""
     real = [name for name, dimension in dimensions.items() if isinstance(dimension, RealDimension)]
     if not dimensions and not diagnostics.faults:
         diagnostics.report(("search",), "nothing to search: no dimension in [search.space] or in the recipe")
@@ -313,7 +313,7 @@ def options_by_name(dimension: ChoiceDimension) -> NamedLevels:
 
 
 def default_sampler(settings: SearchSettings) -> SamplerSettings:
-    """Return the default sampler of a search: `gp_trees`, or `tpe` if `gp_trees` does not support it.
+    """Return the default sampler: `gp_trees`, or `tpe` if `gp_trees` does not support the search.
 
     `gp_trees` supports neither several metrics nor limits on trained values.
     """

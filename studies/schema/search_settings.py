@@ -89,7 +89,7 @@ def is_known_before(name: str) -> bool:
 
 
 def find_quantity(name: str) -> Metric | None:
-    """Return the metric, training cost or model cost with this name; None if there is none."""
+    """Return the metric, training cost or model cost with this name; None for other names."""
     return MODEL_COSTS.get(name) or COSTS.get(name) or METRICS.get(name)
 
 

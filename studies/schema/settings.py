@@ -278,7 +278,7 @@ class TrainSettings(StrictModel):
 
     @property
     def best_metric(self) -> str | None:
-        """Return the metric whose best epoch is kept; None if the last epoch is."""
+        """Return the metric whose best epoch is kept; None if the last epoch is kept."""
         if self.keep == "last":
             return None
         return self.early_stopping.metric if self.early_stopping else "dev_loss"
@@ -358,7 +358,7 @@ Penalty = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def _wrap_in_list(names: object) -> object:
-    """Return a single name as a list of one; raise ValueError if the value is neither a name nor names."""
+    """Return a name, or a list of names, as a list; raise ValueError for other values."""
     if isinstance(names, str):
         return (names,)
     if not isinstance(names, list | tuple):
@@ -378,7 +378,7 @@ _recipes: dict[str, Recipe] = {}
 
 
 def read_recipe(text: str) -> Recipe:
-    """Return the recipe of a text, cached; raise RecipeError if it is invalid."""
+    """Return the recipe of a text, cached; raise RecipeError for an invalid text."""
     found = _recipes.get(text)
     if found is None:
         found = parse(text)

@@ -78,7 +78,7 @@ class SourceSheet:
 
 
 def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -> SourceSheet:
-    """Return the sheet of a study; report faults of its table `[source]`, if it has one.
+    """Return the sheet of a study; report faults of its table `[source]`, if any.
 
     `as_written` has the tables without overrides.
 

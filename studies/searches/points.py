@@ -62,7 +62,7 @@ class FoundPoint:
         return self.status == ValueStatus.DONE and self.feasible is True
 
     def mean(self, metric: str) -> float | None:
-        """Return the mean of a metric over all seeds; None if a seed has no value, or without seeds."""
+        """Return the mean of a metric over the seeds; None unless every seed has a value."""
         found = self.measured.get(metric, {})
         return _mean(found.values()) if found and len(found) == self.seeds else None
 
@@ -192,7 +192,7 @@ def point_key(values: Mapping[str, Level]) -> PointKey:
 
 
 def _is_feasible(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[SearchObjective]) -> bool | None:
-    """Return whether a point's means over the seeds respect the limits; None if that is unknown."""
+    """Return whether a point's means over the seeds respect the limits; None if a mean is unknown."""
     seeds = set.intersection(*(set(point.measured[goal.name]) for goal in goals))
     known = [(bound, point.measured[bound.name]) for bound in bounds]
     if not seeds or any(seeds - values.keys() for _, values in known):
@@ -306,7 +306,7 @@ def _grows(settings: TrialSettings, metric: str) -> bool:
 
 
 def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
-    """Return the best few points of a search in the store's latest attempts, best first; none for a grid.
+    """Return the best few points of a search in the store's latest attempts; empty for a grid.
 
     With several objectives it returns undominated points, sorted by the first objective. Points that exceed a
     limit, and points with a diverged training, are left out.
@@ -340,7 +340,7 @@ Losses = Sequence[float]
 
 
 def dominates(first: Losses, second: Losses) -> bool:
-    """Return whether the first vector is nowhere worse than the second, and better in at least one place."""
+    """Return whether `first` is nowhere worse than `second`, and better in at least one objective."""
     return all(a <= b for a, b in zip(first, second, strict=True)) and tuple(first) != tuple(second)
 
 

@@ -26,7 +26,7 @@ from .points import SearchPoints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RungCost:
-    """A rung: its value, its numbers of points and trials, and the cost of a trial on it.
+    """A rung: its value, its numbers of points and trials, and the cost of one of its trials.
 
     `share` is the work of a trial as a fraction of a whole training, averaged over both ends of the
     dimensions. `epochs` is the maximum total number of epochs of its trials.

@@ -39,7 +39,7 @@ _HINTS = [
     (r".*[\"'].*", "expected one value, got {got}"),
     (r".+", 'expected a value, got {got}: a text needs quotes, "{got}"'),
 ]
-"""For a value without quotes, in small letters, the message that says how to write it; the first counts."""
+"""Patterns of unquoted values in lower case, each with its message; the first match counts."""
 
 
 def syntax_fault(text: str, error: str) -> StudyFault:
@@ -273,7 +273,7 @@ class Diagnostics:
             self.report_invalid(path, fault.message, within=(fault.start, fault.end))
 
     def table(self, name: str) -> dict[str, Any]:
-        """Return the table with this name, empty if there is none; report a value of another type."""
+        """Return the table with this name, or an empty table; report a value of another type."""
         table = self.data.get(name, {})
         if isinstance(table, dict):
             return table
@@ -281,7 +281,7 @@ class Diagnostics:
         return {}
 
     def tables(self, name: str) -> list[Any]:
-        """Return the array of tables with this name, empty if there is none.
+        """Return the array of tables with this name, or an empty list.
 
         Report a value of another type.
         """
@@ -292,7 +292,7 @@ class Diagnostics:
         return []
 
     def validate(self, model: type[ModelT], path: KeyPath, data: Mapping[str, Any]) -> ModelT | None:
-        """Return the model of the table at a path; report the problems of its data and return None."""
+        """Return the model of the table at a path; None if problems of the table are reported."""
         try:
             return validate(model, data)
         except InvalidTableError as error:

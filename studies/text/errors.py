@@ -34,7 +34,7 @@ class StudyFault:
 
 
 class StudyError(ActivememError):
-    """A study that cannot run, with every fault found in it.
+    """Error for a study that cannot run; it lists every fault.
 
     Its text names the file and shows each line that has faults, from top to bottom:
 
@@ -57,7 +57,7 @@ class StudyError(ActivememError):
 
 
 def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> StudyFault:
-    """Return a fault at a span of the text, shown in the line where it begins.
+    """Return a fault at a span of the text, with the line in which the span begins.
 
     A span is cut at the end of the line; unprintable characters are shown as spaces.
     """
@@ -142,7 +142,7 @@ def command_line(*words: str, **options: str | int | Sequence[str] | None) -> st
 
 
 def program_name() -> str:
-    """Return the shell name of this program: `activemem`, or its path if it is not on the PATH."""
+    """Return how a shell starts this program: `activemem`, or a path if `activemem` is not on the PATH."""
     typed = Path(sys.argv[0])
     if typed.name != "activemem" or not typed.is_file():
         return "activemem"

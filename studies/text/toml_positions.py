@@ -221,7 +221,7 @@ def toml_value(value: Any) -> str:  # noqa: ANN401 -- TOML holds anything
 
 
 def _text(text: str) -> str:
-    """Return a basic string; JSON's escapes are TOML's, except for one control character."""
+    """Return a text as a basic TOML string, with JSON's escapes and one more control character escaped."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -64,7 +64,7 @@ def format_bytes(count: float) -> str:
 
 
 def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
-    """Return the lines of a text after a label, as in ` search 40 points …`; none for an empty text.
+    """Return the lines of a text after a label, as in ` search 40 points …`; empty for an empty text.
 
     The text after a line break is a command, which stays on one line so that it can be copied.
     """
@@ -111,7 +111,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def truncate(text: str, width: int) -> str:
-    """Return the text; if it is too wide, replace its end by an ellipsis."""
+    """Return the text; if the text is too wide, replace its end by an ellipsis."""
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 

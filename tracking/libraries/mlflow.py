@@ -63,7 +63,7 @@ class MlflowRuns(Tracker):
         return Known(epochs=frozenset(steps), status=run.data.tags.get(_STATUS))
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
-        """Create the run, or resume it."""
+        """Create or resume the run of a trial."""
         if (run := self._find(trial.study, trial.id)) is not None:
             self._runs[trial.id] = run.info.run_id
             self._client.update_run(run.info.run_id, status="RUNNING")
@@ -113,7 +113,7 @@ class MlflowRuns(Tracker):
         return self._experiments[study]
 
     def _find(self, study: str, trial: str) -> Any:  # noqa: ANN401 -- of a library that may not be here
-        """Return the run of a trial; None if there is none."""
+        """Return the run of a trial; None if the server has no such run."""
         wanted = f"tags.`{_TRIAL}` = '{trial}'"
         return next(iter(self._client.search_runs([self._experiment(study)], wanted, max_results=1)), None)
 

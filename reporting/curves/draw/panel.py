@@ -160,7 +160,7 @@ class LabelPosition:
 
 
 def spread_labels(preferred: Sequence[float], height: float, low: float, high: float) -> list[float]:
-    """Return positions near the preferred ones, at least `height` apart and between `low` and `high`.
+    """Return label positions near the preferred ones, at least `height` apart, within `low` and `high`.
 
     Labels that would overlap form a group around the mean of their preferred positions. If there are more
     labels than fit, they move closer together.
@@ -368,7 +368,7 @@ def row_positions(count: int) -> list[float]:
 
 
 def label_rows(plot: Plot, names: Sequence[tuple[str, bool]]) -> None:
-    """Write the name of every row: long names on two lines, the accented name in colour and bold."""
+    """Write the name of every row: long names on two lines, highlighted names in bold and colour."""
     for (name, accent), row in zip(names, row_positions(len(names)), strict=True):
         plot.write(
             -_GAP,

@@ -100,7 +100,7 @@ class SymbolSettings(AlgorithmicSettings):
     @field_validator("vocab")
     @classmethod
     def _omit_default(cls, vocab: int | None, info: ValidationInfo) -> int | None:
-        """Replace the paper's number of symbols by None, so that stating it does not change the trial."""
+        """Replace the paper's number of symbols by None, so that writing the default changes no id."""
         name = info.data.get("name")
         return None if name is not None and vocab == require_algorithmic(name).vocab else vocab
 
@@ -170,7 +170,7 @@ class AlgorithmicTask(TaskSpec):
 
 
 def require_algorithmic(name: str) -> AlgorithmicTask:
-    """Return the algorithmic task of that name; raise TaskError if there is none."""
+    """Return the algorithmic task with this name; raise TaskError for other names."""
     spec = require_task(name)
     if not isinstance(spec, AlgorithmicTask):
         raise TaskError(f"expected an algorithmic task, got {name}")

@@ -100,7 +100,7 @@ class GeneratedTask(TaskSettings, ABC):
 
     @property
     def chance(self) -> float | None:
-        """The accuracy of guessing, if known; scaled accuracy maps it to 0."""
+        """The accuracy of guessing, which scaled accuracy maps to 0; None if unknown."""
         return None
 
     def solve(self, inputs: Tensor) -> Tensor | None:

@@ -92,7 +92,7 @@ class LengthTask(SyntheticTask, ABC):
         return self
 
     def length_fault(self, length: int) -> str | None:
-        """Return which lengths are valid if `length` is not; return None if it is."""
+        """Return a description of the valid lengths for an invalid length; None for a valid length."""
         return None if length >= 2 else "expected lengths of at least 2"
 
     @property
