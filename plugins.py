@@ -59,7 +59,7 @@ class _Load:
 
 
 _loading: ContextVar[_Load | None] = ContextVar("loading", default=None)
-_installed: list[str] = []
+_installed: list[str] = []  # once they are loaded: their group, then the owner of each
 _files: dict[Path, PluginFile] = {}
 _loads: dict[Path, _Load] = {}
 _broken: dict[str, BrokenPlugin] = {}
@@ -259,6 +259,12 @@ def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
         raise PluginError(f"{place}: {kind} '{name}': {type(error).__name__}: {error}") from error
 
 
+def has_plugins() -> bool:
+    """Return whether a plug-in has been loaded, from a file or from an installed package."""
+    load_installed()
+    return bool(_files) or len(_installed) > 1
+
+
 def note_broken(owner: str, message: str, entry: str = "") -> None:
     """Record why a plug-in cannot be used; an error about an unknown name reports the reason."""
     _broken[f"{owner} {entry}"] = BrokenPlugin(owner=owner, message=printable(message), entry=entry)
@@ -281,6 +287,7 @@ def load_installed() -> None:
         try:
             with _registering(owner, _package_code(owner, entry)):
                 entry.load()
+            _installed.append(owner)
         except PluginError as error:
             note_broken(owner, str(error), entry.name)
 

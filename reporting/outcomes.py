@@ -11,7 +11,7 @@ from ..storage import Store
 from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, is_target, metric_family
 from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
-from ..studies.planning.status import study_outcomes, timed_devices
+from ..studies.planning.status import outcome_columns, outcome_trials, timed_devices
 from ..studies.planning.trial_values import (
     FindCourse,
     ValueStatus,
@@ -34,7 +34,8 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
     the studies that diverged, including those of added seeds.
     """
     judged = [study.with_later_seeds() if study.header.max_seeds else study for study in studies]
-    return complete_outcomes(store.trials(named_metrics(*studies)), store.metric_course, *judged)
+    outcomes = store.trials(named_metrics(*studies), outcome_columns(*judged))
+    return complete_outcomes(outcomes, store.metric_course, *judged)
 
 
 def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies: Study) -> pl.DataFrame:
@@ -43,15 +44,18 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     The column DIVERGED marks diverged trainings. The targets that the studies name become final metrics, and
     so do bits per byte where a row was stored without them.
     """
-    own = {trial for study in studies for trial in study_outcomes(study, outcomes)["trial"]}
-    is_own = pl.col("trial").is_in(own)
+    trials = (outcome_trials(study, outcomes) for study in studies)
+    tasks = {name: trial.settings.task for several in trials for name, trial in several.items()}
+    is_own = pl.col("trial").is_in(list(tasks))
     named = named_metrics(*studies)
     targets = sorted(name for name in named if is_target(name))
-    outcomes = with_bits_per_byte(outcomes, named)
+    outcomes = with_bits_per_byte(outcomes, named, tasks)
     if targets:
         outcomes = with_targets(outcomes, targets, lambda name, rows: find_course(name, rows.filter(is_own)))
-    doubtful = outcomes.filter(may_diverge(), is_own)
-    return describe_divergence(outcomes, find_course("loss", doubtful), uniform_losses(doubtful))
+    keys = outcomes.select("trial", "attempt", "study", doubtful=may_diverge() & is_own)
+    doubtful = keys.filter("doubtful")
+    losses = uniform_losses({trial: tasks[trial] for trial in doubtful["trial"]})
+    return describe_divergence(outcomes, find_course("loss", doubtful), losses)
 
 
 def named_metrics(*studies: Study) -> set[str]:

@@ -53,8 +53,9 @@ def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
     courses = _courses(store, list(outcomes["trial"]))
     rows = list(outcomes.iter_rows(named=True))
     trials, epochs = 0, 0
-    for row, trial in zip(rows, outcome_trials(study, rows), strict=True):
-        added = _export_trial(trial, row, courses.get(row["trial"], {}), tracker)
+    known = outcome_trials(study, outcomes)
+    for row in rows:
+        added = _export_trial(known[row["trial"]], row, courses.get(row["trial"], {}), tracker)
         trials, epochs = trials + (added is not None), epochs + (added or 0)
     tables = tracked_tables(study, store)
     if tables:

@@ -138,13 +138,14 @@ class _Lines:
 
     def _ended(self, now: StudyNow, progress: ProgressNow) -> Iterator[str]:
         rows = now.outcomes.filter(pl.col("status") != "incomplete").sort("finished")
+        trials = outcome_trials(now.study, rows)
         new = [
             row for row in rows.iter_rows(named=True) if self._attempts.get(row["trial"]) != row["attempt"]
         ]
         self._attempts |= {row["trial"]: row["attempt"] for row in new}
-        trials = outcome_trials(now.study, new)
-        columns = TrialNameColumns([*now.study.trials, *trials])
-        for number, (row, trial) in enumerate(zip(new, trials, strict=True), 1 - len(new)):
+        columns = TrialNameColumns([*now.study.trials, *(trials[row["trial"]] for row in new)])
+        for number, row in enumerate(new, 1 - len(new)):
+            trial = trials[row["trial"]]
             metrics = {each["name"]: each["value"] for each in row["metrics"]}
             event = Ended(trial=trial.id, status=row["status"], reason=row["reason"], metrics=metrics)
             count = progress.ended.total() + number, progress.total

@@ -25,10 +25,11 @@ from ...studies.planning.plan import (
     model_costs,
     predict_reach_limits,
 )
+from ...studies.planning.status import outcome_trials
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.costs import REFERENCE_TOKENS, model_config, parameter_count, reach, sequence_tokens
-from ...studies.resolve.trial import Trial, settings_from_json
+from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import level_name, level_names, one_line
 from ...studies.schema.search_settings import find_quantity
 from ...studies.schema.settings import RECIPE_PATH, TrialSettings
@@ -107,7 +108,8 @@ def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
     if inputs.study.search is None:
         yield from (trial.settings for trial in inputs.study.trials)
     else:
-        yield from map(settings_from_json, inputs.own_outcomes["settings"])
+        trials = outcome_trials(inputs.study, inputs.own_outcomes)
+        yield from (trial.settings for trial in trials.values())
 
 
 def _flat(table: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:

@@ -127,13 +127,14 @@ def tally_trials(
     """
     located = _locate_trials(trials, spec.rows, spec.columns, spec.over)
     tallies: dict[CellKey, tuple[Tally, ...]] = {}
-    frame = value_frame(study, located["trial"].to_list(), outcomes, spec.shown_metrics, begun=begun)
-    for (metric,), values in frame.partition_by("metric", as_dict=True, maintain_order=True).items():
+    ids = located["trial"].to_list()
+    for metric in dict.fromkeys(spec.shown_metrics):
+        values = value_frame(study, ids, outcomes, [metric], begun=begun)
         valued = located.with_columns(values["seed"], values["value"], values["status"], values["why"])
         if spec.pick:  # cells of different levels are still paired by their seeds
             valued = valued.with_columns(unit="seed")
         for row, column, tally in _tallies(valued, separate=spec.pick is not None):
-            place = row, column, str(metric)
+            place = row, column, metric
             tallies[place] = (*tallies.get(place, ()), tally)
     return tallies
 

@@ -32,6 +32,7 @@ from .cumulative import Stepwise
 
 if TYPE_CHECKING:
     from ...storage import Store
+    from ..catalog.tasks import TaskSettings
     from ..resolve.trial import Trial
     from ..study import Study
 
@@ -87,10 +88,10 @@ class Path(Stepwise):
             ]
             for name, levels in self.candidates().items()
         }
-        ids = {trial.id for trials in tried.values() for trial in trials}
-        if not ids:
+        tasks = {trial.id: trial.settings.task for trials in tried.values() for trial in trials}
+        if not tasks:
             return None
-        rows = trial_values(study.name, ids, _outcomes(store, self.metric, ids), self.metric)
+        rows = trial_values(study.name, tasks, _outcomes(store, self.metric, tasks), self.metric)
         if rows["status"].is_in(_UNDECIDED).any():
             return None
         known = rows.filter(pl.col("status") == ValueStatus.DONE)
@@ -139,8 +140,8 @@ class Path(Stepwise):
 KIND = Path
 
 
-def _outcomes(store: Store, metric: str, ids: set[str]) -> pl.DataFrame:
+def _outcomes(store: Store, metric: str, tasks: Mapping[str, TaskSettings]) -> pl.DataFrame:
     """Return the outcomes of the latest attempts of these trials, with a mark on diverged trials."""
-    outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(ids)))
-    doubtful = outcomes.filter(may_diverge())
-    return describe_divergence(outcomes, store.metric_course("loss", doubtful), uniform_losses(doubtful))
+    outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(tasks)))
+    losses = store.metric_course("loss", outcomes.filter(may_diverge()))
+    return describe_divergence(outcomes, losses, uniform_losses(tasks))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 import polars as pl
 
+from ...plugins import has_plugins
 from ...storage import CheckpointNote, Store
+from ...storage.rows import TRIALS
 from ...storage.trial_files import STARTS_FILE
-from ..resolve.trial import Trial, settings_from_json
+from ..resolve.trial import Trial
 from ..schema.factors import SEED, first_line
 from ..schema.settings import Level
 from ..study import Study
@@ -93,15 +94,23 @@ _STATUS_COLUMNS = (
 
 def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
     """Return the latest attempts, with all columns that the status of these studies needs."""
-    found = store.trials(columns=_STATUS_COLUMNS)
-    ran = {*found["study"].unique(), *(each.name for each in studies if "taken" in found.columns)}
-    need_settings = (
-        study.name in ran or study.search.warm_start
-        if study.search
-        else any(trial.settings.code for trial in study.trials)
-        for study in studies
-    )
-    return store.trials() if any(need_settings) else found
+    return store.trials(columns=tuple(TRIALS) if any(map(_needs_settings, studies)) else _STATUS_COLUMNS)
+
+
+def outcome_columns(*studies: Study) -> list[str]:
+    """Return the columns of the store that the results of these studies need.
+
+    Stored settings take most of the memory. They matter only for trials that another study or other source
+    of plug-ins may have trained; a study knows the settings of its own trials.
+    """
+    needed = any(map(_needs_settings, studies))
+    return [name for name in TRIALS if name != "settings" or needed]
+
+
+def _needs_settings(study: Study) -> bool:
+    if study.search is not None:
+        return study.search.warm_start or has_plugins()
+    return any(trial.settings.code for trial in study.trials)
 
 
 def study_status(
@@ -193,16 +202,14 @@ def count_reasons(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:
     return tuple(Counter(first_line(reason or "") for reason in failed).most_common())
 
 
-def outcome_trials(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
-    """Return the trial of each stored row, with this study's levels even if another study trained it."""
-    own = {trial.id: trial for trial in study.trials}
-    return [
-        own.get(row["trial"])
-        or Trial(
-            study=study.name, levels=json.loads(row["factors"]), settings=settings_from_json(row["settings"])
-        )
-        for row in rows
-    ]
+def outcome_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, Trial]:
+    """Return the trial of each outcome by id, with this study's levels even if another study trained it."""
+    if study.search is None:
+        ended = set(outcomes["trial"])
+        return {trial.id: trial for trial in study.trials if trial.id in ended}
+    rows = study_outcomes(study, outcomes).select("trial", "factors").iter_rows()
+    found = (tried_trial(study, trial, json.loads(factors)) for trial, factors in rows)
+    return {trial.id: trial for trial in found if trial is not None}
 
 
 def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
@@ -224,8 +231,10 @@ def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
     """Return the number of a study's outcomes on each device, counting only trials with a time budget."""
     if "seconds" not in study.template.tables["train"]:
         return {}
-    timed = pl.col("settings").str.json_path_match("$.train.seconds").is_not_null()
-    counts = study_outcomes(study, outcomes).filter(timed).group_by("device").len().sort("device")
+    own = study_outcomes(study, outcomes)
+    trials = outcome_trials(study, own).values()
+    timed = [trial.id for trial in trials if trial.settings.train.seconds is not None]
+    counts = own.filter(pl.col("trial").is_in(timed)).group_by("device").len().sort("device")
     return dict(counts.iter_rows())
 
 

@@ -21,7 +21,6 @@ from ...grammar import nodes
 from ...grammar.seq2seq import is_recurrent
 from ...grammar.vocabulary.spec import Settings as Arguments
 from ...grammar.vocabulary.spec import spec_of
-from ..catalog.datasets import CorpusError
 from ..catalog.metrics import (
     COSTS,
     METRICS,
@@ -37,7 +36,6 @@ from ..catalog.metrics import (
 )
 from ..catalog.own_corpora import OwnDocuments
 from ..catalog.tasks import GeneratedTask, LanguageModelSettings, TaskSettings, corpus_of_task
-from ..resolve.trial import task_from_json
 from ..schema.factors import first_line
 from ..schema.settings import read_recipe
 from ..text.errors import command_line
@@ -62,14 +60,13 @@ def may_diverge() -> pl.Expr:
     return (pl.col("status") == "done") & (names.list.set_intersection(grows).list.len() == 0)
 
 
-def uniform_losses(outcomes: pl.DataFrame) -> dict[str, float]:
+def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
     """Return a mapping from trials to the loss, in nats, of predicting all symbols with equal probability.
 
-    Trials without symbols and tasks with their own losses have none.
+    Tasks without symbols and tasks with their own losses have none.
     """
-    tasks = outcomes.select("trial", task=pl.col("settings").str.json_path_match("$.task"))
-    known = {text: _uniform_loss(text) for text in tasks["task"].drop_nulls().unique()}
-    return {trial: loss for trial, text in tasks.iter_rows() if (loss := known.get(text)) is not None}
+    losses = {id(task): _uniform_loss(task) for task in tasks.values()}
+    return {trial: loss for trial, task in tasks.items() if (loss := losses[id(task)]) is not None}
 
 
 def describe_divergence(
@@ -94,19 +91,16 @@ def describe_divergence(
         .when(pl.col("last") > (1 + MIN_RISE) * pl.col("guess"))
         .then(pl.format("ended at {}, where uniform guessing gives {}", last, guess))
     )
-    found = course.with_columns(guess=known).select("trial", words.alias(DIVERGED))
-    return outcomes.join(found, on="trial", how="left", maintain_order="left")
+    found = course.with_columns(guess=known).select("trial", words).drop_nulls()
+    words_by_trial = dict(found.iter_rows())
+    diverged = pl.col("trial").replace_strict(words_by_trial, default=None, return_dtype=pl.String)
+    return outcomes.with_columns(diverged.alias(DIVERGED))
 
 
-def _uniform_loss(task: str) -> float | None:
-    """Return the loss of equally likely symbols for a row's task; None without symbols."""
-    try:
-        settings = task_from_json(task)
-        vocab = settings.interface.vocab
-    except ValueError:  # a corpus or a task that is no longer known
-        return None
-    own = isinstance(settings, GeneratedTask) and settings.has_own_losses
-    return None if vocab is None or own else math.log(vocab)
+def _uniform_loss(task: TaskSettings) -> float | None:
+    vocab = task.interface.vocab
+    has_own_losses = isinstance(task, GeneratedTask) and task.has_own_losses
+    return None if vocab is None or has_own_losses else math.log(vocab)
 
 
 def encoder_arguments(recipe: str) -> Arguments | None:
@@ -234,7 +228,8 @@ def combined_status(statuses: Collection[str]) -> ValueStatus:
 def _why(study: str, metric: str) -> pl.Expr:
     """Return an expression for why a trial has no value, as the end of a sentence; "" for other trials."""
     reason = pl.col("reason").map_elements(first_line, return_dtype=pl.String).fill_null("no reason stored")
-    number = pl.col("value").map_elements(find_metric(metric).format, return_dtype=pl.String)
+    named = pl.col("status").is_in([ValueStatus.DIVERGED, ValueStatus.CENSORED])
+    number = pl.when(named).then("value").map_elements(find_metric(metric).format, return_dtype=pl.String)
     strayed = pl.format("diverged: the loss of seed {} {}; it has {}", "seed", "diverged", number)
     words = {
         ValueStatus.DONE: "",
@@ -349,16 +344,18 @@ def _with_target(outcomes: pl.DataFrame, name: str, target: Target, find_course:
 _FAMILY = "_bits_per_byte"
 
 
-def with_bits_per_byte(outcomes: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
-    """Return the latest attempts, with these bits per byte added to the final metrics of done trials."""
+def with_bits_per_byte(
+    outcomes: pl.DataFrame, names: Collection[str], tasks: Mapping[str, TaskSettings]
+) -> pl.DataFrame:
+    """Return the latest attempts, with these bits per byte added to the final metrics of these trials."""
     splits = [name.removesuffix(_FAMILY) for name in names if name in (f"dev{_FAMILY}", f"test{_FAMILY}")]
     if not splits:
         return outcomes
-    rows = outcomes.select("trial", "metrics", task=pl.col("settings").str.json_path_match("$.task"))
-    scales = {text: _bits_per_nat(text) for text in rows["task"].drop_nulls().unique()}
+    scales = {id(task): _bits_per_nat(task) for task in tasks.values()}
+    rows = outcomes.filter(pl.col("trial").is_in(list(tasks))).select("trial", "metrics")
     added = {
-        trial: list(_missing(metrics or (), scales.get(task, {}), splits))
-        for trial, metrics, task in rows.iter_rows()
+        trial: list(_missing(metrics or (), scales[id(tasks[trial])], splits))
+        for trial, metrics in rows.iter_rows()
     }
     kind = outcomes.schema["metrics"]
     more = pl.DataFrame(
@@ -366,7 +363,7 @@ def with_bits_per_byte(outcomes: pl.DataFrame, names: Collection[str]) -> pl.Dat
     )
     return (
         outcomes.join(more, on="trial", how="left", maintain_order="left")
-        .with_columns(metrics=pl.concat_list("metrics", "added"))
+        .with_columns(metrics=pl.concat_list("metrics", pl.col("added").fill_null([])))
         .drop("added")
     )
 
@@ -382,14 +379,9 @@ def _missing(
             yield {"name": name, "value": loss * scales[split]}
 
 
-def _bits_per_nat(task: str) -> dict[str, float]:
+def _bits_per_nat(task: TaskSettings) -> dict[str, float]:
     """Return for each split the factor from nats per token to bits per byte; empty if unknown."""
-    try:
-        settings = task_from_json(task)
-        tokens_per_byte = _tokens_per_byte(settings)
-    except (ValueError, CorpusError):  # a corpus or a task that is no longer known
-        return {}
-    return {split: rate / math.log(2) for split, rate in tokens_per_byte.items()}
+    return {split: rate / math.log(2) for split, rate in _tokens_per_byte(task).items()}
 
 
 def _tokens_per_byte(task: TaskSettings) -> dict[str, float]:

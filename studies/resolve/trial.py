@@ -20,7 +20,7 @@ from ...plugins import Registry
 from ...storage import StoreError
 from ..catalog.datasets import dataset_code
 from ..catalog.optimisers import OPTIMIZERS, SCHEDULES
-from ..catalog.tasks import TASKS, TaskSettings, require_task
+from ..catalog.tasks import TASKS, require_task
 from ..catalog.train_parts import CALLBACKS, LOSS_TERMS
 from ..schema.factors import level_name
 from ..schema.settings import Level, ModelSettings, TrialSettings, read_recipe
@@ -179,15 +179,6 @@ def settings_from_json(text: str) -> TrialSettings:
         return TrialSettings.model_validate_json(json.dumps({**record, "task": _known_keys(record["task"])}))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(f"expected the settings of a trial ({' '.join(str(error).split())})") from error
-
-
-def task_from_json(text: str) -> TaskSettings:
-    """Return the task from a part of the text of `settings_to_json`; raise `StoreError` for other texts."""
-    try:
-        stored = json.loads(text)
-        return require_task(stored["name"]).settings.model_validate(_known_keys(stored))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise StoreError(f"expected the task of a trial ({' '.join(str(error).split())})") from error
 
 
 def model_from_json(text: str) -> ModelSettings:

@@ -3,7 +3,6 @@
 import math
 import pickle
 
-import polars as pl
 import pytest
 import torch
 from pydantic import Field
@@ -15,7 +14,7 @@ from activemem.engine.tasks.generated import draw_test_set
 from activemem.engine.trial.evaluation import LeakError
 from activemem.engine.trial.training import Training
 from activemem.studies.catalog.metrics import METRICS, register_metric
-from activemem.studies.catalog.tasks import TASKS, TaskError
+from activemem.studies.catalog.tasks import TASKS, TaskError, read_task_settings
 from activemem.studies.planning.trial_values import uniform_losses
 from activemem.studies.schema.settings import TrialSettings
 
@@ -289,10 +288,5 @@ def test_losses_that_are_not_one_of_each_target_are_refused():
 
 
 def test_a_loss_of_the_tasks_own_has_no_bound_beyond_which_it_diverged():
-    rows = pl.DataFrame(
-        {
-            "trial": ["one", "other"],
-            "settings": [f'{{"task": {{"name": "{name}"}}}}' for name in ("previous", "focal")],
-        }
-    )
-    assert uniform_losses(rows) == {"one": math.log(7)}
+    tasks = {name: read_task_settings({"name": name}) for name in ("previous", "focal")}
+    assert uniform_losses(tasks) == {"previous": math.log(7)}

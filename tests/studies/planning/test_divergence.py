@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from activemem.storage.rows import TRIALS
+from activemem.studies.catalog.tasks import read_task_settings
 from activemem.studies.planning.trial_values import (
     DIVERGED,
     describe_divergence,
@@ -17,7 +18,7 @@ from activemem.studies.planning.trial_values import (
 TOLD = "diverged: the loss of seed 1 rose from 3.98 to 5.59; it has "
 
 
-def outcomes(status="done", settings="{}", **metrics):
+def outcomes(status="done", **metrics):
     row = {
         "trial": "a",
         "seed": 1,
@@ -25,7 +26,6 @@ def outcomes(status="done", settings="{}", **metrics):
         "reason": None,
         "recipe": "sa",
         "task": "copy",
-        "settings": settings,
         "parameters": 7,
         "metrics": [{"name": name, "value": value} for name, value in metrics.items()],
     }
@@ -72,10 +72,6 @@ def test_a_training_on_sequences_that_grow_longer_or_that_failed_does_not_diverg
 
 
 def test_what_equally_likely_symbols_cost_is_known_of_tasks_with_symbols():
-    tasks = {
-        '{"name": "reverse_copy"}': {"a": math.log(132)},
-        '{"name": "recall_addition", "length": 50}': {},  # numbers
-        '{"name": "language_model", "corpus": "gone"}': {},  # of another installation
-    }
-    found = {task: uniform_losses(outcomes(settings=f'{{"task": {task}}}')) for task in tasks}
-    assert found == tasks
+    tables = {"symbols": {"name": "reverse_copy"}, "numbers": {"name": "recall_addition", "length": 50}}
+    tasks = {trial: read_task_settings(table) for trial, table in tables.items()}
+    assert uniform_losses(tasks) == {"symbols": math.log(132)}
