@@ -403,7 +403,9 @@ class _Checker:
         if part is None or output_kinds.output_kind(part) != output_kinds.OTHER_LENGTH:
             return False
         what = self._faults.quote(operand.start, operand.end)
-        self._report(operand, f"{what} is a whole model with source and target: it cannot be combined")
+        self._report(
+            operand, f"{what} is a whole model with source and target: no other recipe can contain it"
+        )
         return True
 
     def _check_pools(self, operands: tuple[Syntax, ...], parts: tuple[Node | None, ...]) -> None:
@@ -475,9 +477,7 @@ class _Checker:
             if not isinstance(first, ErrorSyntax):
                 got = self._faults.quote(first.start, first.end)
                 options = "for several depths write choice(each(2, …), each(3, …))"
-                self._report(
-                    first, f"each takes a whole number, because it is expanded, got {got}; {options}"
-                )
+                self._report(first, f"each needs a whole number as its count, got {got}; {options}")
         body = self.node(last)
         if not isinstance(count, int) or body is None or self._report_whole_model(last, body):
             return None

@@ -253,15 +253,15 @@ class ModelConfig:
         )
         yield (
             self.targets is None or not has_classes,
-            f"expected targets or classes, got {self.targets} and {self.classes}",
+            f"expected either targets or classes, got both: {self.targets} and {self.classes}",
         )
         yield (
             self.output_act == "none" or self.targets is not None,
-            f"expected targets with output_act, got {given} and {self.output_act}",
+            f"output_act = {self.output_act} needs targets, got {given}",
         )
         yield (
             self.logit_cap is None or (self.targets is None and not clustered),
-            f"expected logits with logit_cap, got {'clusters' if clustered else 'numbers'}",
+            f"logit_cap needs logits as outputs, got {'clusters' if clustered else 'numbers'}",
         )
         symbols, given = (
             self.columns is None and self.predicts_symbols,
@@ -269,12 +269,12 @@ class ModelConfig:
         )
         yield (
             symbols or not self.tied,
-            f"expected symbols in and out with tied weights, got {given}",
+            f"tied weights need symbols as inputs and outputs, got {given}",
         )
-        yield symbols or not clustered, f"expected symbols in and out with cutoffs, got {given}"
+        yield symbols or not clustered, f"cutoffs need symbols as inputs and outputs, got {given}"
         yield (
             self.output_bias or not self.tied,
-            "output_bias=False needs weights that are not tied, got tied ones",
+            "output_bias=False needs weights that are not tied, got tied weights",
         )
         yield (
             self.tied or not self.tied_bias,

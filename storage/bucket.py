@@ -270,7 +270,9 @@ class Bucket:
         try:
             yield
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError) as error:
-            raise FileExistsError(errno.EEXIST, "it is there already", f"{self.address}/{key}") from error
+            raise FileExistsError(
+                errno.EEXIST, "the object exists already", f"{self.address}/{key}"
+            ) from error
         except (exceptions.BaseError, ValueError) as error:
             raise BucketError(errno.EIO, _reason(error), f"{self.address}/{key}") from error
 

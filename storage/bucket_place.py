@@ -69,7 +69,9 @@ class BucketPlace(Place):
                 fits = [key for key in new if self._make_folder(self._path(key))]
                 if all(self._download_all(fits)) and not self._has_new_merged(folder, listed):
                     return
-        raise StoreError(f"{self.address}: each reading was interrupted by a compaction: try again later")
+        raise StoreError(
+            f"{self.address}: compactions have interrupted each attempt to read: try again later"
+        )
 
     def fetch_file(self, path: Path) -> None:
         with self._lock:

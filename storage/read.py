@@ -172,7 +172,9 @@ def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]
             continue
         if all(path in paths for path in data_files(partition) if is_compacted(path)):
             return contents
-    raise StoreError(f"{partition}: {_MAX_TRIES} readings were interrupted by compactions: try again later")
+    raise StoreError(
+        f"{partition}: compactions have interrupted {_MAX_TRIES} attempts to read: try again later"
+    )
 
 
 def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:

@@ -120,7 +120,7 @@ def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[
 def _config_faults(model: Model) -> Iterator[str]:
     config = model.config
     if config.columns is not None or not config.predicts_symbols:
-        yield "expected symbols in and out, got numbers"
+        yield "expected symbols as inputs and outputs, got numbers"
         return
     scale = math.sqrt(config.d_model) if config.cutoffs else 1.0
     clusters = bool(config.cutoffs)
@@ -151,7 +151,7 @@ def _body_faults(model: Model) -> Iterator[str]:
     body, previous, width = model.body, None, model.config.d_model
     first = next((part.window for part in _parts(model) if isinstance(part, _ATTENTION)), None)
     if body.order != tuple(range(len(body.layers))):
-        yield "expected sub-layers with separate weights, got tied ones"
+        yield "expected sub-layers with separate weights, got tied weights"
     for place, part in enumerate([*_parts(model), None], 1):
         reasons: list[tuple[bool, str]] = []
         if isinstance(previous, WindowedSelfAttention) and not isinstance(part, FeedForward):

@@ -88,8 +88,11 @@ def shift_right(target: Tensor) -> Tensor:
 def transduction_faults(config: ModelConfig) -> list[str]:
     """Return messages about settings that a transduction model does not support."""
     rules = (
-        (config.columns is None and config.targets is None, "expected symbols in and out, got numbers"),
-        (config.classes is None, "expected symbols out, got classes"),
+        (
+            config.columns is None and config.targets is None,
+            "a transducer needs symbols as inputs and outputs, got numbers",
+        ),
+        (config.classes is None, "a transducer needs symbols as outputs, got classes"),
         (not config.cutoffs, "expected no cutoffs in a transducer: its vocabularies have no common clusters"),
         (
             not config.input_dropout,

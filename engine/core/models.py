@@ -77,7 +77,7 @@ def checkpoint_activations(model: AnyModel, settings: TrialSettings) -> None:
             stack.checkpoints = True
     elif fault not in _warned:
         _warned.add(fault)
-        _log.warning("all activations are kept: %s", fault)
+        _log.warning("activation checkpointing is off: %s", fault)
 
 
 def checkpointing_fault(settings: TrialSettings, model: AnyModel) -> str | None:

@@ -195,8 +195,8 @@ def _shared(
     held: StepMemory, gpu: Gpu, count: int, machine: Machine, *, others: str, at_once: int | None
 ) -> str:
     if (cpus := cpus_here()) < machine.cpus:
-        here = f"{plural(cpus, 'CPU')} {'is' if cpus == 1 else 'are'} here"
-        return f"no such trial, because cpus = {machine.cpus:g} and {here}; with --local, one trial"
+        needed = f"cpus = {machine.cpus:g}, and this machine has {plural(cpus, 'CPU')}"
+        return f"no trial, because each needs {needed}; with --local, one trial"
     asked = _trials_per_gpu(machine.gpus)
     trials = None if at_once is None else at_once / count
     found = room_on_gpu(

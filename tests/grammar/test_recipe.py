@@ -48,7 +48,7 @@ def test_each_writes_its_part_out_so_that_every_copy_has_its_own_dimensions():
         ("each(n=2, sa)", "the count and the part of each have no names, got n="),
         (
             "each({n}, sa)",
-            "each takes a whole number, because it is expanded, got {n}; "
+            "each needs a whole number as its count, got {n}; "
             "for several depths write choice(each(2, …), each(3, …))",
         ),
         ("each(0, sa)", "a count must be at least 1, got 0"),

@@ -124,7 +124,7 @@ def test_a_space_inside_of_arguments_is_counted_and_listed():
         ),
         (
             "sa + seq2seq(sa)",
-            ["seq2seq(sa) is a whole model with source and target: it cannot be combined"],
+            ["seq2seq(sa) is a whole model with source and target: no other recipe can contain it"],
         ),
         (
             "seq2seq(9999 * (sa >> sa))",

@@ -148,9 +148,12 @@ def test_all_faults_of_a_trials_sense_are_named_at_once():
     [
         (
             {"status": "failed"},
-            "reason: expected one exactly if the status is not done, got None with failed",
+            "reason: expected a text if and only if the status is not done, got None with failed",
         ),
-        ({"reason": "why"}, "reason: expected one exactly if the status is not done, got 'why' with done"),
+        (
+            {"reason": "why"},
+            "reason: expected a text if and only if the status is not done, got 'why' with done",
+        ),
     ],
 )
 def test_a_reason_goes_with_a_status_that_is_not_done(changes, message):

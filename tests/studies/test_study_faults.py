@@ -256,7 +256,8 @@ def test_a_recipe_that_the_task_cannot_take_is_told():
     )
     longer = message(TEXT.replace('"conv(k=3)"', '"stretch"'))
     assert longer.splitlines()[-1] == (
-        "       [factors] mixer: stretch is a whole model with source and target: it cannot be combined"
+        "       [factors] mixer: stretch is a whole model with source and target: no other recipe can "
+        "contain it"
     )
     alone = TEXT.replace("2 * ({mixer} >> ff(8))", "{mixer}").replace('"conv(k=3)"', '"stretch"')
     assert message(alone).splitlines()[-1] == (

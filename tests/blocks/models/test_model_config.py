@@ -208,7 +208,7 @@ def test_logits_stay_within_their_cap():
     tokens = inputs_of(plain)
     torch.testing.assert_close(capped(tokens), 0.25 * torch.tanh(plain(tokens) / 0.25))
     assert capped(tokens).abs().max() < 0.25
-    with pytest.raises(BuildError, match="expected logits with logit_cap, got clusters"):
+    with pytest.raises(BuildError, match="logit_cap needs logits as outputs, got clusters"):
         build("ff(5)", d_model=WIDTH, vocab=VOCAB, cutoffs=CUTS, logit_cap=30.0)
 
 
@@ -393,9 +393,9 @@ def test_settings_that_cannot_be_are_told_all_at_once():
             "  expected bias_init to be zero, glorot or uniform, got 'ones'",
             "  expected residual_init to be plain, depth or zero, got 'deep'",
             "  expected output_act to be none, relu, gelu, gelu_tanh, tanh or leaky_relu, got 'sine'",
-            "  expected logits with logit_cap, got clusters",
-            "  expected symbols in and out with tied weights, got numbers",
-            "  expected symbols in and out with cutoffs, got numbers",
+            "  logit_cap needs logits as outputs, got clusters",
+            "  tied weights need symbols as inputs and outputs, got numbers",
+            "  cutoffs need symbols as inputs and outputs, got numbers",
             "  expected increasing cutoffs below vocab, got 10, 10 of 20",
             "  expected d_model of at least 16 for 2 cut-offs, got 3",
         ]

@@ -88,7 +88,7 @@ def test_as_many_trials_share_a_gpu_as_fit(told):
         ((0.0208, {"cpus": 192}), "48 such trials at once, because gpus = 0.0208; 8 fit into 80.0 GB"),
         (
             ("auto", {"cpus": 1}),
-            "H100: no such trial, because cpus = 2 and 1 CPU is here; with --local, one trial",
+            "no trial, because each needs cpus = 2, and this machine has 1 CPU; with --local, one trial",
         ),
         ((0.25, {"others": 62 * 10**9}), "4 such trials at once, because gpus = 0.25; 1 fits into 18.0 GB"),
         (

@@ -97,7 +97,7 @@ def test_the_reason_why_all_is_kept_is_told_once(caplog):
         for _ in range(2):
             training = begin(settings_of(recipe, task, dropout=0.0), CPU, Path("data"))
     take(training, 1)
-    told = f"all activations are kept: {recipe} has no residual stack"
+    told = f"activation checkpointing is off: {recipe} has no residual stack"
     assert [record.getMessage() for record in caplog.records] == [told]
     compiled = settings_of("ff(8)", {"name": "reverse"}, compile=True)
     fault = checkpointing_fault(compiled, build("ff(8)", d_model=8, vocab=5))

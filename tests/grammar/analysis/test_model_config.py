@@ -130,7 +130,7 @@ def test_settings_that_cannot_be_raise_an_error_that_tells_all():
         "the model cannot be built\n"
         "  expected d_model of at least 1, got 0\n"
         "  expected vocab, or columns and targets, got neither\n"
-        "  expected symbols in and out with cutoffs, got numbers\n"
+        "  cutoffs need symbols as inputs and outputs, got numbers\n"
         "  expected d_model of at least 4 for 1 cut-off, got 0"
     )
 
