@@ -20,7 +20,7 @@ Checks = Mapping[str, Sequence[LayerChange]]
 
 
 def ladder_groups(study: Study) -> dict[str, dict[int, list[TrialSettings]]]:
-    """Return the trials of each model of a ladder by d_model; levels other than the size name a model.
+    """Return, for each model of a ladder, its trials by d_model; levels other than the size name models.
 
     Raise CoordinateError for a study without a ladder.
     """

@@ -218,7 +218,7 @@ class KeyEntry(Page):
 
 
 class KeysPage(Page):
-    """The keys of study files with one name."""
+    """The keys of study files that have the same name."""
 
     kind: Literal["keys"] = "keys"
     keys: Sequence[KeyEntry]
@@ -483,7 +483,7 @@ class StudyListPage(Page):
 
     @classmethod
     def of(cls, found: Mapping[str, tuple[str, StudyStatus] | StudyError]) -> Self:
-        """Return the page of these studies, which are given by name."""
+        """Return the page of studies, given by name with their titles and statuses, or with their errors."""
         entries = [
             UnreadableStudy(study=name, error=str(one))
             if isinstance(one, StudyError)
@@ -559,7 +559,7 @@ class StudyForgetPage(Page):
 
     @classmethod
     def of(cls, study: str, store: Store, gone: Forgotten, *, removed: bool) -> Self:
-        """Return what was removed of a study; files are relative to the store."""
+        """Return the removed parts of a study; file names are relative to the store."""
         files = [path.relative_to(store.root) for path in gone.files]
         return cls(
             removed=removed, study=study, trials=gone.trials, rows=gone.rows, files=files, bytes=gone.size

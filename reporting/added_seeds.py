@@ -92,7 +92,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def num_looks(self, question: QuestionT) -> int:
-        """Return the number of looks at a question so far."""
+        """Return how many looks (interim tests) a question has had."""
 
     @abstractmethod
     def has_no_spread(self, question: QuestionT) -> bool:
@@ -154,7 +154,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
 
 def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float | None:
-    """Return the sequential training time of trials; None if it is unknown for one of them."""
+    """Return the sequential training time of trials; None if a trial's time is unknown."""
     times = [estimator.estimate(trial).seconds for trial in trials]
     known = [time for time in times if time is not None]
     return math.fsum(known) if len(known) == len(times) else None
@@ -414,7 +414,7 @@ class _OpenTable(OpenResult[JudgedDifference]):
         return complete and not each.found.is_decided and each.found.looks < len(self.looks)
 
     def _chance(self, each: JudgedDifference, ahead: int) -> float:
-        """Return the chance that a difference is decided `ahead` looks from now, given its last look.
+        """Return the chance that a difference is decided `ahead` looks from now, given the results so far.
 
         The mean of the added seeds is centred at the observed effect, with the error of both means. This is
         the predictive distribution of a normal mean under a flat prior.

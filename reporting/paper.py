@@ -1,4 +1,4 @@
-"""A published paper: its tables with our numbers, and a sheet of all our results for the paper."""
+"""A published paper: its tables with measured numbers, and a sheet of all results for the paper."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
 
 
 def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = None) -> list[Table]:
-    """Return the printed tables of a paper, or only the named table, with the results of our studies."""
+    """Return the printed tables of a paper, or only the named table, with the results of studies."""
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
     printed, stored = published_tables_of(paper, name), _Stored.of(paper, open_store(store))
     return list(paper_tables(printed, stored.studies, stored.outcomes, stored.begun))
@@ -188,7 +188,7 @@ class _Stored:
 
 
 def published_only_table(theirs: PublishedTable) -> Table:
-    """Return a published table without our results; its notes become footnotes or part of the caption."""
+    """Return a published table without measured numbers; notes become footnotes or part of the caption."""
     numbers = list(theirs.cells.values())
     remarks, units = {number.remaining_note for number in numbers}, {number.unit for number in numbers}
     notes, noted, arrows = Footnotes(), len(remarks) > 1, len(units) > 1
@@ -277,7 +277,7 @@ class PaperStudy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedTable:
-    """A table of the paper: how many numbers it prints, and for how many of them we have a result.
+    """A table of the paper: how many numbers it prints, and how many of these have a result.
 
     A number with a result at the paper's size is not counted as `small`, however far the result is from the
     number.
@@ -329,7 +329,7 @@ class PaperFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperSheet:
-    """Our results for a paper; `tables` are its printed tables with our numbers."""
+    """The results for a paper; `tables` are the paper's tables with measured numbers."""
 
     paper: str
     printed: tuple[PrintedTable, ...]
@@ -356,7 +356,7 @@ def papers() -> tuple[str, ...]:
 
 
 def paper_sheet(paper: str, store: Store | str | Path) -> PaperSheet:
-    """Return the sheet of our results for a paper in a store; raise TableError for an unknown paper."""
+    """Return the sheet of a store's results for a paper; raise TableError for an unknown paper."""
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
     if paper not in papers():
         raise TableError(f"unknown paper '{paper}'{nearest_hint(paper, papers())}")

@@ -271,7 +271,7 @@ def _select_specs(
 
 
 def last_run_note(results: StudyResults, kind: str, verb: str = "render") -> str:
-    """Return a note with the command that reads the study's file; "" if its last run was not read."""
+    """Return a note with the command that reads the study's file; "" unless a last run was read."""
     study, store = results.study, results.store
     record = store.records.load(study.name) if study.path is None else None
     if record is None or record["text"] != study.text:

@@ -241,16 +241,16 @@ class ResultSubject:
         return fixed_levels([trial.levels for trial in self.trials], named, self.study.design)
 
     def fixed_note(self, fixed: Mapping[str, Level]) -> list[str]:
-        """Return the sentence about fixed levels; empty if there are none."""
+        """Return a sentence about fixed levels; empty without fixed levels."""
         return [f"At {describe_levels(fixed)}."] if fixed else []
 
     def difference(self, metrics: Sequence[Metric]) -> list[str]:
-        """Return the sentence about metrics that trials measure differently; empty if there are none."""
+        """Return a sentence about metrics that trials measure differently; empty without such metrics."""
         sentence = difference_sentence(metrics, self.settings)
         return [sentence] if sentence else []
 
     def omitted(self, gaps: Counter[str], planned: int) -> Iterator[str]:
-        """Yield the sentence about trials without a value."""
+        """Yield a sentence about trials without a value."""
         yield from omitted_trials(gaps, planned, probe_command(self.study.name))
 
     def provenance(self, trials: Collection[str] | None = None) -> str:

@@ -82,7 +82,7 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
 
 
 def traits(tables: Mapping[str, Any]) -> Traits:
-    """Return the traits of a trial's settings or of a study file, with None for each missing key."""
+    """Return the key values (traits) of a trial's settings or of a study file; None for a missing key."""
     found = (tables.get(table) for table, _ in _KEYS)
     return tuple(
         each.get(key) if isinstance(each, Mapping) else None
@@ -94,7 +94,7 @@ _KEY_COLUMNS = ("trial", "study", "attempt")
 
 
 def known_traits(store: Store, loaded: Iterable[Study] = ()) -> set[Traits]:
-    """Return the traits of all trials with an outcome or a checkpoint in a store, and of loaded studies."""
+    """Return the key values (traits) of all begun or ended trials in a store, and of loaded studies."""
     trials = [trial for study in loaded for trial in study.trials]
     kinds = [each.settings for each in first_of_each_kind(trials)]
     found: set[Traits] = {tuple(getattr(getattr(each, table), key) for table, key in _KEYS) for each in kinds}

@@ -596,7 +596,7 @@ def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trial
 def _check_metrics_beside_faults(
     diagnostics: Diagnostics, template: Template, design: Design, shown: Shown
 ) -> None:
-    """Report impossible metrics of a grid with other faults, unless its metrics are uncertain."""
+    """Report impossible metrics of a grid that has other faults, unless those may affect metrics."""
     if diagnostics.invalid or design.count() > _MAX_TRIED * len(design.factors[SEED]):
         return
     size = {design.matched_size.name: design.matched_size.size} if design.matched_size else {}

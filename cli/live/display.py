@@ -82,7 +82,7 @@ def draw(name: str, share: float, counts: str, lines: Iterable[str]) -> Group:
 
 
 class LineDisplay(Listener):
-    """Display for logs and pipes: one line for each ended trial, and one for each wait."""
+    """Display for logs and pipes: a line for each ended trial, and a line when the run waits."""
 
     def __init__(self, progress: StudyProgress, names: TrialNames, headline: Headline) -> None:
         self._progress, self._columns, self._headline = progress, names, headline

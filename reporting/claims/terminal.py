@@ -86,7 +86,7 @@ def claims_to_terminal(
 
 
 def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
-    """Return the text in lines that do not break at hyphens."""
+    """Split a text into lines of at most `width` characters, but never at hyphens."""
     return wrap(text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
 
 
@@ -204,7 +204,7 @@ def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
 
 
 def _has_stricter_level(checked: ClaimResult) -> bool:
-    """Return whether the intervals of a claim have a stricter level than the claim."""
+    """Return whether the intervals of a claim have a higher confidence level than the claim asks for."""
     return checked.level > checked.level_of_look + 1e-9 and any(each.interval for each in checked.findings)
 
 

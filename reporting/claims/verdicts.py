@@ -120,7 +120,7 @@ class ClaimResult:
 
 
 def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str:
-    """Return the counts of verdicts as text: `2 confirmed, 0 refuted, 1 undecided`, then any not run."""
+    """Return the counts of verdicts as text: `2 confirmed, 0 refuted, 1 undecided`, then `not run` if any."""
     counts = Counter(each.verdict for each in results)
     shown = [each for each in Verdict if counts[each] or each is not Verdict.NOT_RUN]
     return separator.join(f"{counts[each]} {each}" for each in shown)

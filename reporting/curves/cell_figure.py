@@ -114,7 +114,7 @@ class CellFigure(CurveKind):
 
     @property
     def needs_history(self) -> bool:
-        """Return whether an axis is a time or an index."""
+        """Return whether the figure needs metric histories, because an axis is a time or an index."""
         return self.is_course or not set(INDEX_AXES).isdisjoint(self.roles.values())
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
@@ -313,7 +313,7 @@ class FigureCells:
         )
 
     def x_axis(self) -> Axis:
-        """Return the axis along the bottom."""
+        """Return the horizontal axis of the figure."""
         ticks = self.positions[1] if self.spec.kind in ("line", "box") else ()
         return Axis(title=self.axis_title(self.spec.x), log=getattr(self.spec, "logx", False), ticks=ticks)
 
@@ -414,7 +414,7 @@ def mean_interval(
 
 
 def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> list[tuple]:
-    """Return the keys of each group with its sorted values, whatever the order of the frame."""
+    """Return the keys of each group with the group's values in sorted order."""
     rows = frame.select(*keys, *of).sort(*keys, *of).iter_rows()
     count = len(keys)
     return [

@@ -193,7 +193,7 @@ def _values(
 def _with_spent(
     course: pl.DataFrame, currency: Currency, placed: pl.DataFrame, outcomes: pl.DataFrame
 ) -> pl.DataFrame:
-    """Add a column, named after the currency, to a metric's history: the cost up to each step.
+    """Add to a metric's history a column with the cost up to each step, named after the cost's unit.
 
     Trials of a cell take the same tokens and operations. Their seconds are averaged, so that their values
     have the same position.

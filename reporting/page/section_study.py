@@ -47,7 +47,7 @@ _BESIDE_TRIALS = ("recipes", "factors", "cells", "decode")
 
 
 def question(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the question, and the factors that are varied."""
+    """Return the study's question, and the factors that the study varies."""
     study = inputs.study
     tasks = {trial.settings.task.name: trial.settings.task for trial in study.trials}
     return {

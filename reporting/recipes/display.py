@@ -27,7 +27,7 @@ class RecipeDisplay:
 
     @property
     def costs(self) -> RecipeCosts:
-        """Return the costs without rounding."""
+        """Return the recipe's costs without rounding."""
         return RecipeCosts.of(self.recipe, self.analysis, self.sizes)
 
     def render(self, form: Literal["text", "svg"] = "text") -> str:

@@ -275,7 +275,7 @@ def _sources(study: Study, data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def column_names(study: Study) -> list[str]:
-    """Return the recipe's column, if points differ in the recipe, and the dimensions outside the recipe."""
+    """Return the names of a point's columns: the recipe, if it varies, and the dimensions outside it."""
     outer, inner = outer_names(study), study.template.names_at(RECIPE_PATH, study.factors)
     varies = any(name in inner or name not in outer for name in study.dimensions)
     names = [name for name in study.dimensions if name in outer]

@@ -86,7 +86,7 @@ class Access:
         return hmac.new(self._key, (self.token or "").encode(), hashlib.sha256).hexdigest()
 
     def names_this_machine(self, host: str) -> bool:
-        """Return whether a Host header, at any port, certainly means this machine.
+        """Return whether a Host header names this machine, whatever its port is.
 
         With a token, this machine's host names are allowed, and any address: addresses cannot be rebound.
         """

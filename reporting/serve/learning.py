@@ -185,7 +185,7 @@ class SmallPlot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningCurves:
-    """The plots of one metric; `metrics` are all metrics with curves, `behind` the path of ended trials."""
+    """The plots of one metric; `behind` is the path of ended trials in the background of each plot."""
 
     metric: str
     title: str

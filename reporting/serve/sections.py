@@ -160,7 +160,7 @@ def bar(found: ProgressNow) -> list[tuple[str, float, float]]:
 
 
 def begun_line(now: StudyNow, begun: BegunTrial) -> Mapping[str, object]:
-    """Return a begun trial: its levels, its progress, and its metrics."""
+    """Return the line of a begun trial: its levels, its progress, and its metrics."""
     trial = begun.trial
     return {
         "id": trial.id,

@@ -148,7 +148,7 @@ class Site:
         return self._missing(path) if page is None else Response(content=self._page(page, path, query))
 
     def live_page(self, path: str, query: Mapping[str, str]) -> LivePage | None:
-        """Return the page at an address if it changes with the store, else None; raise StoreError."""
+        """Return the page at an address if the page changes with the store; None for other addresses."""
         snapshot = self._reader.current()
         match path.strip("/").split("/"):
             case [""]:

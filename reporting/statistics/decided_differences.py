@@ -175,7 +175,7 @@ def differences_at_looks(
 def decide(
     found: Sequence[Sequence[Difference]], counts: Sequence[int], choices: Sequence[int] | None = None
 ) -> list[DecidedDifference | None]:
-    """Return the decision on each difference; None for a difference without a look.
+    """Return the decision on each difference; None for a difference that was never tested.
 
     If a difference was chosen among several, `choices` has their number. The p is multiplied by this number,
     because any candidate could have been chosen (Bonferroni).

@@ -72,7 +72,7 @@ def median_of_tasks(runs: Sequence[Floats]) -> Floats:
 
 
 def optimality_gap(target: float, *, sign: int = 1) -> Statistic:
-    """Return the statistic of how far runs fall short of a target on average; 0 for runs beyond the target.
+    """Return a statistic: the mean shortfall of runs from a target, 0 for runs beyond the target.
 
     Lower is better if `sign` is −1.
     """
@@ -80,7 +80,7 @@ def optimality_gap(target: float, *, sign: int = 1) -> Statistic:
 
 
 def share_above(threshold: float, *, sign: int = 1, deciding: int | None = None) -> Statistic:
-    """Return the statistic of the share of runs better than a threshold, averaged over tasks."""
+    """Return a statistic: the share of runs better than a threshold, averaged over tasks."""
     return Statistic(
         lambda runs: mean_of_tasks([(sign * each > sign * threshold).astype(float) for each in runs]),
         (lambda tasks: tasks) if deciding is None else (lambda _tasks: deciding),

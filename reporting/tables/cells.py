@@ -175,7 +175,7 @@ class TableCells:
 
     @cached_property
     def fallbacks(self) -> Mapping[tuple[str, str], Tally]:
-        """Return, by row and column, the tally of the fallback metric, for cells without a value."""
+        """Return, by row and column, the values of the fallback metric for cells without a value."""
         every = self._tallied[0].items()
         return {place[:2]: looks[-1] for place, looks in every if place[2] == self.spec.otherwise}
 
@@ -253,7 +253,7 @@ class TableCells:
 
     @cached_property
     def tallies(self) -> Mapping[CellKey, Tally]:
-        """Return, for each cell, the tally that the table shows, which is that of the last look."""
+        """Return, for each cell, the values that the table shows, which are those of the last look."""
         return {place: looks[-1] for place, looks in self.look_tallies.items()}
 
     @cached_property

@@ -105,7 +105,7 @@ def column_differences(
 
 @dataclass(frozen=True, slots=True)
 class _FamilyDifferences:
-    """The differences at each look of rows that share a pooled variance, and the error at the last look."""
+    """The differences of rows that share a pooled variance, at each look, and the last look's error."""
 
     looked: Mapping[str, tuple[Difference, ...]]
     error: tuple[float, int] | None

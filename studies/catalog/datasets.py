@@ -52,7 +52,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """A dataset and its files.
+    """Base class of the datasets that a study can name: texts, sentence pairs and treebanks.
 
     `folder` is its folder in the data folder, unless it is `installed` with this package. `own` is true if
     a study file names its files. `manual_instructions` says where to get files that cannot be downloaded.
@@ -205,7 +205,7 @@ def register_dataset(dataset: Dataset) -> None:
 
 
 def dataset_owner(name: str) -> str:
-    """Return the owner of a dataset: `activemem`, a file, or a package with its version.
+    """Return who registered a dataset: `activemem`, a file, or a package with its version.
 
     Raise KeyError for an unknown dataset.
     """

@@ -286,7 +286,7 @@ def register_probe(
     index_titles: Collection[str] = (),
     kinds: Collection[str] = tuple(kind.name.lower() for kind in TaskKind),
 ) -> Callable[[MeasureModelT], MeasureModelT]:
-    """Return a decorator that registers a probe.
+    """Return a decorator that registers a probe, which measures trained models.
 
     A probe is a function from a trained model and batches to numbers by index. It registers a metric of its
     name, whose values are `name[index]`. Raises ValueError for an unknown kind or a taken name.
@@ -327,7 +327,7 @@ _SIGNS = {"<=": "≤", ">=": "≥"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A metric value that a training should reach, and the currency that counts the cost of reaching it."""
+    """A metric value that a training should reach, and the unit of the cost of reaching it."""
 
     currency: Currency
     metric: str

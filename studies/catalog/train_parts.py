@@ -105,7 +105,7 @@ CALLBACKS: Registry[SettingsEntry[Callback]] = Registry("callback")
 
 
 class Callback(NamedSettings, ABC):
-    """Settings of a plug-in's callback in `[[train.callbacks]]`, and its hooks.
+    """Base class of a plug-in's callback: its keys in `[[train.callbacks]]`, and its hooks.
 
     A training that resumes after an interruption does not call `start` again, and one that fails does not
     call `end`.
@@ -117,7 +117,7 @@ class Callback(NamedSettings, ABC):
     """the name of the callback"""
 
     def on_start(self, moment: TrainingMoment) -> None:
-        """Run before the first step."""
+        """Run before the first step of a training."""
 
     def on_epoch_end(self, moment: TrainingMoment) -> Mapping[str, float]:
         """Run after the evaluation of each epoch; return metrics of the epoch."""

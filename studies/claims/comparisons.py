@@ -1,4 +1,4 @@
-"""A claim as written and as resolved: comparisons over a study's cells, joined by all, any and not."""
+"""Data classes of a claim: its text, and its comparisons of cells, joined by all, any and not."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ Test = Literal["pooled", "t", "permutation", "wilcoxon"]
 
 
 class ClaimSpec(StrictModel):
-    """`[[claim]]`: a name, a statement, and the place in the paper that states it."""
+    """`[[claim]]`: a name, a statement, and where the paper states the claim."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     """the claim in one sentence"""

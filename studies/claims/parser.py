@@ -107,7 +107,7 @@ class SpeedupExpression(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCall(Spanned):
-    """A function with its arguments, over every combination of its loops' levels."""
+    """A function call with its arguments, and with the `for` loops over levels."""
 
     function: Identifier
     arguments: tuple[SyntaxNode, ...]

@@ -120,7 +120,7 @@ class Scope:
         }
 
     def dependent_factors(self) -> frozenset[str]:
-        """Return the factors whose level is determined by another factor.
+        """Return the factors whose level in every cell follows from another factor's level.
 
         If two factors determine each other, return the second.
         """
@@ -136,7 +136,7 @@ class Scope:
 
 
 def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
-    """Return the scope of claims in a study of this design."""
+    """Return the names that claims in a study of this design may use."""
     factors = {name: levels for name, levels in design.factors.items() if name != SEED}
     seeds = design.factors[SEED]
     return Scope(
@@ -342,7 +342,7 @@ class _Resolver:
         return Speedup(fast=fast, slow=slow)
 
     def _fold(self, node: syntax.FunctionCall, bound: Bindings) -> Number | None:
-        """Return the minimum, maximum or mean over a call's loops, its arguments, or its unnamed factors.
+        """Resolve a call of min, max or mean over its loops, its arguments, or the factors left open.
 
         `max(loss[task=sort])` is over every mixer; the maximum of a single number is a fault.
         """
@@ -513,7 +513,7 @@ class _Resolver:
         return found
 
     def _check_variable(self, call: syntax.FunctionCall, loop: syntax.ForClause) -> None:
-        """Report a variable whose name is taken, or that is not used."""
+        """Report a loop variable whose name is taken, or that the call does not use."""
         name, factors = loop.variable.text, self._scope.factors
         owners = [factor for factor, levels in factors.items() if name in map(level_text, levels)]
         taken = None
@@ -727,7 +727,7 @@ def _claim(spec: ClaimSpec, statement: Statement, scope: Scope) -> Claim:
 
 
 def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> Claim | None:
-    """Return a claim whose effect is the number that an expression stands for; report faults.
+    """Return a claim whose effect is the value of an expression; report faults.
 
     The expression is one side of a claim's comparison: `loss[mixer=sa] - loss[mixer=ssd]`, or a speedup.
     """
@@ -777,7 +777,7 @@ def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], tri
 
 
 def missing_metrics(claims: Sequence[Claim], trials: Sequence[Trial]) -> Iterator[tuple[Claim, Cell, str]]:
-    """Yield each cell that can never have the metric that a claim compares there, with the reason."""
+    """Yield each cell that can never have the metric that a claim compares, with the claim and the reason."""
     cells: dict[CellKey, TrialSettings] = {
         cell_key((name, level) for name, level in each.levels.items() if name != SEED): each.settings
         for each in trials

@@ -1,4 +1,4 @@
-"""Designs other than the grid, one in each file, found by the name in `[study] design`.
+"""Designs other than the grid; each file has the name of its design in `[study] design`.
 
 `one_at_a_time` changes one factor of the baseline. `zip` combines the first levels of all factors, then the
 second ones, and so on. `cumulative` adds changes in the order of the file, and `path` adds the best change

@@ -1,4 +1,4 @@
-"""Cumulative: from the baseline to the target, one change after the other in the order of the file."""
+"""The cumulative design, which adds changes one by one, from the baseline to the target."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Stepwise(RowDesign):
         return self.path()
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield factors with several levels but no target, and factors that end where they begin."""
+        """Yield faults: a factor with many levels but no target, or a target that changes nothing."""
         for name, levels in self.inner.items():
             if name not in self.target and len(levels) > 2:
                 example = f"target = {{ {name} = … }}"
@@ -75,7 +75,7 @@ class Stepwise(RowDesign):
 
 
 class Cumulative(Stepwise):
-    """One change after the other, in the order of the file."""
+    """A design that adds one change after the other, in the order of the file."""
 
     kind = "cumulative"
     keys: ClassVar[Mapping[str, str]] = {"target": ""}

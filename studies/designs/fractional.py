@@ -113,7 +113,7 @@ class TwoLevels(RowDesign):
 
 @dataclass(frozen=True, kw_only=True)
 class Fractional(TwoLevels):
-    """The smallest regular fraction of at least this resolution."""
+    """A design of the smallest regular fraction with at least this resolution."""
 
     resolution: int = 0
 
@@ -225,12 +225,12 @@ class Aliases:
 
     @property
     def mains(self) -> tuple[tuple[Effect, ...], ...]:
-        """The groups with a main effect."""
+        """The groups of aliased effects that include a main effect."""
         return tuple(group for group in self.groups if len(group[0]) == 1)
 
     @property
     def interactions(self) -> tuple[tuple[Effect, ...], ...]:
-        """The groups with only interactions."""
+        """The groups of aliased effects that are all interactions."""
         return tuple(group for group in self.groups if len(group[0]) > 1)
 
 

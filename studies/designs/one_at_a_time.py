@@ -1,11 +1,11 @@
-"""One at a time: the baseline, and every change of one factor."""
+"""The one-at-a-time design: the baseline, and every cell that differs from the baseline in one factor."""
 
 from ..schema.design import RowDesign
 from ..schema.settings import Level
 
 
 class OneAtATime(RowDesign):
-    """The baseline, and every change of one factor."""
+    """A design with the baseline, and with every cell that differs from the baseline in one factor."""
 
     kind = "one_at_a_time"
     has_free_levels = True

@@ -21,7 +21,7 @@ _Signs = tuple[int, ...]
 
 
 class PlackettBurman(TwoLevels):
-    """The fewest runs that estimate all main effects."""
+    """A design with the fewest runs that can estimate all main effects."""
 
     kind = "plackett_burman"
     most_factors = MAX_SCREENED
@@ -34,7 +34,7 @@ KIND = PlackettBurman
 
 
 def plackett_burman_rows(factors: int) -> tuple[Row, ...]:
-    """Return the runs of the smallest design; the first run has level 0 of every factor.
+    """Return the runs of the smallest design for these factors; the first run has only first levels.
 
     If their number is a power of two, it is the regular fraction of that size with minimum aberration.
     """

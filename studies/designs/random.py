@@ -116,6 +116,6 @@ def random_rows(levels: tuple[tuple[str, int], ...], cells: int, seed: int) -> t
 
 
 def draw(seed: int, *what: object) -> int:
-    """Return a pseudo-random 64-bit number for a seed and a purpose."""
+    """Return a pseudo-random 64-bit number that depends only on the seed and on `what`."""
     text = " ".join(map(str, (seed, *what)))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])

@@ -1,4 +1,4 @@
-"""Zip: the first levels of all factors together, then the second ones, and so on."""
+"""The zip design: a cell with the first level of each factor, one with the second levels, and so on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..text.toml_positions import KeyPath
 
 
 class Zip(RowDesign):
-    """Factors that change together."""
+    """A design in which all factors change together."""
 
     kind = "zip"
     has_conditions = False

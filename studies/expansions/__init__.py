@@ -1,4 +1,4 @@
-"""Features of a study that one key turns on, one in each file, found by the key's name.
+"""Features of a study, each in a file with the name of the key that turns the feature on.
 
 `ladder` grows several sizes together, `match` finds sizes with equal costs, `ablate` removes parts of a
 recipe, and `fidelity` has the rungs of a search. `when` makes factors conditional, and `labels` names cells.

@@ -25,7 +25,7 @@ from ..text.toml_positions import KeyPath
 
 @dataclass(frozen=True, kw_only=True)
 class Fidelity(Expansion):
-    """The factor that grows from rung to rung: its name and its values, the smallest first.
+    """The setting that grows from rung to rung of a search: its name, and its values in rising order.
 
     One in `reduction` points on a rung is promoted to the next. With `brackets`, as in Hyperband, some points
     begin on higher rungs and compete only with points that began there, too.
@@ -95,7 +95,7 @@ class Fidelity(Expansion):
         return len(self.rungs) - 1
 
     def level(self, rung: int) -> dict[str, Level]:
-        """Return the level of a rung's trials."""
+        """Return the growing setting with its value on a rung."""
         return {self.name: self.rungs[rung]}
 
     def rung_of(self, levels: Mapping[str, Level]) -> int | None:
@@ -167,7 +167,7 @@ _BELOW = 2
 
 
 class _FidelityError(Exception):
-    """A fault of a fidelity, with the path of its key."""
+    """Error for a faulty fidelity, with the path of the faulty key."""
 
     def __init__(self, path: KeyPath, message: str, *, key: bool = False) -> None:
         super().__init__(message)

@@ -146,7 +146,7 @@ class Gates(Expansion):
             yield Gate(levels=wanted, held=frozenset(trial.id for trial in held), opened_by=opened)
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Yield the maximum cost of each stage, and the claims that open it."""
+        """Yield the maximum cost of each stage, and the claims on which the stage depends."""
         levels = {claim.spec.name: claim.spec.level for claim in study.claims}
         stages: list[list[PlannedTrial]] = [[] for _ in range(len(self.gates) + 1)]
         for one in plan.trials:

@@ -10,7 +10,7 @@ from ..text.document import Diagnostics
 
 
 class Labels(Expansion):
-    """The factors that label cells."""
+    """An expansion that marks factors as labels of cells."""
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self:

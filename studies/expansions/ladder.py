@@ -46,7 +46,7 @@ class LadderSettings(StrictModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Ladder(Expansion):
-    """The sizes of a ladder by name, all lists equally long.
+    """The sizes of a ladder: equally long lists of numbers, by name.
 
     `tables` have the sizes as factors that change together. `width` names the list that fills d_model, if
     any.

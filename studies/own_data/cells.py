@@ -45,7 +45,7 @@ class RowsError(CorpusError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """The values of some columns, with equally many rows.
+    """The values of some columns of a file, all with equally many rows.
 
     `numbers` has the line or row number of each row, from 1.
     """

@@ -218,7 +218,7 @@ def read_part(
 
 
 def draw_split(layout: OwnLayout, row: Row) -> Row:
-    """Return the row with its split: some training rows are held out for splits without rows of their own."""
+    """Return the row with its final split: some training rows go to splits without rows of their own."""
     if row.split != "train" or not (layout.dev_share or layout.test_share):
         return row
     shares = HeldOutFractions(dev=layout.dev_share, test=layout.test_share)

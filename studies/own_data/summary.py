@@ -153,7 +153,7 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
 
 
 def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
-    """Return the facts about pairs as trained, without pairs whose source is also in a later split."""
+    """Return the facts about pairs, without pairs whose source sentence is also in a later split."""
     held_out: set[bytes] = set()
     kept, lost = dict[str, list[Row]](), Counter[str]()
     for split in ("test", "dev", "train"):

@@ -45,7 +45,7 @@ class SplitNames(StrictModel):
 
 
 class OneTable(HeldOutRows):
-    """A file, or a folder with splits; the column `split` may give the split of each row."""
+    """Keys of a table in one file, or in a folder with splits; the column `split` may name splits."""
 
     path: str
     split: str | None = None
@@ -53,7 +53,7 @@ class OneTable(HeldOutRows):
 
 
 class ThreeTables(StrictModel):
-    """A file for each split; a missing split is held out from the training rows."""
+    """Keys of tables in one file for each split; a missing split is held out from the training rows."""
 
     train: str
     dev: str | Share | None = None

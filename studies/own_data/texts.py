@@ -37,13 +37,13 @@ class _HeldOut(StrictModel):
 
 
 class _OneText(_HeldOut):
-    """A text that is split at line ends: the beginning is for training, the end is the test split."""
+    """Keys of a text in one file: its beginning is for training, its end is the test split."""
 
     path: str
 
 
 class _ThreeTexts(StrictModel):
-    """A file for each split."""
+    """Keys of a text in one file for each split."""
 
     train: str
     dev: str
@@ -51,7 +51,7 @@ class _ThreeTexts(StrictModel):
 
 
 def check_shares(dev: float, test: float) -> None:
-    """Raise ValueError if nothing is left to train on."""
+    """Raise ValueError if the dev and test shares leave nothing to train on."""
     if dev + test >= 1:
         raise ValueError(f"expected dev and test that add up to less than 1, got {dev + test:g}")
 

@@ -24,7 +24,7 @@ REACHED_SHARE = 0.3
 
 
 class AcceleratorError(ActivememError):
-    """A GPU with an unknown peak, or without the requested precision."""
+    """Error for a GPU with an unknown peak, or without the requested precision."""
 
 
 def time_on(plan: Plan, name: str) -> str:

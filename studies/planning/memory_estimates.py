@@ -237,7 +237,7 @@ def trials_together(held: StepMemory, device_bytes: int) -> int:
 
 
 def costliest_test(all_settings: Iterable[TrialSettings]) -> TrialTest | None:
-    """Return the costliest test of the trials; None if there is none."""
+    """Return the costliest test of the trials; None if no trial has a test."""
     found: list[TrialTest] = []
     for settings in all_settings:
         task = settings.task

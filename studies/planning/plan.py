@@ -428,7 +428,7 @@ def _distance(match: SizeMatch) -> tuple[float, float]:
 
 
 def _labeller(study: Study) -> Callable[[Trial], str]:
-    """Return a function that names a trial's model, by `labels` if all models differ in them."""
+    """Return a function that names a trial's model, by its `labels` if these distinguish all models."""
     names = _label_names(study)
     labels = [name for name in study.design.labels if len(study.factors.get(name, ())) > 1]
     if study.search is None and len(names) > 1 and labels and _distinguish_models(study, labels, names):

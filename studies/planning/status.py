@@ -60,7 +60,7 @@ class StudyStatus:
 
     @property
     def counts(self) -> Counter[str]:
-        """The outcomes by status."""
+        """The number of outcomes with each status."""
         return Counter(self.stored.values())
 
     def summary(self) -> str:
@@ -281,7 +281,7 @@ def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[s
 
 
 def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial | None:
-    """Return the search's trial with this id and these levels, both read from a store.
+    """Return the search's trial for a stored id and stored levels.
 
     None if the levels belong to another space, or if the trial's settings differ from this study's.
     """

@@ -248,7 +248,7 @@ def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) ->
 
 
 def _interpolate(flops: float, speed: Speed) -> float:
-    """Return the seconds of a step of `flops` FLOPs.
+    """Return the interpolated seconds of a step with `flops` FLOPs.
 
     Beyond the largest measured step, the time is proportional to FLOPs.
     """

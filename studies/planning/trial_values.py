@@ -207,7 +207,7 @@ def final_value(metric: str) -> pl.Expr:
 
 
 def row_value(row: Mapping[str, Any], metric: str) -> float:
-    """Return the final value in one row of the store; NaN if there is none."""
+    """Return the final value in one row of the store; NaN without a value."""
     if metric in COSTS:
         return math.nan if row[metric] is None else float(row[metric])
     return next((each["value"] for each in reversed(row["metrics"]) if each["name"] == metric), math.nan)
@@ -300,7 +300,7 @@ def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
 
 
 def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
-    """Return the cost of an epoch of each trial, in the currency of a target."""
+    """Return the cost of an epoch of each trial, in the unit of a target, such as FLOPs."""
     found = read_target(target)
     if found is None:
         return {}

@@ -140,7 +140,7 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
 
 
 def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the faults of a table of changes: of its baseline, and keys that only apply to rows of levels."""
+    """Yield the faults of a table of changes: its baseline's, and keys that need rows of levels."""
     factors = design.known_levels
     if CHANGES in factors:
         yield (
@@ -187,7 +187,7 @@ def _takes_steps(spec: CellsTable, design: Design) -> bool:
 
 
 def _choices(design: Design, step: int, *, by_step: bool) -> int:
-    """Return the number of changes among which a step of a path was the best."""
+    """Return how many changes a path tried when it chose one of its steps."""
     if design.kind != "path" or not step:
         return 1
     left = len(cast("Stepwise", design).steps) + 1 - step

@@ -125,7 +125,7 @@ class ResultKeys(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableExtras:
-    """Further contents of a table.
+    """Options for the contents of a table: published numbers, and trials that have begun.
 
     `published` adds the paper's numbers, `paper_only` also rows and columns that only the paper has; `begun`
     are the trials with a checkpoint. Kinds without such numbers ignore them.
@@ -137,7 +137,7 @@ class TableExtras:
 
 
 class TableKind(ResultKeys):
-    """A kind of table."""
+    """Base class of the kinds of tables."""
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         """Return a study's table from the store's latest attempts; the keys must fit the study."""
@@ -145,7 +145,7 @@ class TableKind(ResultKeys):
 
 
 class CurveKind(ResultKeys):
-    """A kind of figure."""
+    """Base class of the kinds of figures."""
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         """Return a study's figure from the store's latest attempts; the keys must fit the study.
@@ -177,7 +177,7 @@ def kinds_of(role: Role) -> dict[str, type[TableKind | CurveKind]]:
 
 
 def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Replace the name of a level, or a list of names, by the levels; unmatched names stay."""
+    """Return the level for a name, or the levels for a list of names; names without a match stay."""
     names = NamedLevels(levels, "here")
     if isinstance(named, list):
         return [names.find(each) if names.has(each) else each for each in named]

@@ -180,7 +180,7 @@ def step_bytes(settings: TrialSettings) -> int:
 
 
 def reach(settings: TrialSettings) -> Reach:
-    """Return the reach of a trial's model."""
+    """Return how far to each side a position of a trial's model can see."""
     return _reach(
         settings.model.recipe, _with_min_vocab(model_config(settings.model, settings.task.interface))
     )

@@ -469,7 +469,7 @@ def report_problem(
 
 
 def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
-    """Return the search dimensions in the recipe itself."""
+    """Return the search dimensions that the recipe has, not those of [search.space]."""
     text = draft.template.texts.get(RECIPE_PATH)
     if text is None or RECIPE_PATH in draft.diagnostics.invalid:
         return {}

@@ -329,7 +329,7 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
 
 
 def _touches_metrics(problem: ValidationProblem) -> bool:
-    """Return whether a faulty key, or the key meant by an unknown one, may affect metrics."""
+    """Return whether a faulty key may affect metrics; an unknown key counts as the nearest known key."""
     table, *keys = problem.path or ("",)
     return table == "task" or (table == "train" and (problem.key or not keys or keys[0] in _OF_METRICS))
 

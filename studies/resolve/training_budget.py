@@ -94,7 +94,7 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
 
 
 def budget_words(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> str:
-    """Describe the steps that a budget of [train] allows, and how close they come; "" without a budget."""
+    """Describe the steps that a budget of [train] allows, with their deviation; "" without a budget."""
     key = next((key for key in BUDGET_KEYS if key in train), None)
     if key == "seconds":
         return "seconds end each training: its steps depend on the device, and FLOPs count one step an epoch"

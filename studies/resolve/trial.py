@@ -109,7 +109,7 @@ def code_fault(settings: TrialSettings) -> str | None:
 
 
 def digest(code: str) -> str:
-    """Return the digest without the file's name, so that a renamed file counts as the same."""
+    """Return the digest without the file's name, so that a renamed file counts as unchanged."""
     return code.rpartition(" ")[2]
 
 

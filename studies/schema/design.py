@@ -244,7 +244,7 @@ class Design:
         return with_absent(self.conditions, levels) if self.conditions else dict(levels)
 
     def baseline_of(self, levels: Mapping[str, Level]) -> dict[str, Level]:
-        """Return the baseline's cell for these levels.
+        """Return the baseline cell with which a cell of these levels is compared.
 
         It has the baseline's levels from [study], and these levels of all other factors.
         """
@@ -356,7 +356,7 @@ CELLS = "cells"
 
 
 def find_design(name: str) -> type[Design]:
-    """Return the class of a design."""
+    """Return the design class with this name."""
     return Design if name == "grid" else import_module(f"{_DESIGNS}.{name}", __package__).KIND
 
 

@@ -213,7 +213,7 @@ def _reports(name: str, settings: TrialSettings) -> bool:
 
 
 def _missing_key(name: str, settings: TrialSettings) -> str:
-    """Return the key that would make a trial report a metric; "" if there is none."""
+    """Return the key that would make a trial report a metric; "" if no key would."""
     family = metric_family(name)
     for way, other in _other_settings(name, settings):
         if _reports(name, other):

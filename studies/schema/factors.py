@@ -180,7 +180,7 @@ def one_line(text: str) -> str:
 
 
 def first_line(reason: str) -> str:
-    """Return the first line of a reason, which may be followed by a traceback."""
+    """Return the first line of a failure reason, without the traceback that may follow."""
     return one_line(reason.partition("\n")[0])
 
 
@@ -202,7 +202,7 @@ def value_name(value: Level) -> str:
 
 
 def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return the levels of a factor for display; names that would be equal are spelled out."""
+    """Return the levels of a factor for display; levels with equal short names are written in full."""
     names = [level_name(level) for level in levels]
     counts = Counter(names)
     return tuple(

@@ -194,7 +194,7 @@ def _too_late(name: str, search: SearchSettings, ends: Sequence[TrialSettings]) 
 def read_baseline(
     diagnostics: Diagnostics, header: StudySettings, dimensions: Mapping[str, Dimension], choose: ChoosePoint
 ) -> dict[str, Level]:
-    """Return the values of a search's first point, if it has one; report a point outside the space."""
+    """Return the values of a search's first point, if any; report a point outside the space."""
     path: KeyPath = ("study", "baseline")
     given = dict(header.baseline)
     if not given:
@@ -267,7 +267,7 @@ def search_dimensions(
 
 
 def read_dimension(text: str) -> Dimension:
-    """Return the dimension of a text in [search.space].
+    """Parse a dimension of [search.space].
 
     It is `integer(lo, hi, step=, log=)`, `real(lo, hi, log=)` or `choice(option, …)`. Raise RecipeError with
     all faults if it is none of these.

@@ -168,7 +168,7 @@ class RungSettings(SchedulerSettings):
 
     @property
     def reduction_factor(self) -> int:
-        """The reduction, given or default."""
+        """The reduction of the rungs: the one in the file, or the scheduler's default."""
         return self.reduction or REDUCTIONS[self.name]
 
 
@@ -194,7 +194,7 @@ SCHEDULER_KEYS: dict[str, type[SchedulerSettings]] = {
 
 
 def part_table(given: object) -> Mapping[str, Any]:
-    """Return a study's sampler or scheduler as a table; empty if it is neither a name nor a table."""
+    """Return a study's sampler or scheduler as a table; empty for a value that is no name or table."""
     if isinstance(given, str):
         return {"name": given}
     return given if isinstance(given, Mapping) else {}

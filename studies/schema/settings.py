@@ -387,7 +387,7 @@ def read_recipe(text: str) -> Recipe:
 
 
 def keep_recipe(text: str, recipe: Recipe) -> None:
-    """Add an already parsed text to the cache."""
+    """Add a recipe that is already parsed to the cache."""
     if len(_recipes) >= _MOST_RECIPES:
         _recipes.clear()
     _recipes[text] = recipe

@@ -39,7 +39,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcedSetting:
-    """A setting by its dotted name; `is_default` if the file gives neither its value nor its source.
+    """A setting with its source; `is_default` if the file states neither its value nor its source.
 
     `source` is None in a study without the table [source].
     """

@@ -53,7 +53,7 @@ class FoundPoint:
 
     @property
     def key(self) -> PointKey:
-        """The key of the point's values."""
+        """A key that identifies the point by its values."""
         return point_key(self.values)
 
     @property
@@ -187,7 +187,7 @@ def _below(
 
 
 def point_key(values: Mapping[str, Level]) -> PointKey:
-    """Return the key of a point's values."""
+    """Return a key that is equal for points with equal values."""
     return tuple(sorted((name, level_key(level)) for name, level in values.items()))
 
 

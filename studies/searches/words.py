@@ -40,7 +40,7 @@ class RungCost:
 
 
 def rung_costs(study: Study) -> tuple[RungCost, ...]:
-    """Return the rungs of a search that has several, the smallest first."""
+    """Return the costs of the rungs of a search, the smallest rung first; empty for a single rung."""
     if study.fidelity is None:
         return ()
     whole = _ends_at(study, study.fidelity.top)
@@ -164,7 +164,7 @@ def _value_word(value: float | None) -> str:
 
 
 def best_words(found: SearchPoints, shown: int) -> str:
-    """Return a description of the points that are shown first."""
+    """Describe which points of a search are listed: the best points, or the Pareto front."""
     of = f"{shown} of {plural(len(found.complete), 'point')}"
     if not shown:
         return "No complete point yet."

@@ -20,7 +20,7 @@ _WIDTH = 80  # a message that would pass this column goes below its caret
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyFault:
-    """One fault with its line.
+    """One fault of a study file: its message, with the line and columns where it is.
 
     `line` counts from 1 in the file; it is 0 for an override and None without a position. `start` and `end`
     are columns of `text`, from 0; `end` is exclusive.

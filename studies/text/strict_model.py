@@ -109,7 +109,7 @@ class ValidationProblem:
 
 
 class InvalidTableError(ActivememError):
-    """An invalid table; the text lists every problem with its dotted path."""
+    """Error for an invalid table; the text lists every problem with its dotted path."""
 
     def __init__(self, problems: tuple[ValidationProblem, ...]) -> None:
         """Keep the problems."""
@@ -229,7 +229,7 @@ def read_named(base: type[NamedSettings]) -> BeforeValidator:
 
 
 def format_value(value: object) -> str:
-    """Return a value in the form of messages."""
+    """Return a value as error messages show it."""
     match value:
         case bool():
             return str(value).lower()

@@ -98,7 +98,7 @@ def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
 
 
 def _pieces(table: Table, room: float) -> Iterator[Table]:
-    """Split the rows of a table into as few pieces as possible, each of which fits."""
+    """Split the rows of a table into as few pieces as possible, each of which fits a page."""
     begin = 0
     for end in range(1, len(table.rows) + 1):
         if end - begin > 1 and _num_lines(_rows_of(table, begin, end)) > room:

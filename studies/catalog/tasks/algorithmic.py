@@ -154,7 +154,7 @@ class AlgorithmicTask(TaskSpec):
             raise TaskError(f"{self.name}: expected {kind} of at least {self.min_length}, got {length}")
 
     def max_learnable_length(self, reach: Reach) -> int | None:
-        """Return the longest length that a model with this reach can learn without lucky guesses.
+        """Return the longest length that a model with this reach can learn other than by lucky guesses.
 
         It is 0 if there is none, and None if every length can be learned.
         """
@@ -203,7 +203,7 @@ def _partner(length: int) -> Reach:
 
 
 def _addition_needs(length: int) -> Reach:
-    """Return the reach that addition requires.
+    """Return how far to each side an output of addition depends on the input.
 
     To the left, an output depends on the first operand's bit of the same weight; to the right, through
     carries, on the last bit. At length 5 the operands 0, 1, 2 exclude the longest carry, and the right side
@@ -220,7 +220,7 @@ def _addition_certain(length: int) -> Reach:
 
 
 def _multiply_needs(length: int) -> Reach:
-    """Return the reach that multiplication requires.
+    """Return how far to each side an output of multiplication depends on the input.
 
     To the left it is as in addition. To the right, the product's first bit after a zero depends on the last
     bit. At lengths 5 and 7 the first bits of the product depend on fewer bits.

@@ -75,7 +75,7 @@ class GeneratedTask(TaskSettings, ABC):
 
     @abstractmethod
     def draw(self, count: int, generator: Generator) -> Examples:
-        """Draw this many training examples."""
+        """Draw `count` training examples."""
 
     def test_sets(self) -> Mapping[str, Draw]:
         """The test sets by name (such as a length), with the same examples for every trial."""
@@ -104,7 +104,7 @@ class GeneratedTask(TaskSettings, ABC):
         return None
 
     def solve(self, inputs: Tensor) -> Tensor | None:
-        """Return the targets of these inputs if inputs alone determine the targets, else None.
+        """Return the targets of these inputs; None if inputs do not determine the targets.
 
         Tests use it to check `required_reach` and the targets of drawn examples.
         """

@@ -100,7 +100,7 @@ class LengthTask(SyntheticTask, ABC):
         return tuple(map(str, self.test_lengths))
 
     def input_tokens(self, length: int) -> int:
-        """Return the number of input tokens for a length."""
+        """Return the number of input tokens of a sequence with this nominal length."""
         return length
 
     @property

@@ -27,7 +27,7 @@ class Problem:
     chance: float | None = 0.5
 
     def answer_length(self, length: int) -> int:
-        """Return the number of tokens of an answer."""
+        """Return the number of tokens of the answer to a string of this length."""
         lengths = {
             "one": 1,
             "same": length,

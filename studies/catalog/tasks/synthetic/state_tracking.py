@@ -14,7 +14,7 @@ GROUP_ORDERS = {"Z60": 60, "S3": 6, "S5": 120, "A5": 60, "A4xZ5": 60}
 
 
 class ParitySettings(LengthTask):
-    """`[task]` of parity; lengths include the answer, so an input has one token less."""
+    """`[task]` of parity; a length includes the answer, so an input has one token less."""
 
     def input_tokens(self, length: int) -> int:
         """Return the number of tokens without the answer."""
@@ -31,7 +31,7 @@ class ParitySettings(LengthTask):
 
 
 class ModularArithmeticSettings(LengthTask):
-    """`[task]` of modular_arithmetic; lengths include the answer, so an input has one token less."""
+    """`[task]` of modular_arithmetic; a length includes the answer, so an input has one token less."""
 
     modulus: int = Field(default=5, ge=2, le=1000)
     """the modulus"""
