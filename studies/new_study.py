@@ -16,7 +16,7 @@ title = "Attention, convolution and their sum"
 [model]
 recipe = "2 * ({{mixer}} >> ff(64))"    # {{mixer}} is filled with each level of the factor below
 d_model = 32    # width of the model
-position = "timing"    # how positions enter: activemem study show NAME lists every default
+position = "timing"    # sinusoids that say where each symbol stands; activemem show position has others
 
 [task]
 name = "reverse"    # activemem list tasks has all; activemem show NAME has a task's keys

@@ -210,7 +210,7 @@ def _has_stricter_level(checked: ClaimResult) -> bool:
 
 def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
     found = checked.findings
-    notes = format_missing(found)
+    notes = tuple(filter(None, (checked.deciding_parts, *format_missing(found))))
     if _has_stricter_level(checked):
         notes = (*notes, f"{len(found)} comparisons, intervals at {100 * checked.level:.4g} %")
     if checked.verdict is Verdict.UNDECIDED and checked.deciding.n == 1:

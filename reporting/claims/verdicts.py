@@ -17,6 +17,9 @@ class ClaimError(ActivememError):
     """Error for a study without claims, or for claims about trials that cannot be compared."""
 
 
+_MAX_PARTS_NAMED = 2
+
+
 class Verdict(StrEnum):
     """The verdict on a comparison or a claim."""
 
@@ -104,6 +107,21 @@ class ClaimResult:
         """Return the verdict in words, such as `refuted in small`."""
         return f"{self.verdict} at small size" if self.small and self.verdict not in OPEN else self.verdict
 
+    @property
+    def deciding_parts(self) -> str:
+        """Return which comparisons give the verdict: `refuted part: sa > conv`, or `5 of 9 parts refuted`.
+
+        The text is empty if all comparisons have the same verdict.
+        """
+        kinds = OPEN if self.verdict in OPEN else (self.deciding.verdict,)
+        labels = [each.label for each in self.findings if each.verdict in kinds]
+        if len(labels) == len(self.findings):
+            return ""
+        kind = Verdict.UNDECIDED if self.verdict in OPEN else self.deciding.verdict
+        if len(labels) > _MAX_PARTS_NAMED:
+            return f"{len(labels)} of {len(self.findings)} parts {kind}"
+        return f"{kind} {'part' if len(labels) == 1 else 'parts'}: {'; '.join(labels)}"
+
     def __str__(self) -> str:
         """Return one sentence, such as `Confirmed with 2 seeds: conv is ahead (+4.0 [0.4, 7.6]).`."""
         finding = self.deciding
@@ -116,7 +134,8 @@ class ClaimResult:
         if self.verdict is Verdict.NOT_RUN:
             return f"Not run: {self.spec.name}."
         head = f"{self.verdict_text.capitalize()} with {plural(finding.n, 'seed')}{would_do}"
-        return f"{head}: {self.spec.name}{effect}."
+        parts = f"; {self.deciding_parts}" if self.deciding_parts else ""
+        return f"{head}: {self.spec.name}{parts}{effect}."
 
 
 def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str:

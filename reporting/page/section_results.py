@@ -176,7 +176,7 @@ def claims(inputs: Snapshot) -> Mapping[str, object] | None:
                 "spec": each.spec,
                 "verdict": each.verdict_text,
                 "numbers": _numbers(each, each.deciding, each.needed, each.verdict),
-                "missing": format_missing(each.findings),
+                "notes": (each.deciding_parts, *format_missing(each.findings)),
                 "comparisons": [
                     (one.verdict, one.text, _numbers(each, one, one.needed, one.verdict))
                     for one in each.findings

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, better_arrow, find_metric, with_sign
+from ...studies.catalog.metrics import (
+    ANALYTIC_COSTS,
+    Metric,
+    better_arrow,
+    find_metric,
+    metric_family,
+    with_sign,
+)
 from ...studies.catalog.published import PublishedNumber, published_tables
+from ...studies.catalog.tasks import GeneratedTask
 from ...studies.presentation.changes import CHANGES, Changes, read_changes
 from ...studies.presentation.kinds import Spread, TableExtras, fixed_levels, is_selected, selected_levels
 from ...studies.presentation.metric_words import with_true_title
@@ -29,6 +37,7 @@ from .differences import (
     caption_sentences,
     column_differences,
     find_bold_cells,
+    note_chance,
     note_unsolved,
     significance_text,
 )
@@ -76,9 +85,31 @@ class TableCells:
             spread=spec.spread,
         )
         table = note_unsolved(table, [trial.settings for trial in shown])
+        table = note_chance(table, self._chances())
         if match and self.extras.paper_only:
             table = add_paper_only(table, match, self.rows, self.columns)
         return table
+
+    def _chances(self) -> dict[tuple[int, int], tuple[str, float]]:
+        """Return the task and the accuracy of guessing for each cell with an accuracy, if it is known."""
+        tasks: dict[tuple[str, str], set[tuple[str, float | None]]] = {}
+        for trial in self.shown_trials:
+            task, column = trial.settings.task, self.spec.columns
+            place = (
+                level_text(trial.levels[self.spec.rows]),
+                level_text(trial.levels[column]) if column else "",
+            )
+            chance = task.chance if isinstance(task, GeneratedTask) else None
+            tasks.setdefault(place, set()).add((task.name, chance))
+        found: dict[tuple[int, int], tuple[str, float]] = {}
+        for at, column in enumerate(self.columns):
+            family = metric_family(column.metric.name).partition("_")[2]
+            for row, each in enumerate(self.rows):
+                known = tasks.get((each.level, column.level), set())
+                for name, chance in known if len(known) == 1 else ():
+                    if chance is not None and family in ("accuracy", "scaled_accuracy"):
+                        found[row, at] = name, chance if family == "accuracy" else 0.0
+        return found
 
     @cached_property
     def footnotes(self) -> Footnotes:

@@ -439,8 +439,36 @@ def note_unsolved(table: Table, settings: Iterable[TrialSettings]) -> Table:
     }
     lengths = [estimate.value for row, number in places if (estimate := table.cells[row][number].estimate)]
     sentence = unsolved_sentence(lengths, settings)
-    if not sentence:
-        return table
+    return add_footnote(table, places, sentence) if sentence else table
+
+
+NEAR_CHANCE = 0.05
+"""The share of the way from chance to 1 up to which an accuracy counts as that of guessing."""
+
+
+def note_chance(table: Table, chances: Mapping[tuple[int, int], tuple[str, float]]) -> Table:
+    """Return the table, with a footnote at each metric and task that no model has learnt.
+
+    `chances` has, by row and column of a cell, its task and the accuracy that guessing reaches. No model has
+    learnt a task if all of its cells have a value and none is above chance by more than NEAR_CHANCE.
+    """
+    groups: dict[tuple[str, str, float], set[tuple[int, int]]] = {}
+    for (row, number), (task, chance) in chances.items():
+        if (key := table.keys[number]) is not None:
+            groups.setdefault((key.metric, task, chance), set()).add((row, number))
+    for (metric, _, chance), places in groups.items():
+        cells = [table.cells[row][number] for row, number in places]
+        values = [cell.estimate.value for cell in cells if cell.estimate is not None and not cell.metric]
+        if len(values) < len(cells) or max(values) > chance + NEAR_CHANCE * (1 - chance):
+            continue
+        far = f"{100 * NEAR_CHANCE:g} % of the way from guessing ({chance:.2g}) to 1"
+        hint = "; train longer, or make the task easier" if metric.startswith("dev_") else ""
+        table = add_footnote(table, places, f"no model gets {far}, so none has learnt this{hint}")
+    return table
+
+
+def add_footnote(table: Table, places: Collection[tuple[int, int]], sentence: str) -> Table:
+    """Return the table with a footnote at these cells, given by row and column."""
     notes = Footnotes()
     for note in table.footnotes:
         notes.mark(note.text)

@@ -39,6 +39,7 @@ VALUES = {
 SHOWN = """\
   undecided   convolution goes further than attention
                                            +0.7 [−4.8,  6.1]  n = 3, 53 would do
+              undecided part: reverse
               2 comparisons, intervals at 97.5 %
     confirmed   not                       +33.7 [31.6, 35.7]  p < .001  n = 3
     undecided   reverse                    +0.7 [−4.8,  6.1]  n = 3, 53 would do

@@ -124,6 +124,8 @@ def test_a_claim_without_any_trial_has_not_run():
     begun = checked(both, pair((40, 41, 42), (10, 11, 10)))
     assert begun.verdict is UNDECIDED
     assert {each.verdict for each in begun.findings} == {CONFIRMED, NOT_RUN}
+    assert begun.deciding_parts == "undecided part: not"
+    assert one.deciding_parts == ""  # it is all of them
 
 
 def test_parameters_are_compared_before_anything_is_trained():
@@ -165,6 +167,7 @@ def test_a_part_that_is_refuted_refutes_all_whatever_is_missing_elsewhere():
     assert one.verdict is REFUTED
     assert [each.verdict for each in one.findings] == [REFUTED, NOT_RUN]
     assert one.deciding is one.findings[0]
+    assert "; refuted part: reverse (−31.0 " in str(one)
     assert one.level == pytest.approx(1 - 0.05 / 2)  # it pays for having been one of two
     assert one.findings[0].p == pytest.approx(2 * 2 * scipy.stats.t.sf(31 * math.sqrt(3), 2))
 

@@ -311,6 +311,39 @@ def test_a_table_of_lengths_that_are_all_0_says_what_to_change(
     assert [cell.marks for (cell,) in made.cells] == [("a",) * len(told)] * 2
 
 
+PARITY, MQAR = (
+    f"no model gets 5 % of the way from guessing ({chance}) to 1, so none has learnt this; "
+    "train longer, or make the task easier"
+    for chance in ("0.5", "0.00024")
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ((0.51, 0.0, 0.49, 0.02), [("a", "b"), ("a", "b")]),
+        ((0.51, 0.0, 0.49, 0.2), [("a", ""), ("a", "")]),  # one model has learnt the other task
+        ((0.51, 0.0, None, 0.02), [("", "b"), ("", "b")]),  # one has not been trained
+    ],
+)
+def test_a_task_that_no_model_has_learnt_is_marked(
+    values: tuple[float | None, ...], told: list[tuple[str, str]]
+) -> None:
+    table = {"name": "accuracy", "rows": "mixer", "columns": "task", "value": "dev_accuracy"}
+    factors = {"mixer": ["sa", "conv(k=3)"], "task": ["parity", "mqar"], "seed": [0]}
+    study = load_study(study_text(factors=factors, train={"curriculum": None}, table=[table]))
+    ended = [
+        trial_frame(made_row(trial, {"dev_accuracy": value}, number))
+        for number, (trial, value) in enumerate(zip(study.trials, values, strict=True))
+        if value is not None
+    ]
+    made = build_table(study, study.tables[0], pl.concat(ended))
+    notes = {note.mark: note.text for note in made.footnotes}
+    shown = [tuple(notes.get("".join(cell.marks), "") for cell in cells) for cells in made.cells]
+    marks = {"a": PARITY, "b": MQAR, "": ""}
+    assert shown == [tuple(marks[mark] for mark in row) for row in told]
+
+
 def test_the_best_points_of_a_search_whose_lengths_are_all_0_say_what_to_change(tmp_path: Path) -> None:
     search = {"trials": 2, "metric": "max_length", "sampler": "grid"}
     model, space = {"recipe": "conv(k={k})"}, {"k": "choice(1, 3)"}

@@ -77,6 +77,10 @@ class MqarSettings(SyntheticTask):
         return tuple(dict.fromkeys(f"{length}-{pairs}" for length, pairs in tests))
 
     @property
+    def chance(self) -> float:
+        return 1 / (self.vocab - self.vocab // 2)
+
+    @property
     def sizes(self) -> TaskSizes:
         """Return the task's sizes; the symbols are keys and values."""
         return TaskSizes(tokens=max(length for length, _, _ in self.shapes), vocab=self.vocab)
