@@ -1,4 +1,4 @@
-"""The store: a row is written once, durably, before its trial is reported as ended.
+"""The store of results; a trial's row is written durably before the trial is reported as ended.
 
 `store` has the rows, `trial_files` the other files of trials, and `study_records` the studies that have run.
 `store_upkeep` checks, merges and removes files. `leases` decide who trains a trial.

@@ -156,7 +156,7 @@ class Bucket:
                 return None
 
     def put(self, key: str, contents: bytes | Path) -> Version:
-        """Write or replace an object; it is then as durable as the server promises."""
+        """Write or replace an object, with the durability that the server promises."""
         with self._file_errors(key):
             return self._put(self._data, key, contents, "overwrite")
 
@@ -170,7 +170,7 @@ class Bucket:
             return True
 
     def create(self, key: str, data: bytes) -> Version:
-        """Create an object; raise `FileExistsError` if a different one exists.
+        """Create an object; raise `FileExistsError` if a different object with this key exists.
 
         If an object with the same contents exists, an earlier request of this process wrote it, and the
         response was lost.

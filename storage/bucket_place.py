@@ -78,7 +78,7 @@ class BucketPlace(Place):
             self._download_all([self._key(path)])
 
     def list_names(self, *folders: Path) -> None:
-        """Update the local listing of folders; other objects become sparse local files of the same size."""
+        """Update the local listing of folders; an object without a local copy becomes a sparse file."""
         with self._lock:
             for each in (each for folder in folders for each in self._list(folder).values()):
                 path = self._path(each.key)
@@ -98,7 +98,7 @@ class BucketPlace(Place):
         return self.bucket.head(self._key(path)) is not None
 
     def put(self, path: Path, data: bytes | None = None) -> None:
-        """Write a local file, then the object."""
+        """Write a file locally, then upload it as an object."""
         if data is not None:
             self._write_here(path, data)
         key = self._key(path)
@@ -107,7 +107,7 @@ class BucketPlace(Place):
             self._held[key] = str(self.bucket.put(key, path).e_tag)
 
     def put_new(self, path: Path, data: bytes) -> None:
-        """Create the object, then write the local file."""
+        """Create an object, then write its local copy."""
         key = self._key(path)
         with self._lock:
             self._held[key] = str(self.bucket.create(key, data).e_tag)

@@ -58,7 +58,7 @@ class _CheckedFile(io.FileIO):
 
 @contextmanager
 def sealing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file for a zip archive, such as a file of `torch.save`, and append its seal at the end."""
+    """Yield a new file for a zip archive, as of `torch.save`; at the end, append a checksum as its seal."""
     raw = _CheckedFile(path)
     with io.BufferedWriter(raw, _BUFFER_BYTES) as file:
         yield file
@@ -68,7 +68,7 @@ def sealing(path: Path) -> Iterator[BinaryIO]:
 
 
 def verify_seal(file: BinaryIO) -> bool:
-    """Verify a file's seal and return whether it has one; rewind the file.
+    """Verify the checksum that seals a file, rewind the file, and return whether it has a seal.
 
     An archive without a seal was written by a release that had no seals. Raise `DamagedError` if any byte
     differs.
@@ -114,7 +114,7 @@ def add_model_checksum(data: bytes) -> bytes:
 
 
 def read_model(path: Path) -> tuple[dict[str, Any], bytes]:
-    """Verify a model's file, and return the description in it and all of its bytes.
+    """Verify a model's file; return its description and all bytes of the file.
 
     Raise `FileNotFoundError`, `UnreadableError`, or `DamagedError` if a byte has changed.
     """

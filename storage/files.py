@@ -83,7 +83,7 @@ def _short(machine: str) -> str:
 
 @contextmanager
 def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
-    """Yield a temporary path for a file or a folder, and rename it to `path` at the end.
+    """Within this context, give a temporary path for a file or folder; then rename it to `path`.
 
     At the end the contents are flushed, then the file is renamed, and the new name is flushed. So a crash of
     the machine leaves the complete new version or the old one. The temporary path is in `folder`, by default
@@ -96,7 +96,7 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def writing_temporary(path: Path, folder: Path) -> Iterator[Path]:
-    """Yield a new path in a folder for a file that will become `path`; it is removed on an exception."""
+    """Yield a new path in a folder for a file that will become `path`; remove it after an exception."""
     _make_folder(path.parent)
     _make_folder(folder)
     temporary = folder / temporary_name(path.name)

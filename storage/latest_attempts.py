@@ -26,7 +26,7 @@ _KEYS: Final = ("trial", "attempt")
 
 
 def read_latest(quarantine: Quarantine, columns: Sequence[str]) -> pl.DataFrame:
-    """Return these columns of each trial's valid attempt, sorted by trial.
+    """Return columns of each trial's valid attempt (the latest done, else the latest), sorted by trial.
 
     If metrics of a study were damaged, the study's attempts that have no metrics are incomplete.
     """
@@ -52,7 +52,7 @@ def read_latest(quarantine: Quarantine, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def last_numbers(quarantine: Quarantine) -> dict[str, int]:
-    """Return the number of each trial's last attempt, even if another attempt is the valid one."""
+    """Return the number of each trial's last attempt, whether or not that attempt is the valid one."""
     rows = read(quarantine, "trials", ["trial", "attempt"])
     return dict(rows.group_by("trial").agg(pl.col("attempt").max()).collect().iter_rows())
 
@@ -71,7 +71,7 @@ def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[
 
 
 def with_adopters(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
-    """Return trials with the column `taken`: the studies that have adopted a trial; null if none has."""
+    """Return trials with the column `taken`: the studies that have adopted a trial; null if no study has."""
     rows = read_adopted(quarantine)
     takers = rows.group_by("trial", maintain_order=True).agg(taken=pl.struct("study", "factors", "at"))
     return trials.join(takers, on="trial", how="left", maintain_order="left") if len(takers) else trials
@@ -103,7 +103,7 @@ def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
 
 
 class LatestAttempts(Mapping[str, Mapping[str, Any]]):
-    """A mapping from each trial to the row of its valid attempt, with the rows that `refresh` has read.
+    """A mapping from each trial to the row of its valid attempt, among the rows that `refresh` has read.
 
     `columns` include trial, attempt, study, status and reason.
     """
@@ -199,5 +199,5 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
 
 def _validity_key(row: Mapping[str, Any]) -> tuple[bool, int]:
-    """Return a sorting key of a row; the row of a trial with the greatest key is valid."""
+    """Return a sorting key of a row; among the rows of a trial, the greatest key marks the valid row."""
     return row["status"] == DONE, row["attempt"]

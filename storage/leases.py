@@ -1,4 +1,4 @@
-"""Leases: exclusive claims of attempts; with them, drivers that share a store train nothing twice.
+"""Leases: exclusive claims of attempts, by which drivers that share a store train no trial twice.
 
 Attempt N at a trial belongs to the process that creates the file `leases/TRIAL-N`; only one process can
 create it. So N is also the fencing number. The first line of the file names the owner. While it lives, the
@@ -140,7 +140,7 @@ class Lease:
             self._place.touch(self._path, ENDED)
 
     def release(self) -> None:
-        """Give the attempt back without an outcome; the next claim may get the same attempt number."""
+        """Give up the attempt without an outcome; the next claim may get the same attempt number."""
         self.over = True
         if not self.is_lost():
             self._place.delete(self._path)
@@ -148,7 +148,7 @@ class Lease:
 
 @dataclass(weakref_slot=True, slots=True)
 class Leases:
-    """The leases of a store as one process of a run sees them; it renews the leases that it holds.
+    """The leases of a store as one process of a run sees them; the process's own leases are renewed.
 
     `lease_s` is the length of the leases that this process claims. `clock` measures for how many seconds
     other owners are silent. A lease is no longer renewed when nothing refers to it any more.
@@ -167,7 +167,7 @@ class Leases:
 
     @property
     def poll_s(self) -> float:
-        """Return the polling interval in seconds for a lease that somebody waits for."""
+        """Return the polling interval in seconds while waiting for a lease."""
         return self.layout.place.poll_s
 
     def claim(self, trial: str, attempt: int, *, gone: int = -1) -> Lease | LeaseState:
@@ -210,7 +210,10 @@ class Leases:
                     return None  # else it was released meanwhile
 
     def last_sweep(self) -> bytes:
-        """Return a marker that changes when leases of ended trials are removed, which requires a new read."""
+        """Return a marker that changes when leases of ended trials are removed.
+
+        After a change, the store must be read again.
+        """
         try:
             return self.layout.place.get(self.layout.leases / SWEEPS)
         except (OSError, UnreadableError):
@@ -267,7 +270,7 @@ class Leases:
 
 
 def this_process(run: str) -> Owner:
-    """Return the calling process as a worker of a run."""
+    """Return the calling process as an owner of leases in a run."""
     pid = os.getpid()
     return Owner(
         host=socket.gethostname(), pid=pid, run=run, machine=this_machine(), started=process_start(pid)

@@ -69,7 +69,7 @@ class Place(ABC):
 
     @abstractmethod
     def get(self, path: Path) -> bytes:
-        """Return the current bytes of a file; raises `FileNotFoundError` and `UnreadableError`."""
+        """Return the current bytes of a file; raise `FileNotFoundError` or `UnreadableError`."""
 
     @abstractmethod
     def exists(self, path: Path) -> bool:
@@ -194,7 +194,7 @@ class FolderPlace(Place):
         return True
 
     def touch(self, path: Path, mark: bytes) -> None:
-        """Append a mark with a single write."""
+        """Append a mark to a claimed file with a single write."""
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)  # never wait for a pipe
         try:
             os.write(descriptor, mark)
@@ -275,7 +275,7 @@ class Layout:
         return self.leases / f"{validate_trial_id(trial)}-{attempt}"
 
     def study(self, name: str) -> Path:
-        """Return the file of a study's record; raises `StoreError` for an invalid name."""
+        """Return the file of a study's record; raise `StoreError` for an invalid name."""
         return self.studies / f"{validate_study_name(name)}.json"
 
     def final_checkpoint(self, trial: str) -> Path:
@@ -370,14 +370,14 @@ def holds_one_attempt(path: Path) -> bool:
 
 
 def validate_study_name(study: str) -> str:
-    """Return a study's name; raises `StoreError` if it cannot name a folder."""
+    """Return a study's name, or raise `StoreError` if it cannot name a folder."""
     if fault := study_name_fault(study):
         raise StoreError(fault)
     return study
 
 
 def validate_trial_id(trial: str) -> str:
-    """Return a trial's id; raise `StoreError` for a text that could lead out of the store's folders."""
+    """Return a trial's id, or raise `StoreError` for a text that could lead out of the store's folders."""
     if fault := trial_id_fault(trial):
         raise StoreError(fault)
     return trial

@@ -110,7 +110,7 @@ def read(
 def read_attempts(
     quarantine: Quarantine, dataset: str, columns: Sequence[str], attempts: pl.DataFrame
 ) -> pl.LazyFrame:
-    """Return the rows of `read` for these attempts, a frame with the columns study, trial and attempt.
+    """Return the rows of `read` for `attempts`, which has the columns study, trial and attempt.
 
     If each attempt has its own file, only these files are opened.
     """

@@ -134,7 +134,7 @@ _COLUMN_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRow:
-    """One ended attempt of one trial.
+    """The row of one ended attempt at a trial.
 
     - `trial` is 16 hexadecimal digits.
     - `factors` and `settings` are JSON objects as text.

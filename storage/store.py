@@ -130,7 +130,7 @@ class Store:
 
     @cached_property
     def files(self) -> TrialFiles:
-        """Return the further files of trials: checkpoints, trained weights and last states."""
+        """Return the files of trials besides their rows: checkpoints, trained weights and last states."""
         return TrialFiles(self._layout)
 
     @cached_property
@@ -230,16 +230,16 @@ class Store:
         return read_adopted(self._quarantine, [study])
 
     def latest_attempts(self) -> dict[str, tuple[str, int]]:
-        """Return the status and the number of each trial's valid attempt: a done one, if there is any."""
+        """Return the status and number of each trial's valid attempt (the latest done, else the latest)."""
         frame = read_latest(self._quarantine, ["trial", "attempt", "status"])
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
 
     def last_numbers(self) -> dict[str, int]:
-        """Return the number of each trial's last attempt, even if another attempt is the valid one."""
+        """Return the number of each trial's last attempt, whether or not that attempt is the valid one."""
         return last_numbers(self._quarantine)
 
     def leases(self, run: str) -> Leases:
-        """Return the leases of the store's trials; during a run, this process claims trials with them.
+        """Return the leases of the store, with which this process claims trials during a run.
 
         Raise `StoreError` if a bucket's server has no conditional writes.
         """
@@ -255,7 +255,7 @@ class Store:
         return read_state(self._layout)
 
     def follow(self, columns: Sequence[str] = tuple(TRIALS)) -> LatestAttempts:
-        """Return a view of these columns of the valid attempts; it can be refreshed while the store grows."""
+        """Return a refreshable view of these columns of the valid attempts, for a store that grows."""
         latest = LatestAttempts(self._quarantine, columns)
         latest.refresh()
         return latest
@@ -276,7 +276,7 @@ class Store:
         return with_adopters(self._quarantine, frame)
 
     def metrics(self, trials: Collection[str] | None = None) -> pl.DataFrame:
-        """Return metrics, probes and tuning of the valid attempts of these trials (by default all).
+        """Return the metrics of these trials (by default all), including those of probes and tuning.
 
         The columns are trial, attempt, step, epoch, name and value; rows are sorted by the first five.
         """

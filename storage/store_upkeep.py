@@ -150,7 +150,7 @@ def write_merged(place: Place, dataset: str, partition: Path, merged: pl.DataFra
 
 
 class FindingKind(StrEnum):
-    """Kinds of findings, the most serious first."""
+    """Kinds of problems that a check finds, the most serious first."""
 
     DAMAGED = "damaged"  # its bytes are not those that were written
     UNREADABLE = "unreadable"  # it has a name of the store's and cannot be read
@@ -161,7 +161,7 @@ class FindingKind(StrEnum):
 
     @property
     def is_fault(self) -> bool:
-        """Return whether data are lost until the store is repaired."""
+        """Return whether this kind of problem hides data until the store is repaired."""
         return self in {FindingKind.DAMAGED, FindingKind.UNREADABLE, FindingKind.INCOMPLETE}
 
 
@@ -294,7 +294,7 @@ def _sealed_paths(layout: Layout) -> Iterator[Path]:
 
 
 def _check(path: Path, quarantine: Quarantine) -> Finding | None:
-    """Read one file in the way that its usual reader does, and return its problem, if it has one."""
+    """Read one file as its usual reader does, and return the problem that is found, if any."""
     fault = None
     try:
         if path.suffix == ".pt":
@@ -401,7 +401,7 @@ class StoreUpkeep:
         return merge_ended(self._quarantine, study, at_least=at_least)
 
     def check(self) -> StoreCheck:
-        """Read all files to their ends and return the problems; change nothing.
+        """Read all files completely and return the problems; change nothing.
 
         Files written meanwhile may be reported as incomplete.
         """

@@ -107,7 +107,7 @@ def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
 
 
 def begun_trials(root: Path, study: str) -> set[str]:
-    """Return the unfinished trials of a study that have a folder below `root`: begun or requested trials."""
+    """Return the unfinished trials of a study with a folder below `root`, either begun or requested."""
     folders = (path.parent for path in root.glob(f"*/{STARTS_FILE}"))
     begun = ((folder.name, _begun_or_none(folder)) for folder in folders)
     return {name for name, trial in begun if trial is not None and trial.study == study}
@@ -127,7 +127,7 @@ def _begun_or_none(folder: Path) -> StartRecord | None:
 
 
 def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
-    """Return the values of each metric by epoch; of many epochs, only every n-th and the last are kept."""
+    """Return the values of each metric by epoch; of many epochs, return only every n-th and the last."""
     found: dict[str, dict[int, float]] = {}
     for row in rows:
         if "[" not in row.name:
@@ -166,7 +166,7 @@ def verify_note(folder: Path) -> None:
 
 
 class TrialFiles:
-    """The files that trials keep in a store."""
+    """The files of trials in a store, besides their rows."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout

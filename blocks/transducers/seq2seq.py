@@ -321,7 +321,7 @@ class StackDecoder(Decoder[StackDecoderState]):
     def _cross(
         self, crossing: CrossAttention, x: Tensor, known: tuple[Tensor, Tensor], mask: Tensor | None
     ) -> Tensor:
-        """Apply a cross-attention, which the backward pass recomputes if it recomputes sub-layers."""
+        """Apply a cross-attention; if sub-layers are recomputed, the backward pass computes it again."""
         if not self.body.recomputes:
             return crossing(x, known, mask)
 

@@ -206,7 +206,7 @@ class OutcomeBuffer:
         self._waiting: dict[str, Event] = {}
 
     def add(self, attempt: Attempt) -> None:
-        """Add a finished attempt."""
+        """Add a finished attempt to the buffer."""
         self._attempts[attempt.job.trial.id] = attempt
 
     def flush_if_due(self) -> None:

@@ -245,7 +245,7 @@ class Callbacks:
     def _call(
         self, name: str, hook: Hook, model: nn.Module, place: TrainingPosition, state: dict[str, Any]
     ) -> dict[str, float]:
-        """Call a callback and return its metrics; it must not change the model or any generator."""
+        """Call a callback and return its metrics; the callback must not change the model or a generator."""
         before = _how_torch_computes()
         devices = [self._device] if self._device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices), torch.no_grad():
