@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, product
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import polars as pl
 from pydantic import Field
 
 from ...diagnostics import nearest_hint
@@ -25,7 +24,6 @@ from ...studies.catalog.metrics import (
 )
 from ...studies.catalog.published import PublishedTable, match_published_keys, published_tables
 from ...studies.catalog.tasks import TEST_SETS
-from ...studies.planning.trial_values import ValueStatus
 from ...studies.presentation.kinds import (
     CurveKind,
     KeyFault,
@@ -46,12 +44,16 @@ from ...studies.schema.factors import (
     short_level_names,
 )
 from ...studies.schema.settings import Level
-from ...studies.study import Study
 from ...studies.text.strict_model import format_value
 from ..statistics.estimates import estimate, mean
-from ..subject import ResultSubject
-from .curve import Axis, Content, Curve, Panel, Point
-from .samples import INDEX_AXES, TIME_AXES, Samples, collect_samples, index_positions
+from .curve import INDEX_AXES, TIME_AXES, Axis, Content, Curve, Panel, Point
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ...studies.study import Study
+    from ..subject import ResultSubject
+    from .samples import Samples
 
 Band = Literal["sd", "se", "ci", "minmax"]
 
@@ -164,6 +166,8 @@ class CellFigure(CurveKind):
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         """Return the figure: panels of cells, a caption and notes."""
+        from ..subject import ResultSubject  # noqa: PLC0415 -- the keys are checked without it
+
         subject = ResultSubject(study, self.select, outcomes)
         cells = FigureCells.collect(self, subject, metrics)
         panels = self.split_panels(cells.panels(), cells.metric)
@@ -229,7 +233,7 @@ class CellFigure(CurveKind):
 
     def _center_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
         if cells.samples.frame.is_empty():
-            what = "probed" if cells.samples.gaps[ValueStatus.PENDING] else "done"
+            what = "probed" if cells.samples.awaits_probe else "done"
             yield f"Nothing to draw: no trial is {what}."
         else:
             yield from self.value_notes(panels, cells)
@@ -284,6 +288,8 @@ class FigureCells:
     @classmethod
     def collect(cls, spec: CellFigure, subject: ResultSubject, metrics: pl.DataFrame | None) -> Self:
         """Collect the values of a figure; a figure of final values does not read `metrics`."""
+        from .samples import collect_samples  # noqa: PLC0415 -- as above
+
         study, settings = subject.study, subject.settings
         metric = find_metric(spec.value)
         titles = {each.task.spec.test_sets_title for each in settings}
@@ -307,7 +313,7 @@ class FigureCells:
             Panel(
                 title=title,
                 row=row,
-                content=self.spec.content(self, frame.filter(pl.col("panel") == number), number),
+                content=self.spec.content(self, frame.filter(panel=number), number),
             )
             for number, (row, title) in enumerate(places)
         )
@@ -351,6 +357,8 @@ class FigureCells:
         if self.spec.is_course:
             return {x: float(x) for x in self.samples.frame["x"].unique()}, ()
         if name in INDEX_AXES:
+            from .samples import index_positions  # noqa: PLC0415 -- as above
+
             return index_positions(self.samples.frame["x"].unique().sort().to_list())
         if self.spec.kind == "box":
             return {number: float(number) for number in range(len(self.levels[name]))}, ()

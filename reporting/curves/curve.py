@@ -7,18 +7,29 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-import polars as pl
-
 from ...diagnostics import hint
 from ...errors import ActivememError, describe_value
 from ...studies.presentation.kinds import CurveKind
 from ...studies.study import Study
 from ...studies.text.units import plural
-from ..outcomes import device_fault, stale_sentence
 from . import FigureFormat
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from .draw.panel import PanelLayout, Plot
+
+TIME_AXES = {
+    "epoch": "Epoch",
+    "step": "Step",
+    "tokens": "Tokens",
+    "flops": "Operations of the training",
+    "seconds": "Training time, s",
+}
+"""The axes of a learning curve, with their titles."""
+
+INDEX_AXES = ("index", "index2")
+"""The first and the second index of a metric such as `attention[3,7]`."""
 
 
 class CurveError(ActivememError):
@@ -161,6 +172,8 @@ def build_curve(
     if wrong := list(spec.faults(study.design, study.paper)):
         faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise CurveError("\n".join(faults))
+    from ..outcomes import device_fault, stale_sentence  # noqa: PLC0415 -- the keys are checked without it
+
     if fault := device_fault(study, outcomes):
         raise CurveError(f"curve {spec.name}: {fault}")
     curve, sentence = spec.curve(study, outcomes, metrics), stale_sentence(study, outcomes)

@@ -18,24 +18,13 @@ from ...studies.schema.factors import ABSENT, SEED, level_key
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ..subject import final_values, value_frame
+from .curve import INDEX_AXES
 
 if TYPE_CHECKING:
     from .cell_figure import CellFigure
 
-TIME_AXES = {
-    "epoch": "Epoch",
-    "step": "Step",
-    "tokens": "Tokens",
-    "flops": "Operations of the training",
-    "seconds": "Training time, s",
-}
-"""The axes of a learning curve, with their titles."""
-
 SPENT_AXES: Mapping[str, Currency] = {"tokens": "tokens", "flops": "flops", "seconds": "seconds"}
 """The axes with a cost of training other than steps, with their currency."""
-
-INDEX_AXES = ("index", "index2")
-"""The first and the second index of a metric such as `attention[3,7]`."""
 
 POSITION_COLUMNS = ("panel", "series", "x", "y")
 """Columns with the position of a value: the index of a level, or a measured value on the axis."""
@@ -70,6 +59,11 @@ class Samples:
     placeholders: Mapping[tuple[int, ...], str]
     labels: Mapping[str, Mapping[str, str]]
     noted: Mapping[int, Mapping[int, str]]
+
+    @property
+    def awaits_probe(self) -> bool:
+        """Return whether a trial is trained and its probe has not run."""
+        return self.gaps[ValueStatus.PENDING] > 0
 
 
 def collect_samples(

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
-
-import polars as pl
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ...studies.catalog.metrics import Metric
 from ..curves.cell_figure import Band, CellFigure, FigureCells, grouped_values, mean_interval
@@ -25,6 +23,9 @@ from ..curves.draw.panel import (
     row_positions,
 )
 from ..curves.draw.style import ACCENT, DIM, INK, TICK, text_width
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MAX_BAR_RATIO = 0.6
 """The ratio of smallest to largest value above which bars from 0 hide differences."""

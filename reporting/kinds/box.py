@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, Self
-
-import polars as pl
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ...studies.catalog.metrics import find_metric
 from ..curves.cell_figure import CellFigure, FigureCells, grouped_values
@@ -26,6 +24,9 @@ from ..curves.draw.panel import (
     ticks_width,
 )
 from ..curves.draw.style import ACCENT, DIM, INK, TICK
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MIN_BOX_VALUES = 10
 """The minimum number of values of a box; fewer values are drawn individually."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-import polars as pl
 from pydantic import Field, ValidationInfo, field_validator
 
 from ...diagnostics import nearest_hint
@@ -37,11 +36,12 @@ from ...studies.schema.factors import SEED, level_text
 from ...studies.schema.settings import Level, Names
 from ...studies.text.strict_model import StrictModel
 from ...studies.text.toml_positions import KeyPath
-from ..tables.cells import TableCells
-from ..tables.table import Table
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from ...studies.study import Study
+    from ..tables.table import Table
 
 
 class PublishedSpec(StrictModel):
@@ -200,6 +200,8 @@ class CellsTable(TableKind):
         return [*faults, *_metric_faults(self), *_published_faults(self, factors, paper)]
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
+        from ..tables.cells import TableCells  # noqa: PLC0415 -- the keys are checked without it
+
         return TableCells(study=study, spec=self, outcomes=outcomes, extras=extras).table()
 
 

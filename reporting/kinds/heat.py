@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
-
-import polars as pl
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from ...studies.catalog.metrics import Metric
 from ...studies.presentation.kinds import KeyFault
 from ..curves.cell_figure import CellFigure, FigureCells, grouped_values
-from ..curves.curve import Axis, Content, Curve, Panel
+from ..curves.curve import INDEX_AXES, Axis, Content, Curve, Panel
 from ..curves.draw.panel import PanelLayout, Plot, Scale, label_rows, measure_names
 from ..curves.draw.style import DIM, INK, TICK, text_width
-from ..curves.samples import INDEX_AXES, index_positions
+from ..curves.samples import index_positions
 from ..statistics.estimates import mean
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MAX_LABELLED_ROWS, MAX_LABELLED_COLUMNS = 48, 12
 """The maximum number of rows and of columns for which cells show numbers."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
-
-import polars as pl
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from ...studies.catalog.metrics import Metric
 from ...studies.presentation.kinds import KeyFault
@@ -23,7 +21,7 @@ from ..curves.cell_figure import (
     mean_interval,
     word_faults,
 )
-from ..curves.curve import Content, Curve, Line, Panel, Point
+from ..curves.curve import TIME_AXES, Content, Curve, Line, Panel, Point
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, point_scales, spread_labels, ticks_width
 from ..curves.draw.style import (
     ACCENT,
@@ -39,7 +37,9 @@ from ..curves.draw.style import (
     crop_names,
     text_width,
 )
-from ..curves.samples import TIME_AXES
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MAX_LINES = 5
 """The maximum number of lines in one panel; if there are more, each line gets a panel, with the other lines

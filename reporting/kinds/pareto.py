@@ -10,9 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Literal, Self
-
-import polars as pl
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from ...diagnostics import nearest_hint
 from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
@@ -33,6 +31,9 @@ from ..curves.draw.panel import (
 )
 from ..curves.draw.style import ACCENT, DIM, FAINT, INK, TEXT, TICK, crop_names, text_width
 from ..statistics.estimates import mean
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _DOT = 3.5  # the size of a mark
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-import polars as pl
 from pydantic import Field, field_validator
 
 from ...studies.catalog.metrics import CURRENCIES, is_target
@@ -32,6 +31,8 @@ from ..tables.differences import caption_start
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from ...studies.study import Study
 
 

@@ -77,3 +77,9 @@ def test_costs_that_are_remembered_load_no_torch(process, run_python, tiny, tmp_
     for command in commands:
         assert process(*command).returncode == 0
     assert not any("torch" in names for names in loaded(run_python, *commands).values())
+
+
+def test_a_study_is_read_without_what_reads_a_store_and_draws(run_python):
+    heavy = "{'polars', 'numpy', 'matplotlib', 'activemem.storage.store'}"
+    code = "import sys; from activemem import load_study; load_study('quickstart')"
+    assert run_python("-c", f"{code}; print({heavy} & {{*sys.modules}})").stdout.strip() == "set()"
