@@ -44,7 +44,7 @@ class Fault:
 
     @property
     def sort_key(self) -> tuple[int, int]:
-        """Return the position where the parser noticed the fault, then the position where it starts."""
+        """Return the position where the parser noticed the fault, then the start of the fault."""
         return (self.start if self.detected_at is None else self.detected_at, self.start)
 
 

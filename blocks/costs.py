@@ -486,7 +486,7 @@ class _KeptBytes:
             yield
 
     def keep(self, tensor: Tensor) -> Tensor:
-        """Count a tensor; return a copy of it that shares its storage but has no autograd graph."""
+        """Count a tensor; return a tensor with the same storage but without autograd graph."""
         storage = tensor.untyped_storage()
         if storage not in self._own:
             self._kept.setdefault(storage, self._names[-1])

@@ -47,7 +47,7 @@ def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
 
 
 def identity(node: Value) -> str:
-    """Return the canonical text with the parts of every sum sorted; it is the same for equivalent recipes."""
+    """Return the canonical text with the parts of every sum sorted; equivalent recipes have equal texts."""
     return _Renderer(sort=True).render(node)
 
 

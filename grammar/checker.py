@@ -174,7 +174,7 @@ def _convert(value: Syntax, parameter: Parameter) -> Scalar | None:
 
 
 NUMBER_FORMS = ("integer", "real")
-"""The forms that stand for a number from a range."""
+"""The functions of the recipe language that stand for a number from a range."""
 
 _STEP = Parameter(name="step", kind="integer", default=1, low=1, meaning="distance of neighbouring values")
 _LOG = Parameter(name="log", kind="boolean", default=False, meaning="sample the logarithm evenly")

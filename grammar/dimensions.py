@@ -48,7 +48,7 @@ def resolve(root: Node, resolver: Resolver) -> Node:
 
 
 def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
-    """Return a mapping from dimension names to the resolver's values; options are resolved inside."""
+    """Return a mapping from the names of the dimensions to the values that the resolver gives."""
     walk = _DimensionResolver(resolver)
     walk.node(root)
     return walk.settled
@@ -153,7 +153,7 @@ class _DimensionResolver:
 def _validate_answer(
     dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension | HoleNode
 ) -> Value:
-    """Return the resolver's answer; raise ValueError if it is a value outside the dimension."""
+    """Return the resolver's answer; raise ValueError if the answer is outside the dimension."""
     if answer is dimension or isinstance(answer, HoleNode):
         return answer
     number = answer if isinstance(answer, int | float) and not isinstance(answer, bool) else math.nan

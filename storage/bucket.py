@@ -47,7 +47,7 @@ _PATIENT: Final[tuple[float, float, int]] = (60.0, 120.0, 10)
 """Limits for data requests: timeout, total time of retries in seconds, and number of retries."""
 
 _PROMPT: Final[tuple[float, float, int]] = (5.0, 10.0, 2)
-"""The same for lease renewals, and for the first request, which should fail quickly."""
+"""The limits for lease renewals, and for the first request, which should fail quickly."""
 
 
 def address_fault(text: str) -> str | None:

@@ -42,7 +42,7 @@ class BucketPlace(Place):
         self.bucket = Bucket(address)
         self.address, self.root = self.bucket.address, _make_own_folder()
         self._held: dict[str, str] = {}
-        """The tags of the objects that files here are copies of, by key."""
+        """The tag of the object of each local copy, by key."""
         self._claimed: dict[str, tuple[bytes, Version]] = {}
         self._left_out: set[str] = set()
         self._lock, self._claiming = threading.RLock(), threading.Lock()

@@ -120,7 +120,7 @@ def put_in_place(temporary: Path, path: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Flush the contents of a file, or the names in a folder."""
+    """Flush the contents of a file, or the names in a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

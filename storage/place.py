@@ -50,7 +50,7 @@ class Place(ABC):
     """The address of a bucket; None for a folder."""
 
     poll_s: ClassVar[float]
-    """The polling interval in seconds for a lease that somebody waits for."""
+    """The polling interval in seconds while waiting for a lease."""
 
     lists_are_current: ClassVar[bool]
     """Whether every machine sees at once what another machine has stored."""
@@ -81,7 +81,7 @@ class Place(ABC):
 
     @abstractmethod
     def put_new(self, path: Path, data: bytes) -> None:
-        """Create a file durably; raise `FileExistsError` if it exists."""
+        """Create a file durably; raise `FileExistsError` if the file exists already."""
 
     @abstractmethod
     def check_claims(self) -> None:

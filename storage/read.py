@@ -178,7 +178,7 @@ def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]
 
 
 def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
-    """Return a file's bytes, or None if it is damaged or no store wrote it.
+    """Return a file's bytes, or None for a file that is damaged or that no store wrote.
 
     A damaged file is quarantined, and a foreign one is skipped. Raise `FileNotFoundError`, and `StoreError`
     for an unknown schema version.

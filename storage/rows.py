@@ -190,7 +190,7 @@ class TrialRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRow:
-    """One value of one metric, after `step` steps and in `epoch`; it may be infinite or not a number.
+    """One value of one metric, after `step` steps and in `epoch`; the value may be infinite or NaN.
 
     Raises `StoreError` with everything that is wrong.
     """

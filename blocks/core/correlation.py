@@ -19,11 +19,11 @@ from torch.nn import functional
 from .operations import SavedContext, are_plain, onednn_has_wider_vectors
 
 GAIN = 1.25
-"""The frequency domain is used if it saves products by this factor: its products are smaller and move more
-memory."""
+"""The frequency domain is used if it has fewer products by this factor, because its smaller products move
+more memory."""
 
 GAIN_BESIDE_WIDER_VECTORS = 2.0
-"""The same factor on processors where torch's convolutions use wider vectors than its matrix products."""
+"""The value of `GAIN` on processors where torch's convolutions use wider vectors than its matrix products."""
 
 GAIN_OF_TILES = 1.5
 """The additional factor for tiles, which must be cut out of the inputs and joined again."""
@@ -225,7 +225,7 @@ def _transforms(
 
 
 def _by_three(around: int, of_real: Tensor, of_complex: Tensor) -> Tensor:
-    """Stack the terms of products: one row for each real frequency, three for each complex one.
+    """Stack factors of products: one row for each real frequency, three rows for each complex one.
 
     The first frequency is real. The last one is real if the number of positions is even.
     """

@@ -13,7 +13,7 @@ from torch.nn import functional
 from .operations import are_plain, onednn_has_wider_vectors
 
 ROW_GROUPS = 16
-"""The rows become so many sequences: of fewer, torch computes convolutions with one tap by MKL."""
+"""The number of sequences into which rows are grouped; with fewer, torch would compute them by MKL."""
 
 LEAST_ROWS = 256
 """With fewer rows, copying the weight into oneDNN's layout takes longer than oneDNN saves."""

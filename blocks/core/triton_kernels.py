@@ -17,7 +17,7 @@ import torch
 
 
 def use_interpreter() -> None:
-    """Let Triton's interpreter run without a GPU, if it is requested.
+    """Let Triton's interpreter run without a GPU, if the environment requests the interpreter.
 
     Its tuner measures kernels through a driver. With this one all choices of sizes are equally fast, and it
     takes the first.
@@ -28,7 +28,7 @@ def use_interpreter() -> None:
 
 
 def interpreter_hint(error: Exception) -> str:
-    """Return advice on running Triton's kernels without a GPU if they failed because there is none."""
+    """Return advice on running Triton's kernels without a GPU if the error comes from a missing GPU."""
     needed = not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1"
     is_triton = type(error).__module__.startswith("triton") or "active driver" in str(error)
     return "; without a GPU set TRITON_INTERPRET=1" if needed and is_triton else ""
@@ -36,7 +36,7 @@ def interpreter_hint(error: Exception) -> str:
 
 @contextmanager
 def kernels_left_out() -> Iterator[None]:
-    """Skip all Triton kernels within a context: their results are allocated, but not computed."""
+    """Within this context, skip all Triton kernels: allocate their results, but do not compute them."""
     if (jit := sys.modules.get("triton.runtime.jit")) is None:
         yield
         return

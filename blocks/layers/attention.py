@@ -178,7 +178,7 @@ class Scoring(NamedTuple):
 
 
 PLAIN_SCORING = Scoring()
-"""Scores scaled by √head_width."""
+"""Scoring that only divides scores by √head_width."""
 
 
 def attend(

@@ -67,7 +67,7 @@ class ForgettingAttention(Block):
 
 
 def visible_keys(q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool) -> Tensor | None:
-    """Return a mask of the keys that each query sees, (…, queries, keys), or None if it sees all."""
+    """Return a mask of the keys that each query sees, (…, queries, keys); None if queries see all keys."""
     visible = None if mask is None else mask[:, None, None, :]
     if causal and q.shape[2] > 1:
         hidden = causal_mask(q, k)

@@ -224,7 +224,7 @@ class Recurrent(Block):
         return self.run(x, self.zero_state(x))[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Read a piece; the state is (batch, parts, layers, width)."""
+        """Read a piece of a stream; the state is (batch, parts, layers, width)."""
         start = self.zero_state(x) if state is None else RecurrentState(tensors=state.unbind(1))
         y, last = self.run(x, start)
         return y, torch.stack(last.tensors, 1)
@@ -310,7 +310,7 @@ def _is_one_step_of_cudnn(x: Tensor) -> bool:
 
 
 def _has_kernels(*tensors: Tensor) -> bool:
-    """Return whether fused kernels support these tensors on their device; they never do within a vmap."""
+    """Return whether fused kernels support these tensors on their device, which is never so in a vmap."""
     if torch.compiler.is_compiling() or tensors[0].device.type not in ("cpu", "cuda"):
         return False
     return not any(is_batchedtensor(tensor) for tensor in tensors)

@@ -27,7 +27,7 @@ _references: dict[str, Reference] = {}
 
 
 def register_reference(name: str) -> Callable[[ReferenceT], ReferenceT]:
-    """Return a decorator that registers a block's reference; raise ValueError if it already has one."""
+    """Return a decorator that registers a block's reference; raise ValueError if there is one already."""
 
     def register(reference: ReferenceT) -> ReferenceT:
         taken = _references.get(name)

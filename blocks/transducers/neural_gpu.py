@@ -171,7 +171,7 @@ class ImageEncoder(nn.Module):
     def begin(
         self, source: Tensor, source_mask: Tensor | None, lengths: Tensor
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the image for targets of these lengths (batch,), and its mask."""
+        """Return the image for targets of these lengths (batch,), and the mask of the image."""
         sizes = torch.maximum(_lengths(source, source_mask), lengths)
         return self._read(source, source_mask, int(sizes.max()), sizes)
 

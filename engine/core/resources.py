@@ -119,7 +119,7 @@ def has_gpu() -> bool:
 
 
 def gpu_fault() -> str | None:
-    """Return why CUDA fails on this machine, in one line; None if torch finds a GPU or there is none.
+    """Return why CUDA fails on this machine, in one line; None if torch finds a GPU or the machine has none.
 
     If CUDA fails, torch counts no GPU and warns about it once per process.
     """

@@ -47,7 +47,7 @@ class Split:
 
     @property
     def first_words(self) -> int:
-        """Return the number of words in the first token, which is not scored; 0 if it is a mark."""
+        """Return the number of words in the first token, which is not scored; 0 for a mark."""
         return int(self.lines[0] == 0)
 
     @property

@@ -355,7 +355,7 @@ class LengthLine:
         return cls(slope=slope, constant=(written - slope * total) / count)
 
     def estimate(self, lengths: Tensor) -> Tensor:
-        """Estimate the output length of each source length (rows,), rounded up; it may be below 1."""
+        """Estimate output lengths from source lengths (rows,), rounded up; an estimate may be below 1."""
         found = [math.ceil(self.slope * length + self.constant) for length in lengths.tolist()]
         return torch.tensor(found, device=lengths.device)
 

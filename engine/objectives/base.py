@@ -26,11 +26,11 @@ ModelOf = TypeVar("ModelOf", bound=nn.Module)
 BatchOf = TypeVar("BatchOf")
 
 Observer = Callable[[Tensor, Tensor, Tensor], None]
-"""Callback with inputs, and the outputs and targets at all scored places, as registered metrics get them."""
+"""Callback with the inputs, and the outputs and targets at all scored positions, as for metrics."""
 
 
 def on_device(rows: Tensor, device: torch.device) -> Tensor:
-    """Copy rows to a device without waiting for it; for a GPU, pin their memory first.
+    """Copy rows to a device without waiting for the copy; for a GPU, pin the rows' memory first.
 
     The rows must be contiguous: otherwise torch first makes a copy in pageable memory.
     """
@@ -105,7 +105,7 @@ class Stackable(Protocol):
         ...
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
-        """Return the loss of a whole batch; it must depend only on the model and the batch."""
+        """Return the loss of a whole batch, which must depend only on the model and the batch."""
         ...
 
 
@@ -284,7 +284,7 @@ class RegisteredMetrics:
                 measure.update(outputs, targets)
 
     def compute(self) -> Metrics:
-        """Return each metric over all batches; NaN if it has no value."""
+        """Return each metric over all batches; NaN for a metric without a value."""
         found: Metrics = {}
         for name, measure in self._measures.items():
             with plugin_errors("metric", name, METRICS[name].measure):

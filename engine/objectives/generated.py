@@ -152,7 +152,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         """Return the outputs and targets at all scored positions, with the inputs."""
 
     def _task_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of each target, from the task's own loss function if it has one.
+        """Return the loss of each target, from the task's own loss function if there is one.
 
         Raise TaskError for a wrong shape.
         """

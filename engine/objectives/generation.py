@@ -168,7 +168,7 @@ class PairData:
         return [self.text.target.normalise(sentence) for sentence in split.sentences("target")]
 
     def tree_costs(self, split: PairSplit) -> TreeCosts | None:
-        """Return the costs of outputs that are not trees over a split's sources; None if [task] sets none."""
+        """Return the costs of outputs that are not trees over sources; None if [task] sets no costs."""
         if not self._prefer_trees or self.text is None:
             return None
         return TreeCosts.of(split.sentences("source"), self.text.target)

@@ -204,7 +204,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
 
 
 class GuessDraws(NamedTuple):
-    """Random numbers for the guesses of a whole batch, (pairs, symbols); they are the same for any split.
+    """Random numbers for the guesses of a whole batch, (pairs, symbols), independent of its parts.
 
     `replaced` marks the symbols to replace; `uniform` has the numbers in [0, 1) that draw the guesses.
     """

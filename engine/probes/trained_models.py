@@ -40,7 +40,7 @@ class TrainedTrial:
 
 
 def trained_trials(study: Study, store: Store) -> Iterator[TrainedTrial]:
-    """Yield the finished trials of a study in the study's order; for a search, all that it has trained."""
+    """Yield the finished trials of a study in the study's order; for a search, all its trained trials."""
     rows = {row["trial"]: row for row in study_outcomes(study, store.trials()).iter_rows(named=True)}
     known = {trial.id: trial for trial in study.trials}
     for name in known or rows:

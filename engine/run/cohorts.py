@@ -50,7 +50,7 @@ FEW = 4
 """The minimum number of packed trials for a worker, however little work is left."""
 
 PACKS_OF_A_FORM = 2
-"""The maximum number of packs of one form in a cohort; a form has several if trials differ in length."""
+"""The maximum number of packs of equal shapes in a cohort; there are several if trials differ in length."""
 
 ROUNDS_OF_PACKS = 1.25
 """`ROUNDS` for packed trials, which gain more from larger cohorts."""

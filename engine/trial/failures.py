@@ -315,7 +315,7 @@ def _open(folder: Path) -> int:
 def failure_by_death(
     deaths: CrashCounts, words: CrashReport | None, limit_s: float | None, where: str
 ) -> str | None:
-    """Return why a trial fails after deaths of its processes; None if it is retried."""
+    """Return why a trial fails after deaths of its processes; None if the trial is retried."""
     if words is not None and (reason := words.reason(limit_s, where)) is not None:
         return reason
     if deaths.in_run < MAX_WORKER_DEATHS and deaths.in_all < MAX_DEATHS:

@@ -215,7 +215,7 @@ class Attempt:
             return self._fail(error)  # whatever a trial raises is its outcome; the study continues
 
     def _fail(self, error: BaseException) -> Event | None:
-        """End the trial because of an exception; return None if it is retried with less memory instead."""
+        """End the trial because of an exception, or return None if the trial is retried with less memory."""
         if isinstance(error, LeakError | NotANumberError):
             return self._end("failed", str(error))
         if isinstance(error, TimeLimitPassed):
@@ -270,7 +270,7 @@ class Attempt:
         return Started(trial=self.job.trial.id, epoch=training.epoch, step=training.step)
 
     def _train_epoch(self, training: Training) -> Event:
-        """Train one epoch and save it; if the epoch is interrupted, save its state."""
+        """Train one epoch and save the training, also if the epoch is interrupted."""
         self._saved_at = time.monotonic()
         self._keep_if_last(training)
         try:

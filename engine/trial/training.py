@@ -49,7 +49,7 @@ class Work:
 
     @property
     def pending_seconds(self) -> float:
-        """Return the seconds since the timed context began, which are not counted yet; 0 outside of it."""
+        """Return the seconds since the timed context began, not counted yet; 0 outside of the context."""
         return 0.0 if self._began is None else time.perf_counter() - self._began
 
     def add_seconds(self, seconds: float) -> None:
@@ -282,7 +282,7 @@ class Training:
 
     @property
     def finished(self) -> bool:
-        """Return whether the training is over: after its last epoch, solved, or stopped early."""
+        """Return whether the training is over: after all epochs, at a solved task, or by early stopping."""
         return ends_training(self.objective, self.stopping)
 
     @property

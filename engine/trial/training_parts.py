@@ -83,7 +83,7 @@ class Schedule:
 
 
 class RecentLosses:
-    """The current fraction of the peak learning rate, and the recent mean losses on which it depends."""
+    """The current fraction of the peak learning rate, and the recent mean losses that determine it."""
 
     def __init__(self, settings: OwnScheduleSettings) -> None:
         self._settings = settings

@@ -188,7 +188,7 @@ def _code_digest() -> str:
 
 
 def _torch_version() -> str:
-    """Return the version of torch, read from its files without importing it."""
+    """Return the version of torch, read from its files without importing torch."""
     spec = find_spec("torch")
     path = Path(spec.origin).with_name("version.py") if spec is not None and spec.origin else None
     with suppress(OSError):

@@ -104,7 +104,7 @@ def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple
 
 
 def _at_least_single(x: Tensor) -> Tensor:
-    """Return x, in single precision if it has less, since solvers do not support half precision."""
+    """Return x, in single precision if its precision is lower, which solvers do not support."""
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 

@@ -42,7 +42,7 @@ class DiagonalScan(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: SavedContext, grad: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore -- one output
-        """Scan backwards for the summands' gradient; multiply it by the state for the decays' gradient."""
+        """Return the gradients: of summands by a backward scan, of decays by a product with states."""
         decay, states = ctx.saved_tensors
         later = torch.cat([decay[:, 1:], torch.zeros_like(decay[:, :1])], 1)
         grad_states = DiagonalScan.apply(later.flip(1), grad.flip(1)).flip(1)

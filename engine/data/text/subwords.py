@@ -27,7 +27,7 @@ _MAX_CHARACTERS = 2_000  # characters of a line that are encoded at a time
 
 
 Normalise = Callable[[str], str]
-"""Normalises a line; words are then separated by single spaces."""
+"""A function that normalises a line, and separates its words by single spaces."""
 
 
 def lowered(line: str) -> str:

@@ -189,7 +189,7 @@ def document_encoder(tokenizer: FileTokenizer) -> TextEncoder:
 
 
 def _as_text(parts: Sequence[EncodedUnits], end_bytes: int) -> EncodedText:
-    """Return an encoded text: a mark, then all units. Each unit gets `end_bytes` more bytes for its end."""
+    """Return the encoded text of a mark and all units, with `end_bytes` more bytes for each unit's end."""
     tokens, lengths, words, sizes, lossless = zip(*parts, strict=True)
     return EncodedText(
         tokens=np.concatenate([np.array([MARK], tokens[0].dtype), *tokens]),

@@ -182,7 +182,7 @@ def named_errors(registry: Registry[Any], name: str) -> Iterator[None]:
 
 
 def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.BaseSampler:
-    """Return the sampler of a study's search; a "grid" search never calls it.
+    """Return the sampler of a study's search; a "grid" search never uses this sampler.
 
     Raise PluginError if it cannot be made.
     """
@@ -252,7 +252,7 @@ def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
 
 
 class PluginPruner(optuna.pruners.BasePruner):
-    """A plug-in's scheduler; errors of its code become a PluginError that names it."""
+    """A plug-in's scheduler; errors of its code become a PluginError that names the scheduler."""
 
     def __init__(self, name: str, pruner: optuna.pruners.BasePruner) -> None:
         self._name, self._pruner = name, pruner

@@ -59,7 +59,7 @@ class SearchPoint:
 
 @dataclass(frozen=True, slots=True)
 class PointEnd:
-    """How a point has ended: its state, its last epoch and the values of its objectives (empty if it failed).
+    """How a point has ended: its state, its last epoch and the values of its objectives (none for a failure).
 
     `excess` is how far the point exceeds each limit on a trained value.
     """

@@ -189,7 +189,7 @@ class PointChanges:
 
 
 def _neighbours(distribution: BaseDistribution) -> Callable[[Any, Random], Any]:
-    """Return a function that draws a different value: any option, or a number a normal step away.
+    """Return a function that draws a different value: any option, or a number at a normal distance.
 
     The step is on the logarithmic scale if the range has one.
     """

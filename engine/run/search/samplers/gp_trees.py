@@ -125,7 +125,7 @@ Values = dict[str, Level]
 Goodness = tuple[bool, int, float]
 
 DRAWN = 10
-"""The number of random points before the process proposes any."""
+"""The number of random points before the Gaussian process proposes points."""
 
 POOL_DRAWN, POOL_CHANGED = 64, 192
 """The numbers of random candidates and of mutated best points in the pool, which is renewed with the

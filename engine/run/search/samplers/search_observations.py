@@ -446,7 +446,7 @@ class _ValuePlaces:
             self._low, self._turn = low, math.pi / 2 / (high - low or 1)
 
     def of(self, value: Level) -> list[tuple[int, float]]:
-        """Return feature indices and values: one-hot for an option, a quarter circle's point for a number."""
+        """Return feature indices and values: one-hot for options, quarter-circle coordinates for numbers."""
         if self._places:
             return [(self._places[value], 1.0)]
         angle = self._turn * ((math.log(float(value)) if self._log else float(value)) - self._low)
