@@ -85,7 +85,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     The first of these that exists is nearest:
 
     1. the shortest name that begins with the word, such as `test_accuracy` with `test_acc`;
-    2. a name that differs by a slip;
+    2. a name that differs by a typing slip;
     3. a name that is a whole part of the word, such as `bleu` of `test_bleu`;
     4. a name with a similar spelling;
     5. a name that shares a beginning, such as `conv` and `convolution`, or a part.

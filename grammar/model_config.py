@@ -70,7 +70,7 @@ class ModelConfigError(ActivememError):
 class Cluster:
     """A cluster of a vocabulary: the symbols from `start` to `end` - 1, and the width of their embeddings.
 
-    `projected` clusters have a map to the model's width, and in the softmax back.
+    A `projected` cluster has a linear map to the model's width, and in the softmax a map back.
     """
 
     start: int

@@ -151,7 +151,7 @@ class Leases:
     """The leases of a store as one process of a run sees them; the process's own leases are renewed.
 
     `lease_s` is the length of the leases that this process claims. `clock` measures for how many seconds
-    other owners are silent. A lease is no longer renewed when nothing refers to it any more.
+    other owners are silent. A lease is no longer renewed once no object refers to it.
     """
 
     layout: Layout
@@ -194,7 +194,7 @@ class Leases:
     def find(self, trial: str, attempt: int) -> LeaseState | None:
         """Return the latest claim of a trial with at least this attempt number; None if there is no claim.
 
-        When called repeatedly, it detects whether an owner on another machine lives.
+        Repeated calls detect whether an owner on another machine still lives.
         """
         place = self.layout.place
         while True:

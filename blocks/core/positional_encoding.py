@@ -110,7 +110,7 @@ def draw_positions(
 def choose_positions(keys: Tensor, length: int, lengths: Tensor | None) -> Tensor:
     """Return, in increasing order, the positions whose keys are smallest: (length,), or (batch, length).
 
-    Each sequence gets as many positions as its length. A padded place gets the number of all positions.
+    Each sequence gets as many positions as its length. A padded position gets the number of all positions.
     """
     rank, places = keys.argsort().argsort(), torch.arange(len(keys), device=keys.device)
     chosen = rank < (length if lengths is None else lengths[:, None])

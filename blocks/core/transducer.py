@@ -80,8 +80,8 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
     def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> StateT:
         """Return the state before the first output; `lengths` (batch,) are the lengths of the targets.
 
-        `forward` derives them from the target's mask. If outputs do not depend on their number, more outputs
-        than these may be requested.
+        `forward` derives `lengths` from the target's mask. If outputs do not depend on the number of outputs,
+        more of them may be requested.
         """
 
     @abstractmethod

@@ -19,8 +19,8 @@ import torch
 def use_interpreter() -> None:
     """Let Triton's interpreter run without a GPU, if the environment requests the interpreter.
 
-    Its tuner measures kernels through a driver. With this one all choices of sizes are equally fast, and it
-    takes the first.
+    Triton's tuner measures kernels through a driver. With the driver set here all choices of sizes take the
+    same time, and the tuner takes the first.
     """
     if os.environ.get("TRITON_INTERPRET") == "1" and find_spec("triton") is not None:
         driver = SimpleNamespace(get_benchmarker=lambda: lambda _call, **_options: [0.0, 0.0, 0.0])

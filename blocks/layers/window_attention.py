@@ -66,7 +66,7 @@ class PositionVectors(Initialisable):
 class AdaptiveSpans(Initialisable):
     """A learned span for each head: z · span tokens, then a ramp over which weights fade out.
 
-    Z is initialised as 0.
+    `z` is initialised as 0.
 
     Sukhbaatar et al. 2019 (Adaptive Attention Span in Transformers), equation 5; as in their program
     distances count from the `nearest` position that a head sees.

@@ -354,9 +354,9 @@ def fill_batches(lengths: Tensor, batch_size: int, batch_tokens: int) -> list[in
     """Return the number of pairs in each batch, from the shortest pairs to the longest.
 
     A batch has as many pairs as fit into `batch_tokens` if each counts as long as the longest, but at least
-    one and at most `batch_size`. The number only depends on the lengths, so all passes have equally many
-    batches. Batches are filled from the longest pair on. If a few short pairs are left over, the two batches
-    of the shortest pairs share them evenly.
+    one and at most `batch_size`. The number of batches depends only on the lengths, so all passes have
+    equally many batches. Batches are filled from the longest pair on. If a few short pairs are left over, the
+    two batches of the shortest pairs share them evenly.
     """
     longest_first = torch.sort(lengths, descending=True).values.tolist()
     sizes, place = list[int](), 0

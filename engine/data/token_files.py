@@ -92,7 +92,7 @@ def encoded_folder(folder: Path, parts: Sequence[str], depends: Sequence[object]
 def prepared(place: Path, name: str, write: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:
     """Prepare a corpus unless its files exist, and return the description of its files.
 
-    If they are missing, call `write` to fill the folder. The folder appears when it is complete. If several
+    If files are missing, call `write` to fill the folder. The folder appears when it is complete. If several
     processes call it at once, one writes and the others wait. Raise DataError if the folder cannot be
     written.
     """

@@ -198,7 +198,7 @@ class StreamObjective(LanguageObjective):
 class PackedObjective(LanguageObjective, StreamedObjective[Model, StreamBatch]):
     """Objective of pieces of a text or of a mixture of texts; the model keeps no state between pieces.
 
-    A step has as many targets with separate documents. Its tokens and FLOPs count whole pieces.
+    With separate documents a step has the same number of targets; its tokens and FLOPs count whole pieces.
     """
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:

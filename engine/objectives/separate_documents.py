@@ -1,7 +1,7 @@
 """Rows of text that are read document by document, so that no token sees another document.
 
 Each row is cut at its document ends, and every piece is computed as a sequence of its own. This is exact for
-every block, because a mask of padding is.
+every block, because masks of padding are exact.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .base import on_device, scored_on_device
 class Pieces(NamedTuple):
     """Padded pieces of rows (batch, length), with at most one document in each.
 
-    `inputs` (pieces, longest) are padded with 0, and `lengths` (pieces,) count the valid ones. `places`
+    `inputs` (pieces, longest) are padded with 0, and `lengths` (pieces,) are the pieces' lengths. `places`
     (pieces, longest) are the flat indices of the inputs in the rows, and arbitrary ones at padding.
     """
 

@@ -42,7 +42,7 @@ def tune_study(study: Study, store: Store | str | Path, machine: Machine = ONE_C
 
     The search with the highest dev BLEU (the first of equal ones) writes the test outputs. Stored outputs and
     scores are reused. Each model has the machine's time limit. Raise MachineError if the requested GPU is
-    missing, or CUDA fails with it.
+    missing, or if CUDA fails on it.
     """
     check_arguments(study_fault(study), store_fault(store), argument_fault("machine", machine, Machine))
     with restored_process():

@@ -43,7 +43,7 @@ def check_future_is_hidden(model: nn.Module, view: CausalView) -> None:
 
     A copy of the model computes in double precision, so an output stays the same only if the model does not
     see the replaced inputs. The sequence is real; a fixed seed draws the replacements. The copy takes twice
-    the memory of the weights; if a GPU does not have so much, the check runs on the CPU.
+    the memory of the weights; if a GPU does not have that much memory, the check runs on the CPU.
     """
     try:
         _check_on(view.inputs.device, model, view)

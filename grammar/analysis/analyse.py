@@ -249,11 +249,11 @@ def analyse(
 ) -> Analysis:
     """Return the costs and the reach of the model that `build` returns for the same settings.
 
-    In a stream, `past` positions precede the sequence. Outputs are computed at `scored` of its positions,
-    by default at all. With `activation_checkpointing`, training stores only the inputs of sub-layers and
-    recomputes the rest. Measuring blocks loads torch unless their costs are cached. Raises RecipeError for a
-    wrong text, and for holes or search dimensions; ModelConfigError for invalid settings; BuildError for a
-    block without a module.
+    In a stream, `past` positions precede the sequence. Outputs are computed at `scored` of the sequence's
+    positions, by default at all of them. With `activation_checkpointing`, training stores only the inputs of
+    sub-layers and recomputes the rest. Measuring blocks loads torch unless their costs are cached. Raises
+    RecipeError for a wrong text, and for holes or search dimensions; ModelConfigError for invalid settings;
+    BuildError for a block without a module.
     """
     check_arguments(
         number_fault("length", length, least=1),

@@ -78,7 +78,7 @@ class TestTimeTraining(LinearRecurrence):
     def split_state(self, state: Tensor) -> Tensor:
         """Return the flat state as (batch, heads, head_width + 1, ·).
 
-        It has the weights before the mini-batch, the current weights, and the position in the mini-batch.
+        The state has the weights before the mini-batch, the current weights, and the position in the batch.
         """
         return state.unflatten(1, (self.heads, self.head_width + 1, -1))
 

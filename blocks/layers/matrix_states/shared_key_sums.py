@@ -34,7 +34,7 @@ def sum_with_shared_keys(
     """Run the recurrence; return outputs (batch, length, heads, values) and, with `keep`, the last state.
 
     q and k are (batch, length, keys), v (batch, length, heads, values), `steps` Δ and `log_decay`, at most 0,
-    (batch, length, heads), and `skip` d, (1, 1, heads). Without a `state` it begins at zero.
+    (batch, length, heads), and `skip` d, (1, 1, heads). Without a `state` the recurrence begins at zero.
     """
     if torch.compiler.is_exporting() and state is None and not keep:
         y = sum_over_pairs(q.unsqueeze(2), k.unsqueeze(2), v * steps.unsqueeze(-1), log_decay)

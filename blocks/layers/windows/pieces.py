@@ -234,7 +234,7 @@ def can_be_fused(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> bool
 def window_fused(form: WindowForm, given: WindowInputs) -> Tensor:
     """Return the output for each query, (heads, batch, queries, head_width), by a fused kernel.
 
-    It is zero for a query that only sees masked keys.
+    The output is zero for a query that only sees masked keys.
     """
     q, k, v = (each.transpose(0, 1) for each in (given.q, given.k, given.v))
     found = [

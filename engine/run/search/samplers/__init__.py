@@ -1,5 +1,5 @@
 """Samplers: they propose the points of a search, and depend only on what is in the store.
 
 `../ask_tell.py` wraps Optuna's samplers. `evolution` is built in, and so is `gp_trees`, a Gaussian process
-over recipes. After a restart, all samplers propose the same points as without it.
+over recipes. After a restart, all samplers propose the same points as without the restart.
 """
