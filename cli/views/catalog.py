@@ -20,6 +20,7 @@ from ...studies.catalog.metrics import METRICS, better_arrow
 from ...studies.catalog.optimisers import OPTIMIZERS, SCHEDULES
 from ...studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, TaskSpec, require_task, task_names
+from ...studies.catalog.tasks.synthetic import SyntheticSpec
 from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS
 from ...studies.schema.epoch_metrics import task_metrics
 from ...studies.schema.search_settings import SAMPLER_KEYS, SCHEDULER_KEYS
@@ -42,6 +43,9 @@ REGISTRIES: Mapping[str, tuple[str, Registry[Any]]] = {
     "schedulers": ("[search] scheduler", SCHEDULERS),
 }
 """For each kind, the study key that takes such a name, and all names. Other kinds have more facts."""
+
+_LABEL_WIDTH = 11
+"""The width of the labels before the facts about a name."""
 
 _SEARCH_KEYS = {"samplers": SAMPLER_KEYS, "schedulers": SCHEDULER_KEYS}
 
@@ -193,9 +197,28 @@ def _format_task(spec: TaskSpec) -> Iterator[str]:
     if issubclass(spec.settings, GeneratedTask):
         from ...engine.tasks.generated import show_example
 
-        rows += zip(("input", "target"), show_example(spec.settings(name=spec.name)), strict=True)
+        rows += [("symbols", spec.symbols)] if isinstance(spec, SyntheticSpec) else []
+        rows += _example_rows(*show_example(spec.settings(name=spec.name)))
     rows += [("metrics", text) if not index else ("", text) for index, text in enumerate(_metrics(spec))]
     return _format(f"{spec.name}: {spec.summary}", rows, "[task]", spec.settings)
+
+
+def _example_rows(inputs: Sequence[str], targets: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield rows of an example, with each target below its input token if there is one for each."""
+    if len(inputs) != len(targets):
+        yield from (("input", " ".join(inputs)), ("target", " ".join(targets)))
+        return
+    above, below = "", ""
+    for one, other in zip(inputs, targets, strict=True):
+        width = max(len(one), len(other))
+        if len(above) + 1 + width > WIDTH - _LABEL_WIDTH:
+            yield from (("input", above), ("target", below))
+            above, below = "", ""
+        gap = " " if above else ""
+        above, below = f"{above}{gap}{one:>{width}}", f"{below}{gap}{other:>{width}}"
+    yield from (("input", above), ("target", below))
+    if "·" in targets:
+        yield "", "each target is below its token; at · nothing is asked"
 
 
 def _metrics(spec: TaskSpec) -> Iterator[str]:
@@ -221,8 +244,8 @@ def _format(
     for label, text in rows:
         first, *others = text.split("\n")
         if first:
-            yield from wrap(f"  {label:<8} {first}", WIDTH, subsequent_indent=" " * 11)
-        yield from (f"{'':11}{line}".rstrip() for line in others)
+            yield from wrap(f"  {label:<8} {first}", WIDTH, subsequent_indent=" " * _LABEL_WIDTH)
+        yield from (f"{'':{_LABEL_WIDTH}}{line}".rstrip() for line in others)
     fields, described = ({}, {}) if settings is None else (settings.model_fields, key_descriptions(settings))
     keys = {key: field for key, field in fields.items() if key != "name"}
     if keys:

@@ -23,8 +23,8 @@ from ..core.process import derive_seed
 _TEST_SEED = 0
 """The seed of test splits, which are the same for every trial."""
 
-_SHOWN = 64
-"""The maximum number of values to show of an example."""
+_SHOWN, _SHOWN_LAST = 64, 16
+"""The maximum number of values to show of an example, and how many of these are the last ones."""
 
 
 def draw_examples(task: GeneratedTask, count: int, generator: Generator) -> Examples:
@@ -38,20 +38,23 @@ def draw_test_set(task: GeneratedTask, name: str) -> Examples:
     return _checked(task, task.test_sets()[name], generator, None)
 
 
-def show_example(task: GeneratedTask) -> tuple[str, str]:
-    """Return the beginnings of an input and its target as text; · marks a target that is not scored."""
+def show_example(task: GeneratedTask) -> tuple[list[str], list[str]]:
+    """Return the tokens of an input and of its target as texts; · marks a target that is not scored.
+
+    Of a long row, only the beginning and the end are returned, with … between.
+    """
     try:
         inputs, targets, _ = draw_examples(task, 1, torch.Generator().manual_seed(_TEST_SEED))
     except TaskError:
         raise
     except Exception as error:  # whatever a plug-in raises is reported as its fault
         raise TaskError(f"{task.name}: draw: {type(error).__name__}: {error}") from error
-    return _text(inputs[0]), _text(targets[0])
+    return _words(inputs[0]), _words(targets[0])
 
 
-def _text(row: Tensor) -> str:
+def _words(row: Tensor) -> list[str]:
     words = ["·" if word == IGNORED else f"{word:g}" for word in row.flatten().tolist()]
-    return " ".join([*words[:_SHOWN], *(["…"] if len(words) > _SHOWN else [])])
+    return words if len(words) <= _SHOWN else [*words[: _SHOWN - _SHOWN_LAST], "…", *words[-_SHOWN_LAST:]]
 
 
 def _checked(task: GeneratedTask, draw: Draw, generator: Generator, count: int | None) -> Examples:

@@ -68,11 +68,29 @@ def test_the_examples_of_the_paper_are_shown(run):
     }
 
 
+def test_a_drawn_example_has_each_target_below_its_token(run):
+    lines = run("show", "mqar").stdout.splitlines()
+    assert "  symbols  keys are below half of vocab, values above; 0 is filler" in lines
+    assert "           each target is below its token; at · nothing is asked" in lines
+    rows = {label: [line[11:] for line in lines if line[2:8] == label] for label in ("input ", "target")}
+    assert max(map(len, lines)) <= 80
+    values, answers = {}, {}
+    for above, below in zip(rows["input "], rows["target"], strict=True):
+        assert len(above) == len(below)
+        ends = [found.end() for found in re.finditer(r"\S+", above)]
+        assert ends == [found.end() for found in re.finditer(r"\S+", below)]
+        tokens = above.split()
+        values |= dict(zip(tokens[:8:2], tokens[1:8:2], strict=True)) if not values else {}
+        asked = zip(tokens, below.split(), strict=True)
+        answers |= {key: target for key, target in asked if target != "·"}
+    assert answers == values  # each key is asked once, to its value
+
+
 def test_the_keys_that_a_task_takes_are_explained(run):
     shown = run("show", "recall_addition").stdout
     assert shown.partition("  [task]\n")[2] == (
         "    length (whole number, at least 12; default 50)\n"
-        "      the shortest sequence; the longest is 10 % longer\n"
+        "      the length of the shortest sequence; the longest sequence is 10 % longer\n"
         "    variable (true or false; default false)\n"
         "      whether each training batch has a random length from 50 to 10,000\n"
         '    padding ("masked" or "read"; default "masked")\n'

@@ -7,7 +7,7 @@
 """
 
 from . import chomsky, listops, mad, recall, state_tracking  # each registers its tasks
-from .base import RULES, LengthTask, Rule, SyntheticTask
+from .base import RULES, LengthTask, Rule, SyntheticSpec, SyntheticTask
 from .chomsky import ChomskySettings
 from .listops import ListopsSettings
 from .mad import MadSettings

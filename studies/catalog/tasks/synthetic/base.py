@@ -123,17 +123,23 @@ class LengthTask(SyntheticTask, ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticSpec(TaskSpec):
-    """One synthetic task; `set_title` names the property in which its test sets differ."""
+    """One synthetic task; `set_title` names the property in which its test sets differ.
+
+    `symbols` says what the numbers of inputs and targets stand for.
+    """
 
     set_title: str
+    symbols: str
 
     @property
     def test_sets_title(self) -> str:
         return self.set_title
 
 
-def add_synthetic(name: str, settings: type[SyntheticTask], summary: str, source: str, title: str) -> None:
-    """Register a synthetic task by its class of settings."""
+def add_synthetic(
+    name: str, settings: type[SyntheticTask], summary: str, source: str, title: str, *, symbols: str
+) -> None:
+    """Register a synthetic task by its class of settings; `symbols` says what its numbers stand for."""
     add_own_task(
         SyntheticSpec(
             name=name,
@@ -142,5 +148,6 @@ def add_synthetic(name: str, settings: type[SyntheticTask], summary: str, source
             summary=summary,
             source=source,
             set_title=title,
+            symbols=symbols,
         )
     )

@@ -101,4 +101,5 @@ add_synthetic(
     "one of six tasks: recall values by their keys, or memorise, copy or compress symbols",
     "Poli et al. 2024 (Mechanistic Architecture Design), section 3.1 and their program",
     "Test set",
+    symbols="keys are the lower symbols, values the higher ones; blanks and markers come last",
 )

@@ -156,6 +156,7 @@ add_synthetic(
     "pairs of a key and a value, then each key again, to its value",
     "Arora et al. 2024 (Zoology), section 4 and the released program: multi-query associative recall",
     "Length and pairs",
+    symbols="keys are below half of vocab, values above; 0 is filler",
 )
 add_synthetic(
     "induction_heads",
@@ -163,6 +164,7 @@ add_synthetic(
     "symbols with a trigger to the symbol after the trigger, when the trigger is repeated",
     "Olsson et al. 2022; Gu and Dao 2023 (Mamba), section 4.1",
     "Length",
+    symbols="1 is the trigger; the others are from 2 on",
 )
 add_synthetic(
     "needle",
@@ -170,4 +172,5 @@ add_synthetic(
     "a text with hidden digits to these digits, at its end",
     "Mohtashami and Jaggi 2023 (Landmark Attention), section 4.2: passkey retrieval",
     "Length and depth",
+    symbols="2 comes before the hidden digits, 1 asks for them; 3 to 12 are the digits 0 to 9, others words",
 )

@@ -89,6 +89,7 @@ add_synthetic(
     "bits to whether the number of ones is odd, at the last bit",
     "Beck et al. 2024 (xLSTM) and their program; Grazzi et al. 2025, section 5.1",
     "Length",
+    symbols="1 and 2 are the bits 0 and 1; the answer is 1 if the number of ones is even, 2 if it is odd",
 )
 add_synthetic(
     "modular_arithmetic",
@@ -96,6 +97,7 @@ add_synthetic(
     "sums, differences and products of numbers to the result modulo 5, at the =",
     "Delétang et al. 2023; Beck et al. 2024 (xLSTM) and their program; Grazzi et al. 2025, section 5.1",
     "Length",
+    symbols="1 to 6 are + − · = ( and ); 7 and more are the numbers 0, 1, …",
 )
 add_synthetic(
     "word_problem",
@@ -103,4 +105,5 @@ add_synthetic(
     "elements of a group to their product so far, at each token",
     "Merrill, Petty and Sabharwal 2024 (The Illusion of State); Siems et al. 2025 (DeltaProduct)",
     "Length",
+    symbols="each symbol is an element of the group",
 )
