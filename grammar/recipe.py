@@ -110,10 +110,10 @@ class Recipe(Expression):
         return self._dimensions or ()
 
     def fill(self, fillings: Mapping[str, Value | Expression]) -> Recipe:
-        """Return the recipe with holes filled by `fillings`, values by hole name; other holes stay open.
+        """Return the recipe with holes filled; `fillings` maps the names of holes to values or recipes.
 
-        A string is parsed as recipe text at the hole, so `relu` and `sa + conv(k=20)` both work. Raise
-        RecipeError for a name without a hole, and for a value that does not fit.
+        Other holes remain. A string is parsed as recipe text at the hole, so `relu` and `sa + conv(k=20)`
+        both work. Raise RecipeError for a name without a hole, and for a value that does not fit.
         """
         check_arguments(argument_fault("fillings", fillings, Mapping, "a value for each hole"))
         known = self.holes
@@ -123,10 +123,10 @@ class Recipe(Expression):
         return parse(render_filled(self.root, {name: _operand(value) for name, value in fillings.items()}))
 
     def choose(self, values: Mapping[str, Scalar]) -> Recipe:
-        """Return the recipe with dimensions replaced by `values`, given by name; others stay open.
+        """Return the recipe with dimensions decided; `values` maps the names of dimensions to values.
 
-        The value for a choice between parts is the canonical text of an option. Raise RecipeError for a name
-        without a dimension, and for a value outside its dimension.
+        Other dimensions remain. The value for a choice between parts is the canonical text of an option.
+        Raise RecipeError for a name without a dimension, and for a value outside its dimension.
         """
         check_arguments(argument_fault("values", values, Mapping, "a value for each dimension"))
         known = [name for name, _ in self.dimensions]

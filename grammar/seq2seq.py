@@ -97,7 +97,7 @@ def find_cross_attentions(node: Value) -> tuple[CrossAttentionShape, ...]:
 
 
 def _check(settings: Settings) -> str | None:
-    """Return a message if the arguments contradict each other; None if they agree or if holes are open."""
+    """Return a message if the arguments contradict each other; None otherwise, or with unfilled holes."""
     return next(_faults(settings), None)
 
 

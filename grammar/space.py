@@ -75,7 +75,7 @@ def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
 
 
 def count_derivations(value: Value) -> int:
-    """Return the number of derivations of a part; different derivations may give the same member."""
+    """Return in how many ways values can be chosen for a part's dimensions; some ways give equal recipes."""
     match value:
         case IntegerDimension():
             return (value.high - value.low) // value.step + 1  # len() of a range refuses very long ones
@@ -86,7 +86,7 @@ def count_derivations(value: Value) -> int:
 
 
 def derive(value: Value, index: int) -> Value:
-    """Return the member that the derivation with this index gives; ranges of real numbers stay open."""
+    """Return the recipe that the derivation with this index gives; ranges of real numbers remain ranges."""
     match value:
         case IntegerDimension():
             return as_range(value)[index]
@@ -107,7 +107,7 @@ def derive(value: Value, index: int) -> Value:
 
 
 def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation | None:  # noqa: PLR0911 -- one return for each kind
-    """Return the first derivation of a member, or None; dimensions are numbered from `start` on."""
+    """Return the first derivation that gives a recipe, or None; dimensions are numbered from `start` on."""
     match space, member:
         case ChoiceDimension(), _:
             for leaf, place, choices in _leaves(space, start):
@@ -133,7 +133,7 @@ def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation |
 
 
 def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
-    """Return a derivation that turns each part into the member at the same position, or None."""
+    """Return a derivation that turns each of the spaces into the recipe at the same position, or None."""
     derivation: Derivation = {}
     for (space, start), member in zip(spaces, members, strict=True):
         if (found := find_derivation(space, member, start)) is None:
@@ -148,7 +148,7 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Return a derivation that turns the parts into the members, or None; in a sum, order does not matter.
+    """Return a derivation that turns the parts into the recipes, or None; in a sum, order does not matter.
 
     An option that is a sum in a sum, or a series in a series, gives several parts. `failed` caches failures.
     """
@@ -270,7 +270,7 @@ class BudgetShare:
 
     @property
     def exact(self) -> bool:
-        """Return whether every member was checked, so that the share is not an estimate."""
+        """Return whether every recipe was checked, so that the share is not an estimate."""
         return not self.samples
 
     def __str__(self) -> str:
@@ -325,7 +325,7 @@ class Space:
 
     @cached_property
     def count(self) -> Cardinality:
-        """Return the number of members without the budget; above MAX_LISTED the number is an upper bound."""
+        """Return the number of recipes, ignoring the budget; it is an upper bound above MAX_LISTED."""
         reals = (each for _, each in dimensions(self.recipe.root) if isinstance(each, RealDimension))
         return Cardinality(
             forms=self._size if self._forms is None else len(self._forms),
@@ -334,7 +334,7 @@ class Space:
         )
 
     def remaining(self, rng: Random) -> BudgetShare:
-        """Return the share of members within the budget, estimated if the space is too large to list."""
+        """Return the share of recipes within the budget, estimated if the space is too large to list."""
         count = self.count
         if self._is_small:
             within = sum(1 for _ in self)
@@ -350,7 +350,7 @@ class Space:
         )
 
     def __iter__(self) -> Iterator[Recipe]:
-        """Yield every member once, in an order in which the last dimension of the text varies fastest.
+        """Yield every recipe of the space once; the last dimension in the text varies fastest.
 
         Raise SpaceError for a space with ranges of real numbers.
         """
@@ -364,7 +364,7 @@ class Space:
         return find_derivation(self.recipe.root, recipe.root) is not None and self._admits(recipe)
 
     def sample(self, rng: Random) -> Recipe:
-        """Return a member, drawn uniformly.
+        """Return a recipe of the space, drawn uniformly.
 
         With ranges of real numbers each form has the same probability, and its numbers are drawn uniformly,
         or log-uniformly for `log` ranges. If the count is only an upper bound, derivations are drawn
@@ -377,7 +377,7 @@ class Space:
         raise SpaceError(f"none of {MAX_TRIES:,} drawn architectures is within the budget")
 
     def sample_distinct(self, count: int, rng: Random) -> list[Recipe]:
-        """Return `count` distinct members, drawn as `sample` draws them; fewer if the space has fewer.
+        """Return `count` distinct recipes, drawn as `sample` draws them; fewer if the space has fewer.
 
         Raise SpaceError if none is found within the budget.
         """
@@ -403,11 +403,11 @@ class Space:
 
     @cached_property
     def _forms(self) -> list[Recipe] | None:
-        """Return the members of a small space, with ranges of real numbers left open."""
+        """Return the recipes of a small space, in which ranges of real numbers remain ranges."""
         return list(self._iter_forms()) if self._size <= MAX_LISTED else None
 
     def _iter_forms(self) -> Iterator[Recipe]:
-        """Yield each distinct member once, with ranges of real numbers left open."""
+        """Yield each distinct recipe once; ranges of real numbers remain ranges."""
         seen = set[Recipe]()
         for index in range(self._size):
             found = Recipe(derive(self.recipe.root, index))  # pyright: ignore[reportArgumentType] -- a part of a recipe becomes one

@@ -331,7 +331,7 @@ def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:
 
 
 def _recipe_faults(recipe: Recipe) -> list[str]:
-    """Return messages about the open parts of a recipe, and about its blocks without a module."""
+    """Return messages about unfilled holes, undecided dimensions, and blocks without a module."""
     faults = [f"hole {{{name}}} is not filled" for name in recipe.holes]
     faults += [f"search dimension {path} has no value" for path, _ in recipe.dimensions]
     for name in dict.fromkeys(

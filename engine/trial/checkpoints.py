@@ -142,7 +142,7 @@ class Checkpoint:
         return self._load_shorter(device)
 
     def _load_shorter(self, device: torch.device) -> CheckpointData | None:
-        """Return the last state of the shorter trial, noting its origin; None if it is not intact."""
+        """Return the last state of the `shorter` trial, and note its origin; None if it is damaged."""
         if self._shorter is None:
             return None
         shorter, path = self._shorter
@@ -169,7 +169,7 @@ class Checkpoint:
 
 
 def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None) -> Checkpoint:
-    """Return the checkpoint of a trial in a store; given a `shorter` trial, it may continue from that one."""
+    """Return a trial's checkpoint; without a state, it continues from `shorter`, a trial of fewer epochs."""
     folder = store.files.checkpoint_dir(trial)
     end = None if shorter is None else (shorter, store.files.final_checkpoint_file(shorter.trial))
     return Checkpoint(folder, end, store.files.place)
