@@ -368,7 +368,7 @@ class StudyPlanPage(Page):
 
 
 class StudyCoordinatesPage(Page):
-    """The changes of each model's layers in a few steps at each width, and whether they are flat."""
+    """How much each model's layers change in a few steps, by width, and whether widths change alike."""
 
     study: str
     steps: int

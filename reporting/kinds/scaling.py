@@ -248,7 +248,7 @@ def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
 
 
 def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
-    """Return the cells that are not held out."""
+    """Return the cells of a series to which the law is fitted, without held-out cells."""
     return cells[: max(0, len(cells) - spec.held_out)]
 
 

@@ -66,7 +66,7 @@ class SyntaxErrorNode(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberLiteral(Spanned):
-    """A number."""
+    """A number in a claim's text."""
 
     value: float
 

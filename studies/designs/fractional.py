@@ -54,7 +54,7 @@ class TwoLevels(RowDesign):
 
     @property
     def two_level(self) -> list[str]:
-        """The factors with two levels, without the factors that cross the whole design."""
+        """The factors with two levels that the design combines, without factors in `around`."""
         return [name for name, levels in self.inner.items() if len(levels) == 2]
 
     def make_rows(self) -> list[dict[str, Level]]:

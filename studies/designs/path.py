@@ -107,7 +107,7 @@ class Path(Stepwise):
         return None if step is None else replace(self, kept=(*self.kept, step))
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield the faults of the steps and of the metric."""
+        """Yield faults in the steps of the path, and in the metric that chooses between changes."""
         yield from super().faults()
         path: KeyPath = ("study", "metric")
         if self.matched_size is not None:
