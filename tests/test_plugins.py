@@ -52,7 +52,7 @@ def test_a_file_is_loaded_once_and_owns_what_it_registers(write):
     assert path.resolve() in [file.path for file in loaded_files()]
 
 
-def test_what_a_broken_plug_in_had_registered_is_withdrawn(write):
+def test_the_names_of_a_broken_plug_in_are_withdrawn(write):
     path = write("broken.py", METRIC.format(name="half") + "\n1 / 0\n")
     with pytest.raises(PluginError, match=re.escape("broken.py:9: ZeroDivisionError: division by zero")):
         load_plugin(path)
@@ -73,18 +73,18 @@ def test_what_a_broken_plug_in_had_registered_is_withdrawn(write):
         (METRIC.format(name="x").replace("regression", "vision"), "expected task kinds among tagging,"),
     ],
 )
-def test_what_is_wrong_with_a_plug_in_is_said_with_its_line(write, text, message):
+def test_faults_of_a_plug_in_are_reported_with_the_line(write, text, message):
     with pytest.raises(PluginError) as caught:
         load_plugin(write("bad.py", text))
     assert message in str(caught.value)
 
 
-def test_a_plug_in_that_is_not_there_is_named(tmp_path):
+def test_a_plug_in_that_does_not_exist_is_named(tmp_path):
     with pytest.raises(PluginError, match="expected a plug-in at"):
         load_plugin(tmp_path / "nothing.py")
 
 
-def test_a_file_that_changed_is_not_loaded_beside_its_former_self(write):
+def test_a_changed_file_is_not_loaded_next_to_its_earlier_version(write):
     path = write("mine.py", METRIC.format(name="mine"))
     load_plugin(path)
     path.write_text(METRIC.format(name="other"), encoding="utf-8")
@@ -122,7 +122,7 @@ def test_a_name_can_stand_for_another_item_for_a_while():
     assert "one" not in registry
 
 
-def test_what_comes_along_is_no_plug_ins_even_if_one_has_it_loaded(tmp_path):
+def test_built_in_names_have_no_plug_in_even_if_a_plug_in_has_loaded_them(tmp_path):
     (tmp_path / "first.py").write_text("import activemem.studies.catalog.tasks\n1 / 0\n", encoding="utf-8")
     program = (
         "from activemem.plugins import PluginError, load_plugin\n"

@@ -110,7 +110,7 @@ def is_alive(pid):
 
 
 @pytest.mark.slow
-def test_a_session_does_each_stage_once_and_goes_on_from_what_is_kept(tmp_path):
+def test_a_session_does_each_stage_once_and_resumes_from_what_is_kept(tmp_path):
     folder, kept = tmp_path / "session", tmp_path / "kept.tar.gz"
     status, lines = call(folder, kept)
     assert lines.pop() == "all stages have ended" and status == 0
@@ -227,7 +227,7 @@ def test_a_study_without_kept_states_is_left_when_no_trial_ends_in_two_calls(tmp
 
 
 @pytest.mark.heavy
-def test_an_archive_that_cannot_be_read_or_written_is_told_before_any_work(tmp_path):
+def test_an_archive_that_cannot_be_read_or_written_is_reported_before_any_work(tmp_path):
     given, kept = {"study": ("pass", {})}, tmp_path / "kept.tar.gz"
     assert say(given, tmp_path / "a", "--keep", kept)[0] == 0
     kept.write_bytes(kept.read_bytes()[:100])

@@ -93,14 +93,14 @@ def test_the_model_of_the_released_program_has_our_numbers():
 
 
 @pytest.mark.heavy
-def test_a_package_that_is_not_installed_is_told_in_place_of_its_row():
+def test_a_package_that_is_not_installed_is_reported_in_place_of_its_row():
     printed, told = run(OTHERS)
     assert printed == ["a step of `4 * (sa >> ff(512))` False"]
     assert "ModuleNotFoundError: import of x_transformers halted" in told
 
 
 @pytest.mark.heavy
-def test_a_row_that_raises_is_told_in_the_table_and_the_others_stand():
+def test_an_exception_takes_the_place_of_its_row_and_other_rows_are_kept():
     printed, told = run(RAISING)
     assert printed == [
         "| a step | another | 2 | 4 | 0.50 |",

@@ -57,14 +57,14 @@ def operations(model, batch, length):
 
 @FEW
 @given(SMALL, st.integers(1, 12), st.integers(1, 40), st.fixed_dictionaries(SETTINGS))
-def test_what_training_keeps_is_what_the_module_saves(recipe, length, batch, given):
+def test_the_stated_memory_is_what_the_module_saves(recipe, length, batch, given):
     assert_kept(recipe, length, batch, given)
 
 
 @pytest.mark.slow  # as above
 @MANY
 @given(LARGE, st.integers(1, 12), st.integers(1, 40), st.fixed_dictionaries(SETTINGS))
-def test_what_training_keeps_is_what_a_large_module_saves(recipe, length, batch, given):
+def test_the_stated_memory_is_what_a_large_module_saves(recipe, length, batch, given):
     assert_kept(recipe, length, batch, given)
 
 

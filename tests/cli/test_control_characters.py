@@ -54,7 +54,7 @@ def test_a_page_and_a_figure_have_no_control_character(run, hostile):
 
 
 @pytest.mark.parametrize("key", ["\x1b[31m", "\u202e"])
-def test_unknown_keys_and_names_are_told_without_control_characters(run, tiny, key):
+def test_unknown_keys_and_names_are_reported_without_control_characters(run, tiny, key):
     escaped = f'"\\u{ord(key[0]):04x}{key[1:]}"'
     told = [
         run("study", "plan", tiny, "--set", f"train.{escaped}=1"),

@@ -49,7 +49,7 @@ def test_the_nearest_file_upward_holds(tmp_path):
     assert load_settings(folder=deep).values.cpus == 3
 
 
-def test_a_folder_in_the_file_is_seen_from_the_file_and_one_from_elsewhere_is_not(tmp_path):
+def test_folders_in_the_settings_file_are_relative_to_it_and_others_are_not(tmp_path):
     inside = tmp_path / "inside"
     inside.mkdir()
     (tmp_path / "activemem.toml").write_text('results = "kept"\ndata = "texts"\n', encoding="utf-8")
@@ -64,7 +64,7 @@ def test_an_empty_variable_says_nothing():
     assert load_settings(environment={"ACTIVEMEM_ADDRESS": ""}).values.address is None
 
 
-def test_all_faults_of_all_sources_are_told_at_once(tmp_path):
+def test_all_faults_of_all_sources_are_reported_at_once(tmp_path):
     text = 'cpu = 2\ngpus = 1.5  # too odd\nresults = 3\nformat = "word"\n'
     Path("activemem.toml").write_text(text, encoding="utf-8")
     environment = {"ACTIVEMEM_CPUS": "many", "ACTIVEMEM_TIME_LIMIT": "3"}
@@ -256,7 +256,7 @@ def test_an_address_of_ray_that_means_nothing_is_a_fault():
         load_settings(environment={"RAY_ADDRESS": "ray"})
 
 
-def test_programs_that_are_told_of_studies_are_a_table_whose_folders_are_seen_from_the_file(tmp_path):
+def test_folders_of_trackers_are_relative_to_the_settings_file(tmp_path):
     inside = tmp_path / "inside"
     inside.mkdir()
     (tmp_path / "activemem.toml").write_text('[track]\ntensorboard = "runs"\n', encoding="utf-8")

@@ -74,7 +74,7 @@ class Parts(GeneratedTask):
 """
 
 
-def test_what_a_plug_ins_task_raises_is_told_of_it_with_carets(process):
+def test_exceptions_of_a_plug_ins_task_are_reported_with_carets(process):
     write("parts.py", TASK)
     changes = {"model": {"recipe": "ff(8)"}, "task": {"name": "parts"}, "train": {"curriculum": None}}
     write("parts.toml", study_text(**changes))
@@ -94,7 +94,7 @@ def test_the_command_that_shows_a_study_has_its_plug_ins(process, tiny):
     assert "activemem table render tiny --plugin mine.py" in " ".join(done.stderr.split())
 
 
-def test_settings_that_are_wrong_are_told_by_who_needs_them(process):
+def test_wrong_settings_are_reported_by_the_commands_that_need_them(process):
     write("activemem.toml", "plugins = 3")
     assert process("list", "metrics").returncode == 0
     shown = process("config", "show")
@@ -115,7 +115,7 @@ def no_text(table):
 """
 
 
-def test_a_format_of_the_settings_is_loaded_before_it_is_asked_for_and_told_if_it_breaks(
+def test_a_plug_in_format_in_the_settings_is_loaded_and_reported_if_it_fails(
     process,
 ):
     write("shapes.py", FORMATS)
@@ -127,7 +127,7 @@ def test_a_format_of_the_settings_is_loaded_before_it_is_asked_for_and_told_if_i
     assert process(*command, "--format", "csv").returncode == 0
 
 
-def test_a_name_that_no_loaded_plug_in_registers_is_told_with_their_files(process):
+def test_a_name_that_no_loaded_plug_in_registers_is_reported_with_their_files(process):
     Path("empty.py").write_text("x = 1\n", encoding="utf-8")
     told = process("recipe", "check", "smoothing(taps=3)", "--plugin", "empty.py").stderr
     assert told.splitlines()[-1] == "No loaded plug-in registers this name: empty.py"

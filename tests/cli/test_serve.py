@@ -40,7 +40,7 @@ def test_it_serves_until_it_is_interrupted_and_keeps_the_token_to_itself(tiny):
         assert status == 0
 
 
-def test_a_folder_without_a_store_is_told_and_served(run, monkeypatch):
+def test_a_folder_without_a_store_is_reported_and_served(run, monkeypatch):
     monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: None)
     result = run("serve", "--port", "0", "--results", "nowhere")
     told = f"there is no store in {Path('nowhere').resolve()} yet; studies appear once they run\n"
@@ -56,7 +56,7 @@ def test_others_are_not_let_in_without_a_token(run):
     )
 
 
-def test_a_port_that_is_taken_is_told(run):
+def test_a_port_that_is_taken_is_reported(run):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = run("serve", "--port", str(port))

@@ -162,7 +162,7 @@ def test_a_row_whose_json_or_names_do_not_fit_is_no_traceback(
 
 
 @pytest.mark.heavy
-def test_a_run_goes_on_where_its_records_are_damaged(run, shared, caplog):
+def test_a_run_continues_where_its_records_are_damaged(run, shared, caplog):
     caplog.set_level(logging.CRITICAL)
     study, begun, note, lease = records(shared)
     lease.unlink()
@@ -174,7 +174,7 @@ def test_a_run_goes_on_where_its_records_are_damaged(run, shared, caplog):
     assert run("study", "status", "tiny").exit_code == 0
 
 
-def test_a_damaged_record_of_a_study_says_how_to_go_on(run, shared):
+def test_a_damaged_record_of_a_study_says_how_to_continue(run, shared):
     (shared.root / "studies/tiny.json").write_text(
         '{"schema": 1, "remembered": "", "record": {"text": null}}'
     )

@@ -23,7 +23,7 @@ def saved(text, length):
 
 
 @pytest.mark.heavy
-def test_the_memory_beside_attention_is_that_of_the_analysis():
+def test_the_memory_relative_to_attention_is_that_of_the_analysis():
     _, measured = PAGE.read_text(encoding="utf-8").split("<!-- measured: python bench/mixers.py --write -->")
     rows = re.findall(r"^\| `(.+?)` \| (.+) \|$", measured.split("<!-- end -->")[0], re.MULTILINE)
     assert len(rows) > 20

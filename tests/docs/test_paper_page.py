@@ -43,7 +43,7 @@ def test_the_paper_of_the_page_has_no_fault(folder):
     assert (done.exit_code, done.stdout) == (0, "main.tex: every number agrees with the store\n")
 
 
-def test_the_faults_of_the_page_are_told_as_shown(folder):
+def test_the_faults_of_the_page_are_reported_as_shown(folder):
     text = folder / "main.tex"
     text.write_text(block("latex faults"), encoding="utf-8")
     done = run(folder, "check", "main.tex")

@@ -138,7 +138,7 @@ def test_norms_and_positions_are_planned_and_trained(folder):
     assert "4 of 4 trials done" in run.stderr
 
 
-def test_positions_for_shorter_sequences_are_told_before_anything_runs(folder):
+def test_positions_for_shorter_sequences_are_reported_before_anything_runs(folder):
     plan = command(
         folder,
         "activemem study plan recall.toml --plugin key_recall.py --plugin parts.py "
@@ -186,14 +186,14 @@ def test_a_task_is_one_file_of_at_most_60_lines(folder):
     assert re.search(r"^\| sa\(.*\)( \| 0\.\d\d\d){3} \|$", in_org.stdout, re.MULTILINE), in_org.stderr
 
 
-def test_the_plan_tells_what_does_not_see_far_enough_for_the_task(folder):
+def test_the_plan_reports_what_does_not_see_far_enough_for_the_task(folder):
     plan = command(folder, "activemem study plan recall.toml --plugin key_recall.py")
     assert "conv(k=3) on key_recall: it reaches 4 to the left, and a target can depend on 14" in " ".join(
         plan.stdout.split()
     )
 
 
-def test_what_a_study_says_of_a_task_is_checked_before_anything_runs(folder):
+def test_the_keys_of_a_plug_in_task_are_checked_before_anything_runs(folder):
     text = (folder / "recall.toml").read_text(encoding="utf-8")
     wrong = text.replace("pairs = 3\n", 'pairs = "3"\nkeys = 2\n', 1)
     (folder / "wrong.toml").write_text(wrong, encoding="utf-8")

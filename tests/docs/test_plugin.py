@@ -50,7 +50,7 @@ def run(site, tmp_path, monkeypatch):
     return start
 
 
-def test_recipes_with_the_block_are_checked_and_taken_apart(run):
+def test_recipes_with_the_block_are_checked_and_broken_down(run):
     text = "4 * (fading_memory(half_life=4) >> ff(512))"
     assert run("activemem", "recipe", "check", text).startswith(
         "4 * (fading_memory(half_life=4.0) >> ff(512))   id "
@@ -82,7 +82,7 @@ def test_a_study_trains_it(run):
     assert versions == [__version__, f"{__version__} with activemem-fading 0.1.0"]
 
 
-def test_trials_of_it_train_together_as_alone(run, tmp_path):
+def test_trials_of_it_train_together_as_they_do_separately(run, tmp_path):
     def metrics(pack):
         results = tmp_path / pack
         options = ("--local", "--pack", pack, "--results", str(results), "--set", "factors.seed=[0, 1, 2]")

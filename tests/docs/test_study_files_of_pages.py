@@ -65,7 +65,7 @@ def test_every_part_of_a_page_completes_a_study(part):
     assert found.search or found.trials
 
 
-def test_what_the_pages_say_of_their_studies_is_so():
+def test_statements_of_the_pages_about_their_studies_are_true():
     assert [trial.settings.model.recipe for trial in study("factors", "Fragments of recipes").trials][-1] == (
         "4 * (sa + conv(k=9) >> ff(256))"
     )
@@ -80,7 +80,7 @@ def test_what_the_pages_say_of_their_studies_is_so():
     assert list(study("search", "How do I search").dimensions) == ["filter", "choice", "conv.k"]
 
 
-def test_muon_stands_against_adamw_on_the_same_models(tmp_path):
+def test_muon_is_compared_with_adamw_on_the_same_models(tmp_path):
     text = re.search(r"^```toml part\n(.*?)^```$", HOW_TO["train"], re.S | re.M)[1]
     small = ["factors.lr=[3e-3]", "factors.seed=[0]", "train.epochs=1", "train.steps_per_epoch=5"]
     found = load_study(text, [*small, "train.schedule.cooldown=2", "train.schedule.warmup=2"])

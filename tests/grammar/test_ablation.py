@@ -39,7 +39,7 @@ def test_each_part_is_taken_away_once(text, told):
 
 @settings(deadline=None, max_examples=50)
 @given(closed_recipes().map(Recipe))
-def test_an_ablation_is_another_recipe_that_is_told_by_what_is_gone(recipe: Recipe):
+def test_an_ablation_is_another_recipe_and_is_named_by_the_removed_part(recipe: Recipe):
     found = ablations(recipe)
     assert len({each.text for each in found} | {recipe.text}) == len(found) + 1
     for each in found:

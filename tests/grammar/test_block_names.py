@@ -70,7 +70,7 @@ def _default(parameter: Parameter) -> str:
     return f' = "{text}"' if parameter.kind == "word" else f" = {parameter.default!r}"
 
 
-def test_what_editors_know_is_what_the_vocabulary_says():
+def test_the_stub_for_editors_agrees_with_the_vocabulary():
     assert stub() == STUB.read_text(encoding="utf-8"), f"if this is meant: {REGENERATE}"
 
 

@@ -67,7 +67,7 @@ def test_an_error_holds_the_text_and_the_faults_and_can_be_pickled():
     assert str(copy) == str(error)
 
 
-def test_of_very_many_faults_only_the_first_are_told():
+def test_only_the_first_of_very_many_faults_are_reported():
     with pytest.raises(RecipeError) as caught:
         parse(">> ".join(["nothing"] * 200))
     assert len(caught.value.faults) == MAX_FAULTS

@@ -30,5 +30,5 @@ FULL = "4 * (sa + highway_conv(k=20) >> ff(512))"
         ("gru", "4 * (sa + highway_conv(k=20) >> ff(512)) → gru"),
     ],
 )
-def test_one_change_is_told_where_it_is(after, told):
+def test_a_single_change_is_described_at_its_position(after, told):
     assert describe_difference(parse(FULL).root, parse(after).root) == told

@@ -145,14 +145,14 @@ DIMENSIONS = [
 @pytest.mark.parametrize(
     ("expression", "text", "message"), DIMENSIONS, ids=[text for _, text, _ in DIMENSIONS]
 )
-def test_what_is_no_recipe_by_itself_is_checked_at_once(expression, text: str, message: str):
+def test_parts_that_are_no_recipe_by_themselves_are_checked_at_once(expression, text: str, message: str):
     with pytest.raises(RecipeError) as caught:
         expression()
     assert caught.value.text == text
     assert [fault.message for fault in caught.value.faults] == [message]
 
 
-def test_what_no_text_can_say_is_a_type_error():
+def test_an_expression_without_a_text_is_a_type_error():
     with pytest.raises(TypeError, match=r"^expected a number, a word or a recipe, got NoneType$"):
         conv(k=None)  # pyright: ignore[reportArgumentType] -- what is tested
     with pytest.raises(TypeError, match=r"^unsupported operand type\(s\) for \+: 'BlockRecipe' and 'str'$"):

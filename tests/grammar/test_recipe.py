@@ -64,7 +64,7 @@ def test_each_writes_its_part_out_so_that_every_copy_has_its_own_dimensions():
         ("each(9000, sa)", "expected at most 10000 characters in canonical form, got 53996"),
     ],
 )
-def test_what_each_cannot_write_out_is_told(text: str, message: str):
+def test_parts_that_each_cannot_write_out_are_reported(text: str, message: str):
     with pytest.raises(RecipeError) as caught:
         parse(text)
     assert message in str(caught.value)

@@ -132,7 +132,7 @@ def test_a_space_inside_of_arguments_is_counted_and_listed():
         ),
     ],
 )
-def test_what_is_wrong_inside_of_an_argument_is_told(text: str, messages: list[str]):
+def test_faults_inside_of_an_argument_are_reported(text: str, messages: list[str]):
     with pytest.raises(RecipeError) as caught:
         parse(text)
     assert [fault.message for fault in caught.value.faults] == messages

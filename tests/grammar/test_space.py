@@ -185,7 +185,7 @@ def test_forms_are_drawn_equally_often_and_real_numbers_evenly(blend: Callable[[
 
 @QUICK
 @given(SPACES, st.integers(0, 2**32))
-def test_what_is_drawn_is_a_member(root: Node, seed: int):
+def test_drawn_recipes_are_members_of_the_space(root: Node, seed: int):
     space = Space(Recipe(root))
     drawn = space.sample(Random(seed))
     assert drawn in space

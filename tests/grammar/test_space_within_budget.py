@@ -36,7 +36,7 @@ def test_a_budget_of_operations_depends_on_the_length():
     assert not Budget(max_flops=10**7, d_model=8, vocab=4, length=1000).admits(recipe)
 
 
-def test_what_remains_of_a_large_space_is_an_estimate_and_says_so():
+def test_the_remaining_share_of_a_large_space_is_marked_as_an_estimate():
     text = " >> ".join(["choice(sa, conv(k=integer(3, 40)))"] * 5)
     remaining = Space(parse(text), Budget(max_parameters=400_000, d_model=64, vocab=20)).remaining(Random(0))
     assert (remaining.exact, remaining.samples) == (False, ESTIMATE_SAMPLES)
@@ -47,7 +47,7 @@ def test_what_remains_of_a_large_space_is_an_estimate_and_says_so():
     )
 
 
-def test_of_a_space_without_end_a_share_remains(blend: Callable[[str], Space]):
+def test_a_share_of_an_infinite_space_remains(blend: Callable[[str], Space]):
     class Blend(Block):
         """The module of `blend` for budgets, without weights."""
 
@@ -66,7 +66,7 @@ def test_of_a_space_without_end_a_share_remains(blend: Callable[[str], Space]):
     )
 
 
-def test_a_budget_that_admits_nothing_is_told(monkeypatch: pytest.MonkeyPatch):
+def test_a_budget_that_admits_nothing_is_reported(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("activemem.grammar.space.MAX_TRIES", 50)
     space = Space(SIZED, Budget(max_parameters=10, d_model=64, vocab=20))
     with pytest.raises(SpaceError) as caught:

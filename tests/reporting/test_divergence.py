@@ -47,7 +47,7 @@ def found(tmp_path_factory):
     return StudyResults(study, store)
 
 
-def test_a_table_shows_the_sound_seeds_and_tells_the_one_that_diverged(found):
+def test_a_table_shows_the_seeds_that_did_not_diverge_and_reports_the_others(found):
     made = found.table()
     cell, cost = made.cells[0]
     assert (cell.status, cell.estimate.n, cost.estimate.n) == ("partial", 2, 3)

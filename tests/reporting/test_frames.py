@@ -110,7 +110,7 @@ def test_levels_are_numbers_where_all_of_them_are(levels, kind, values):
     assert (found.dtype, found.to_list()) == (kind, values)
 
 
-def test_the_course_of_a_metric_has_the_levels_beside_it(store):
+def test_the_course_of_a_metric_has_the_levels_next_to_it(store):
     levels = stored_levels(store.trials()).select("trial", "mixer")
     frame = metrics_frame(store.metrics().lazy(), levels).collect()
     assert frame.columns == ["trial", "mixer", "epoch", "step", "name", "value"]

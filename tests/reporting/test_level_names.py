@@ -120,7 +120,7 @@ def test_a_figure_and_a_claim_call_them_so(study):
     assert [each.label for each in checked.findings] == ["both > sa"]
 
 
-def test_what_a_claim_could_write_and_what_is_stored_stay_as_they_are_spelled(study):
+def test_labels_of_claims_and_stored_levels_stay_as_they_are_spelled(study):
     (checked,) = check_claims(study, outcomes(study))
     assert checked.findings[0].text == "max_length[mixer={both}, k=3] > max_length[mixer=sa, k=3]"
     assert study_levels(study, outcomes(study))["mixer"].unique(maintain_order=True).to_list() == [

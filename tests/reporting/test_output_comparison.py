@@ -67,7 +67,7 @@ def test_tuned_outputs_are_compared_if_they_are_asked_for(store):
     assert found.height == 4
 
 
-def test_what_makes_no_baseline_is_told(store):
+def test_selections_without_a_baseline_are_reported(store):
     with pytest.raises(StatisticsError) as none:
         compare_outputs(STUDY, store, ["mixer=cgru(k=3)"])
     expected = f"study tiny: expected kept outputs of mixer=cgru(k=3) in {store.root}, got none"

@@ -41,7 +41,7 @@ def test_claims_have_the_verdicts_of_their_studies_by_size(sheet):
     assert sheet.count_decided(small=False) == 0
 
 
-def test_what_is_left_of_a_study_has_its_cost(sheet):
+def test_the_remaining_trials_of_a_study_have_their_cost(sheet):
     studies = {each.name: each for each in sheet.studies}
     small, full = studies["negative-eigenvalues-small"], studies["negative-eigenvalues"]
     assert (small.small, small.left, small.flops) == (True, 0, 0)

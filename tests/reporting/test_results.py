@@ -27,7 +27,7 @@ def test_trials_have_the_levels_of_the_study_and_what_became_of_them(results):
     assert frame["status"].value_counts(sort=True).rows() == [("done", 19), ("failed", 5), ("pruned", 3)]
 
 
-def test_a_course_has_the_levels_beside_it(results, tmp_path):
+def test_a_course_has_the_levels_next_to_it(results, tmp_path):
     row = results.store.trials().drop("metrics").row(0, named=True)
     store = Store(tmp_path)
     store.write(TrialRow(metrics=(), **row), [MetricRow(step=2, epoch=1, name="loss", value=0.5)])

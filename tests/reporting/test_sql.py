@@ -56,7 +56,7 @@ def test_metrics_are_read_only_for_queries_that_ask_for_them(store):
         ("SELECT middle(loss) FROM trials", "query: unsupported function 'middle'"),
     ],
 )
-def test_what_cannot_be_answered_is_told_without_a_plan(store, sql, message):
+def test_queries_that_cannot_be_answered_are_reported_without_a_query_plan(store, sql, message):
     with pytest.raises(QueryError) as caught:
         query(store, sql)
     assert str(caught.value) == message

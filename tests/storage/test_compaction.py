@@ -37,7 +37,7 @@ def test_compaction_leaves_one_file_a_partition_and_the_same_rows(root):
     assert store.trials().equals(pl.read_parquet(root / "trials/**/*.parquet").sort("trial"))
 
 
-def test_what_is_merged_later_counts_as_later_though_the_clock_was_put_back(root, monkeypatch):
+def test_a_later_merged_file_counts_as_later_even_if_the_clock_was_set_back(root, monkeypatch):
     paths = [new_compacted_path(root)]
     root.mkdir(exist_ok=True)
     for _ in range(2):
@@ -74,7 +74,7 @@ def test_every_attempt_survives_compaction(root):
 
 
 @pytest.mark.parametrize("way", ["compact", "forget"])
-def test_what_is_measured_again_while_files_are_merged_stays(root, monkeypatch, way):
+def test_values_measured_again_during_a_merge_are_kept(root, monkeypatch, way):
     store, row = fill_store(root, range(3)), make_trial_row(1)
     merged = write_merged
     probes = [MetricRow(step=200, epoch=2, name=name, value=0.5) for name in ("theta", "gates")]
@@ -143,7 +143,7 @@ def test_many_compactions_at_once_leave_one_file(root):
     assert pl.read_parquet(root / "trials/**/*.parquet").height == 8
 
 
-def test_of_two_merged_files_the_later_counts(root, tmp_path):
+def test_the_later_of_two_merged_files_counts(root, tmp_path):
     store = fill_store(root, [1], host="first")
     store.upkeep.compact()
     first = copy_store(root, tmp_path / "copy")
@@ -184,7 +184,7 @@ def test_the_merged_file_is_found_when_the_own_file_is_gone(root):
     assert list(store.latest_attempts()) == [make_trial_id(1), make_trial_id(2)]
 
 
-def test_while_a_run_goes_on_what_has_ended_is_merged_once_it_is_much(root):
+def test_during_a_run_outcomes_are_merged_once_there_are_many(root):
     store, latest = fill_store(root, range(3)), Store(root).follow()
     assert store.upkeep.merge_ended("alpha", at_least=4) == 0
     assert store.upkeep.merge_ended("beta", at_least=1) == 0

@@ -21,7 +21,7 @@ TRIALS = 60  # as in load_generator.py
 
 
 @pytest.mark.heavy
-def test_readers_beside_writers_and_compactions_never_see_a_gap_or_a_double(root):
+def test_readers_never_see_a_gap_or_a_duplicate_during_writes_and_compactions(root):
     store = fill_store(root, range(TRIALS))
     before = str(store_contents(root))
     busy = [start_script("load_generator.py", root, 3, action) for action in ("write", "compact", "compact")]
@@ -61,7 +61,7 @@ def test_two_processes_that_meet_one_damaged_file_quarantine_it_once(root):
     assert [len(store.damaged) for store in stores] == [1, 0]
 
 
-def test_of_two_that_write_the_same_attempt_at_once_one_is_refused(root, monkeypatch):
+def test_one_of_two_simultaneous_writes_of_an_attempt_is_rejected(root, monkeypatch):
     first, second = Store(root), Store(root)
     real_link = os.link
 

@@ -10,7 +10,7 @@ def same(latest, store):
     return latest.frame(rows["trial"]).equals(rows) and len(latest) == len(rows)
 
 
-def test_what_comes_is_there_after_a_refresh_and_later_attempts_take_the_place_of_earlier_ones(tmp_path):
+def test_a_refresh_shows_new_rows_and_later_attempts_replace_earlier_ones(tmp_path):
     store = Store(tmp_path)
     latest = store.follow()
     assert not latest
@@ -95,7 +95,7 @@ def test_a_damaged_file_is_quarantined_and_its_trials_are_missing(tmp_path):
     assert len(store.damaged) == 1
 
 
-def test_what_is_no_file_in_place_of_metrics_makes_their_trials_incomplete_at_once(tmp_path):
+def test_an_irregular_metrics_file_makes_its_trials_incomplete_at_once(tmp_path):
     store = fill_store(tmp_path, range(3))
     store.upkeep.compact()
     (merged,) = (tmp_path / "metrics" / "alpha").iterdir()

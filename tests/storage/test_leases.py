@@ -50,7 +50,7 @@ def test_an_attempt_is_claimed_by_one_and_the_other_learns_by_whom(layout):
 
 
 @pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("nothing")])
-def test_what_is_no_file_under_the_name_of_a_lease_runs_out_and_ends_the_lease_that_was_there(layout, put):
+def test_an_irregular_lease_file_runs_out_and_ends_the_lease(layout, put):
     held, watcher = elsewhere(layout, "a").claim(TRIAL, 0), elsewhere(layout, "b")
     path = layout.lease(TRIAL, 0)
     path.unlink()
@@ -62,7 +62,7 @@ def test_what_is_no_file_under_the_name_of_a_lease_runs_out_and_ends_the_lease_t
     assert watcher.claim(TRIAL, 0).attempt == 1
 
 
-def test_of_many_that_claim_at_once_one_gets_it(layout):
+def test_one_of_many_simultaneous_claims_succeeds(layout):
     claims, start = [], threading.Barrier(8)
 
     def claim(number):
@@ -78,14 +78,14 @@ def test_of_many_that_claim_at_once_one_gets_it(layout):
     assert sorted(type(each).__name__ for each in claims) == ["Lease", *["LeaseState"] * 7]
 
 
-def test_what_has_ended_is_not_claimed_again_by_who_planned_it_before(layout):
+def test_an_ended_trial_is_not_claimed_by_a_process_that_planned_it_earlier(layout):
     first, second = elsewhere(layout, "a"), elsewhere(layout, "b")
     first.claim(TRIAL, 0).end()
     assert second.claim(TRIAL, 0).ended
     assert second.claim(TRIAL, 1).attempt == 1  # who knows of the outcome may try again
 
 
-def test_what_is_released_has_the_same_number_again(layout):
+def test_a_released_attempt_has_the_same_number_again(layout):
     first, second = elsewhere(layout, "a"), elsewhere(layout, "b")
     first.claim(TRIAL, 0).release()
     assert second.find(TRIAL, 0) is None
@@ -110,7 +110,7 @@ def test_a_silent_owner_elsewhere_is_taken_over_by_the_watchers_own_clock(layout
     assert not taken.is_lost()
 
 
-def test_who_wakes_up_after_a_takeover_neither_ends_nor_releases_what_is_no_longer_its_own(layout):
+def test_a_process_that_wakes_up_after_a_takeover_does_not_touch_the_lease(layout):
     first, second, third = (elsewhere(layout, host) for host in "abc")
     lease = first.claim(TRIAL, 0)
     taken = second.claim(TRIAL, 0, gone=0)
@@ -169,7 +169,7 @@ def test_a_lease_without_a_readable_owner_runs_out_like_any_other(layout):
     assert second.claim(TRIAL, 0).attempt == 1
 
 
-def test_what_is_held_is_renewed_by_a_thread_that_ends_with_the_last_lease(layout):
+def test_leases_are_renewed_by_a_thread_that_ends_with_the_last_lease(layout):
     before = threading.enumerate()
     leases = elsewhere(layout, "a", lease_s=0.06)
     lease = leases.claim(TRIAL, 0)
@@ -214,7 +214,7 @@ def test_old_leases_are_cleared_when_all_of_a_trial_are_old(store, layout):
     assert list(layout.unfinished.iterdir()) == []
 
 
-def test_a_system_that_tells_nothing_of_its_processes_waits_for_leases_to_run_out(layout, monkeypatch):
+def test_a_system_without_process_information_waits_for_leases_to_run_out(layout, monkeypatch):
     monkeypatch.setattr(module, "this_machine", lambda: None)
     Leases(layout, this_process("other")).claim(TRIAL, 0)
     assert not Leases(layout, this_process("ours")).claim(TRIAL, 0).gone

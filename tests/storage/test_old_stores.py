@@ -14,7 +14,7 @@ OLD_STORES = sorted(Path(__file__).with_name("old_stores").iterdir())
 
 
 @pytest.mark.parametrize("kept", OLD_STORES, ids=[path.name for path in OLD_STORES])
-def test_a_store_of_an_older_release_reads_and_goes_on(kept, root, tmp_path):
+def test_a_store_of_an_older_release_can_be_read_and_continued(kept, root, tmp_path):
     store = Store(copy_store(kept, root))
     other = fill_store(tmp_path / "other", [1, 2])
     other.write(make_trial_row(3, status="failed", reason="time limit", metrics=()), make_metric_rows(3))

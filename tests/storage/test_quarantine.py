@@ -103,7 +103,7 @@ def test_a_flipped_byte_anywhere_quarantines_the_file_and_leaves_the_others(root
     assert str(store_contents(root)) == str(before)
 
 
-def test_what_is_quarantined_is_named_listed_warned_of_and_noted(root, caplog):
+def test_quarantined_files_are_named_listed_logged_and_recorded(root, caplog):
     fill_store(root, [1])
     path = uncompacted_path(root, 1)
     data = path.read_bytes()
@@ -246,7 +246,7 @@ STRANGERS = {
 
 
 @pytest.mark.parametrize("kind", STRANGERS)
-def test_what_only_has_the_name_of_a_file_stops_nothing_else(root, caplog, kind):
+def test_an_irregular_file_does_not_stop_other_reads(root, caplog, kind):
     store = fill_store(root, [1, 2])
     before = store_contents(root)
     for dataset in ("trials", "metrics"):

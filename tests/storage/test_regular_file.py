@@ -39,7 +39,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize(("make", "reason"), KINDS.items(), ids=KINDS.values())
-def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path, monkeypatch, make, reason):
+def test_an_irregular_file_is_rejected_without_waiting(tmp_path, monkeypatch, make, reason):
     monkeypatch.chdir(tmp_path)  # a socket's path is short
     path = tmp_path.relative_to(tmp_path) / "x"
     make(path)
@@ -54,7 +54,7 @@ def test_a_file_and_a_link_to_one_are_read(tmp_path):
     assert read_regular(tmp_path / "file") == read_regular(tmp_path / "link") == b"text"
 
 
-def test_a_file_that_is_not_there_is_missing(tmp_path):
+def test_a_file_that_does_not_exist_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_regular(tmp_path / "file")
 
@@ -70,7 +70,7 @@ def test_errors_of_the_machine_are_not_those_of_a_file(tmp_path, monkeypatch, co
     assert type(caught.value) is (kind if kind is UnreadableError else OSError)
 
 
-def test_what_has_the_name_of_a_file_is_told_from_one(tmp_path):
+def test_other_things_with_the_name_of_a_file_are_distinguished_from_files(tmp_path):
     (tmp_path / "file").write_bytes(b"text")
     (tmp_path / "folder").mkdir()
     for name in ("file", "folder", "nothing"):

@@ -34,7 +34,7 @@ def full(root):
     return store
 
 
-def test_what_is_forgotten_is_gone_from_merged_and_other_files_and_the_rest_stays(full, root):
+def test_forgotten_trials_are_removed_from_all_files_and_the_rest_stays(full, root):
     before = full.metrics([TWO]).rows()
     told = full.upkeep.forget("alpha", {ONE, THREE}, dry=True)
     assert len(Store(root).trials()) == 3

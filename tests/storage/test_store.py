@@ -86,7 +86,7 @@ def test_an_attempt_is_never_written_over(store):
     assert str(store_contents(store.root)) == str(before)
 
 
-def test_what_is_no_file_makes_way_for_a_row(root, store):
+def test_an_irregular_file_is_replaced_by_a_row(root, store):
     row, metrics = make_trial_row(1), make_metric_rows(1)
     paths = [uncompacted_path(root, 1, dataset=dataset) for dataset in ("trials", "metrics")]
     for path in paths:
@@ -200,7 +200,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error_and_no_empty_store(root, sto
         store.latest_attempts()
 
 
-def test_checkpoints_lie_beside_the_data(root, store):
+def test_checkpoints_lie_next_to_the_data(root, store):
     assert store.files.checkpoint_dir(make_trial_id(1)) == root / "checkpoints" / make_trial_id(1)
 
 
@@ -220,7 +220,7 @@ def test_a_text_path_will_do(root):
     assert Store(str(root)).latest_attempts() == {make_trial_id(1): ("done", 0)}
 
 
-def test_probes_stand_beside_the_metrics_of_their_trial(store):
+def test_probes_are_stored_next_to_the_metrics_of_their_trial(store):
     first, second = MetricRow(step=2, epoch=1, name="loss", value=0.5), probe("memory_change[0]", 0.25)
     store.write(make_trial_row(1), [first])
     store.write_probes(make_trial_row(1), [probe("memory_change[0]", 0.75)])
@@ -248,7 +248,7 @@ def probe(name, value):
     return MetricRow(step=2, epoch=1, name=name, value=value)
 
 
-def test_probes_that_are_asked_for_stand_behind_the_final_metrics(store):
+def test_requested_probes_come_after_the_final_metrics(store):
     for number in (1, 2):
         store.write(make_trial_row(number, metrics=(("loss", 0.5),)), [])
     store.write_probes(
@@ -287,7 +287,7 @@ def test_outputs_are_those_of_the_latest_attempts_line_by_line(root, store):
     assert pl.read_parquet(root / "outputs").drop("study").sort("trial", "attempt", "line")[-3:].equals(found)
 
 
-def test_a_tuning_stands_beside_probes_and_its_outputs_beside_those_of_the_trial(store):
+def test_a_tuning_is_stored_next_to_probes_and_to_the_outputs_of_the_trial(store):
     store.write(make_trial_row(1), [], make_outputs("trained"))
     store.write_probes(make_trial_row(1), [probe("gamma[1]", 0.25)])
     for beam in (2.0, 4.0):

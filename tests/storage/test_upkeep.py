@@ -93,7 +93,7 @@ def test_a_sound_store_has_no_findings(root, sound):
     assert sound.upkeep.repair() == sound.upkeep.clean() == []
 
 
-def test_a_check_tells_every_fault_and_changes_nothing(root, sound, caplog):
+def test_a_check_reports_every_fault_and_changes_nothing(root, sound, caplog):
     (merged,) = (root / "trials/alpha").glob("compacted-*")
     flip(merged, 10)
     flip(uncompacted_path(root, 201, dataset="metrics"))
@@ -223,7 +223,7 @@ def leftovers(root):
     return store
 
 
-def test_leftovers_are_told_with_their_sizes_and_removed(root, leftovers):
+def test_leftovers_are_reported_with_their_sizes_and_removed(root, leftovers):
     expected = [
         (f"checkpoints/{make_trial_id(6)}/.state.pt.0", "the process that wrote it has died", 1000),
         (f"checkpoints/{make_trial_id(1)}", "its trial is done", 7),
@@ -241,7 +241,7 @@ def test_leftovers_are_told_with_their_sizes_and_removed(root, leftovers):
     ]
 
 
-def test_what_others_write_now_is_kept_by_a_machine_whose_clock_is_days_ahead(root, sound, monkeypatch):
+def test_current_files_are_kept_by_a_machine_whose_clock_is_days_fast(root, sound, monkeypatch):
     begun = root / "unfinished" / ".a row.0"
     begun.write_bytes(b"half")
     now = time.time
@@ -298,7 +298,7 @@ def test_a_temporary_name_of_a_dead_process_is_not_taken_for_that_of_its_success
     assert own.exists()
 
 
-def test_what_a_machine_left_whose_clock_was_days_behind_is_left_over(root):
+def test_files_of_a_machine_whose_clock_was_days_slow_are_leftovers(root):
     then = datetime.now(UTC) - timedelta(days=9)
     store = fill_store(root, [1], started=then, finished=then)
     fill_store(root, [2], status="failed", reason="not a number", started=then, finished=then)
@@ -318,7 +318,7 @@ def test_a_compaction_removes_leftovers(root, leftovers):
     assert str(store_contents(root)) == str(before)
 
 
-def test_a_file_of_another_version_is_told_and_the_rest_is_checked(root, sound):
+def test_a_file_of_another_version_is_reported_and_the_rest_is_checked(root, sound):
     uncompacted_path(root, 201).write_text("x")
     path = uncompacted_path(root, 202)
     data = path.read_bytes()

@@ -24,7 +24,7 @@ def test_a_penalty_on_coverage_needs_attention():
     )
 
 
-def test_sizes_are_estimated_only_for_models_that_are_told_them():
+def test_sizes_are_estimated_only_for_models_that_use_them():
     told = translation('"seq2seq(lstm, lstm)", "neural_gpu"', 'sizes = "estimated"')
     assert told.count("[task] sizes: it has no effect") == 1
     assert "since seq2seq(lstm, lstm) does not use the output length: remove it" in told
@@ -54,12 +54,12 @@ LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
         ("task.contxt=64", "[task] language_model: unknown key 'contxt'; nearest: context"),
     ],
 )
-def test_what_a_task_would_ignore_is_told(override, told):
+def test_keys_that_a_task_would_ignore_are_reported(override, told):
     text = LANGUAGE.replace('"sa", "conv(k=3)"', '"conv(k=3)", "conv(k=2)"')
     assert message(text, override).splitlines()[-1].strip() == told
 
 
-def test_a_vocabulary_that_its_clusters_do_not_fit_is_told():
+def test_a_vocabulary_that_its_clusters_do_not_fit_is_reported():
     text = LANGUAGE.replace('"sa", "conv(k=3)"', '"conv(k=3)", "conv(k=2)"')
     assert "expected increasing cutoffs below vocab, got 900 of " in message(text, "model.cutoffs=[900]")
 
@@ -95,7 +95,7 @@ def test_a_key_that_a_task_does_not_take_is_a_fault_even_with_its_default():
         ),
     ],
 )
-def test_batches_of_tokens_without_room_are_told(overrides, told):
+def test_batches_of_tokens_without_room_are_reported(overrides, told):
     text = study_text(
         model={"recipe": "seq2seq(gru, gru)"},
         task={

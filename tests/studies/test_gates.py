@@ -114,7 +114,7 @@ def test_a_gate_that_cannot_open_is_a_fault(old, new, message):
         load_study(STUDY.replace(old, new))
 
 
-def test_what_trains_behind_a_gate_does_not_change_the_verdicts_that_open_it(tmp_path):
+def test_trials_that_a_gate_holds_back_do_not_change_the_verdicts_that_open_it(tmp_path):
     compared = "test_loss[width=4, mixer=lstm] < test_loss[width=4, mixer=conv]"
     study = load_study(STUDY.replace("parameters[width=4, mixer=conv] < 0", compared))
     results = StudyResults(study, Store(tmp_path))

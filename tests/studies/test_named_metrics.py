@@ -116,7 +116,7 @@ def test_metrics_and_probes_of_plugins_are_known() -> None:
     assert fault.endswith("got 'evenness'")
 
 
-def test_metrics_that_a_task_never_has_are_told_beside_other_faults():
+def test_metrics_that_a_task_never_has_are_reported_next_to_other_faults():
     table = TABLE + 'value = "max_length"\nselect = { task = "mqar" }'
     wrong = {"epochs = 1": "epochs = 1\ncurriculum = { start = 3 }"}
     told = faults(table, **wrong)
@@ -127,7 +127,7 @@ def test_metrics_that_a_task_never_has_are_told_beside_other_faults():
     assert sum("max_lenth" in each for each in faults(unknown, **wrong)) == 1
 
 
-def test_metrics_are_not_told_while_it_is_unknown_which_the_trials_have():
+def test_impossible_metrics_are_not_reported_while_the_metrics_are_unknown():
     table = TABLE + 'value = "test_accuracy"\nselect = { task = "induction_heads" }'
     in_task = {'name = "{task}"': 'name = "{task}"\ntest_lenghts = [40]'}
     assert not any("test_accuracy" in each for each in faults(table, **in_task))

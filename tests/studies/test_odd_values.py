@@ -71,7 +71,7 @@ def assert_loaded_or_told(part, draw_values):
         ("train.stop.epoch=1", "[train] stop: unknown key 'epoch'; nearest: epochs"),
     ],
 )
-def test_a_wrong_key_of_an_optional_table_is_told_with_the_nearest(override, told):
+def test_a_wrong_key_of_an_optional_table_is_reported_with_the_nearest(override, told):
     with pytest.raises(StudyError) as caught:
         load_study("algorithmic-small", [override])
     assert told in [fault.message for fault in caught.value.faults]

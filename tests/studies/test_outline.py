@@ -25,7 +25,7 @@ def test_an_outline_has_the_trials_of_the_whole_study_which_it_does_not_stand_fo
         assert outline(path, {each}) is None
 
 
-def test_most_studies_that_come_along_are_outlined():
+def test_most_shipped_studies_are_outlined():
     assert sum(outline(path, ()) is not None for path in SHIPPED.values()) > 0.8 * len(SHIPPED)
 
 
@@ -56,7 +56,7 @@ def text_of(trial):
     return settings_to_json(trial.settings)
 
 
-def test_what_a_file_cannot_say_by_itself_is_left_to_the_whole_study(tmp_path):
+def test_a_file_without_an_outline_is_loaded_as_a_whole_study(tmp_path):
     text = SHIPPED["quickstart"].read_text(encoding="utf-8")
     cases = {
         "plain": (text, 12),

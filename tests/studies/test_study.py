@@ -176,13 +176,13 @@ def test_a_file_that_is_nowhere_is_an_error_without_the_names_of_studies(tmp_pat
         assert [fault.message for fault in caught.value.faults] == [message]
 
 
-def test_a_key_outside_its_table_is_told_with_the_table_that_has_it():
+def test_a_key_outside_its_table_is_reported_with_the_table_that_has_it():
     with pytest.raises(StudyError) as caught:
         load_study("quickstart", ["epochs=3"])
     assert caught.value.faults[0].message == "unknown table 'epochs'; [train] has this key: train.epochs"
 
 
-def test_a_file_that_is_nowhere_is_an_error_with_the_nearest_file_beside_it(tmp_path):
+def test_a_file_that_is_nowhere_is_an_error_with_the_nearest_file_next_to_it(tmp_path):
     (tmp_path / "mine.toml").write_text("")
     with pytest.raises(StudyError) as caught:
         load_study(tmp_path / "mien.toml")

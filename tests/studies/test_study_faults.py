@@ -19,7 +19,7 @@ from ..study_texts import study_text
 from .fault_messages import TEXT, message
 
 
-def test_a_study_with_everything_wrong_is_told_everything_at_once(tmp_path):
+def test_all_faults_of_a_study_with_every_kind_of_fault_are_reported_together(tmp_path):
     path = tmp_path / "wrong.toml"
     path.write_text(EVERYTHING_WRONG, encoding="utf-8")
     with pytest.raises(StudyError) as caught:
@@ -32,7 +32,7 @@ def test_a_study_with_everything_wrong_is_told_everything_at_once(tmp_path):
     ["[" * 60_000, "[" * 400 + "]" * 400, "{a=" * 400, "1\nb" + ".b" * 60_000 + " = 1"],
     ids=["open", "closed", "tables", "dots"],
 )
-def test_values_that_are_nested_without_an_end_are_told_at_their_place(value):
+def test_values_that_are_nested_without_an_end_are_reported_at_their_place(value):
     expected = "expected at most 16 levels of nesting, got more"
     told = message(f"{TEXT}\n[extra]\na = {value}")
     *_, shown, carets, last = told.splitlines()
@@ -63,7 +63,7 @@ def test_values_that_are_nested_without_an_end_are_told_at_their_place(value):
         ("[study]", "the table [study] occurs twice"),
     ],
 )
-def test_a_value_that_is_not_toml_is_told_with_what_was_meant(line, expected):
+def test_a_value_that_is_not_toml_is_reported_with_what_was_meant(line, expected):
     told = message(f"{TEXT}\n{line}\n")
     assert re.sub(r"\s+", " ", told).count(expected) == 1, told
 
@@ -186,7 +186,7 @@ def cases():
 
 
 @pytest.mark.parametrize(("changes", "told"), list(cases()))
-def test_a_fault_is_told_under_its_line(changes, told):
+def test_a_fault_is_reported_under_its_line(changes, told):
     text = TEXT
     for old, new in changes:
         assert old in text
@@ -194,14 +194,14 @@ def test_a_fault_is_told_under_its_line(changes, told):
     assert message(text) == told
 
 
-def test_what_a_message_quotes_stays_on_its_line_and_turns_no_text_around():
+def test_quoted_text_stays_on_its_line_and_keeps_its_direction():
     plain, hostile = (message(f'{TEXT}\n["{name}"]\n') for name in ("x", r"x\ny\t\u202e\u009b"))
     assert plain.count("\n") == hostile.count("\n")
     assert all(line.isprintable() for line in hostile.split("\n"))
     assert "x y \N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}" in hostile
 
 
-def test_a_fault_of_an_override_stands_under_the_override():
+def test_a_fault_of_an_override_is_shown_under_the_override():
     wrong = ("train.epochz=3", "train.epochs=few", "train.epochs.many=3", "nonsense", "a b=3", "#a=3")
     assert message(TEXT, *wrong) == (
         "study: 4 faults\n"
@@ -244,7 +244,7 @@ def last_token(monkeypatch):
 
 
 @pytest.mark.usefixtures("last_token")
-def test_a_recipe_that_the_task_cannot_take_is_told():
+def test_a_recipe_that_the_task_cannot_take_is_reported():
     level = TEXT.replace("2 * ({mixer} >> ff(8))", "ff(8) >> {mixer}").replace('"conv(k=3)"', '"last_token"')
     assert message(level) == (
         "study: 1 fault\n"
@@ -276,7 +276,7 @@ def test_a_recipe_that_the_task_cannot_take_is_told():
     )
 
 
-def test_what_does_not_depend_on_a_wrong_key_is_told_in_the_same_round():
+def test_faults_that_do_not_depend_on_a_wrong_key_are_reported_together_with_it():
     text = study_text(
         model={"recipe": "sa(span=8) >> ff(8)", "bias_init": "unifrom"},
         task={"name": "language_model", "corpus": "paradise-lost", "batching": "sentences"},
@@ -294,7 +294,7 @@ def test_what_does_not_depend_on_a_wrong_key_is_told_in_the_same_round():
     ]
 
 
-def test_a_key_that_may_be_misspelt_is_not_told_to_be_missing():
+def test_a_key_that_may_be_misspelt_is_not_reported_as_missing():
     assert message(TEXT.replace("curriculum =", "curiculum =")) == (
         "study: 1 fault\n"
         "\n"
@@ -307,7 +307,7 @@ def test_an_override_takes_the_place_of_what_was_wrong():
     assert load_study(TEXT.replace("epochs = 2", 'epochs = "many"'), ["train.epochs=2"]).epochs == 2
 
 
-def test_bytes_that_are_no_text_are_told(tmp_path):
+def test_bytes_that_are_no_text_are_reported(tmp_path):
     path = tmp_path / "latin.toml"
     path.write_bytes(TEXT.replace("tiny study", "tiny étude").encode("latin-1"))
     with pytest.raises(StudyError) as caught:
@@ -367,7 +367,7 @@ KEYS = st.sampled_from(
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=4), st.integers(0, 20))
-def test_a_study_is_loaded_or_all_its_faults_are_told_and_nothing_else_happens(changes, without):
+def test_a_study_is_loaded_or_all_its_faults_are_reported_and_nothing_else_happens(changes, without):
     lines = TEXT.splitlines(keepends=True)
     text = "".join(lines[:without] + lines[without + 1 :])
     try:

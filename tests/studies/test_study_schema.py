@@ -36,7 +36,7 @@ def test_every_shipped_study_is_valid(schema, path):
         ('rows = "mixer"', 'row = "mixer"', ["table", 0]),
     ],
 )
-def test_a_fault_is_found_where_it_stands(schema, before, after, place):
+def test_a_fault_is_found_at_its_position(schema, before, after, place):
     text = next(path for path in STUDIES if path.stem == "quickstart").read_text(encoding="utf-8")
     assert before in text
     errors = schema.iter_errors(tomllib.loads(text.replace(before, after, 1)))

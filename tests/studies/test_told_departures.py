@@ -35,7 +35,7 @@ _TOLD_WITH = {  # deviations with which maps begin are told of once, with how al
 
 
 @pytest.mark.parametrize(("name", "like"), PAIRS)
-def test_a_default_that_is_not_what_the_paper_or_its_program_has_is_told(name, like):
+def test_a_default_that_is_not_what_the_paper_or_its_program_has_is_reported(name, like):
     found = {setting.name: setting for setting in _sheet(name).settings}
     missing = [
         setting
@@ -81,7 +81,7 @@ def _is_of_another_rule(setting: str, found: dict[str, SourcedSetting], like: st
 
 
 @pytest.mark.parametrize("name", [name for name in _NAMES if name.startswith("language-modelling")])
-def test_what_is_printed_as_a_loss_per_token_is_told_as_one_per_position(name):
+def test_a_loss_that_is_printed_per_token_is_reported_per_position(name):
     tables = [
         each for each in tomllib.loads(find_study_file(name).read_text())["table"] if "published" in each
     ]

@@ -7,7 +7,7 @@ from activemem.tracking.feed import Tracking, tracked_trial
 from .recorder import Recorder
 
 
-def test_an_export_tells_all_epochs_and_ends_and_a_second_one_nothing(trained):
+def test_an_export_sends_all_epochs_and_ends_and_a_second_export_sends_nothing(trained):
     study, store = trained
     recorder = Recorder()
     assert export_study(study, store, recorder) == StudyExport(trials=4, epochs=12, known=0, tables=1)
@@ -17,7 +17,7 @@ def test_an_export_tells_all_epochs_and_ends_and_a_second_one_nothing(trained):
     assert export_study(study, store, recorder) == StudyExport(trials=0, epochs=0, known=4, tables=1)
 
 
-def test_an_export_adds_what_a_run_could_not_tell(trained):
+def test_an_export_adds_what_a_run_could_not_send(trained):
     study, store = trained
     recorder, trial = Recorder(), study.trials[0]
     listener = Tracking(Listener(), {"recorder": recorder})

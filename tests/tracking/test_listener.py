@@ -29,7 +29,7 @@ def run(listener, trial, *, first=0, last=3, ends=True):
         listener.on_event(Ended(trial=trial.id, status="done", metrics={"loss": 0.25}))
 
 
-def test_a_resumed_trial_goes_on_and_tells_no_epoch_twice(trial):
+def test_a_resumed_trial_continues_and_sends_no_epoch_twice(trial):
     recorder = Recorder()
     for first, last in ((0, 2), (1, 3)):  # the second process goes on from a checkpoint before the last epoch
         listener = Tracking(Listener(), {"recorder": recorder})
@@ -48,7 +48,7 @@ def test_a_resumed_trial_goes_on_and_tells_no_epoch_twice(trial):
     ]
 
 
-def test_epochs_of_which_nobody_told_are_told_at_the_end(trial):
+def test_epochs_that_no_tracker_received_are_reported_at_the_end(trial):
     listener = Tracking(Listener(), {"recorder": Recorder()})
     run(listener, trial, first=2)
     assert listener.close() == [
@@ -56,7 +56,7 @@ def test_epochs_of_which_nobody_told_are_told_at_the_end(trial):
     ]
 
 
-def test_a_tracker_that_breaks_is_warned_of_once_told_at_the_end_and_tried_again(trial, caplog, monkeypatch):
+def test_a_failing_tracker_is_logged_once_tried_again_and_reported_at_the_end(trial, caplog, monkeypatch):
     monkeypatch.setattr(feed, "RETRY_S", 0.0)
     broken = threading.Event()
 

@@ -9,7 +9,7 @@ from activemem.tracking.contract import TrackingError
 
 
 @pytest.mark.parametrize("found", [None, ModuleSpec("wandb", None)], ids=["nothing", "folder_of_that_name"])
-def test_every_library_that_is_missing_is_told_with_how_to_install_it(monkeypatch, found):
+def test_every_library_that_is_missing_is_reported_with_how_to_install_it(monkeypatch, found):
     monkeypatch.setattr(opening, "find_spec", lambda name: found)
     with pytest.raises(TrackingError) as caught:
         opening.open_trackers({"tensorboard": "runs", "mlflow": "http://localhost:1", "tensorbord": "runs"})

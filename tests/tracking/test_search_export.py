@@ -121,7 +121,7 @@ def test_a_file_that_is_no_storage_is_refused(searched, tmp_path):
     gc.collect()
 
 
-def test_what_is_no_search_no_file_or_another_study_is_refused(searched, trained, storages, tmp_path):
+def test_a_grid_an_invalid_file_and_another_study_are_rejected(searched, trained, storages, tmp_path):
     study, store = searched
     other = tmp_path / "other.db"
     optuna.create_study(study_name="search", storage=storages(other))

@@ -26,11 +26,11 @@ def fading_memory(block, x, *, causal, **_settings):
 
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 @pytest.mark.parametrize("check", CHECKS)
-def test_the_block_holds_to_every_check(check, causal):
+def test_the_block_passes_every_check(check, causal):
     check("fading_memory(half_life=3)", causal=causal)
 
 
-def test_the_block_stands_in_expressions():
+def test_the_block_can_be_used_in_expressions():
     fading_memory = activemem.block("fading_memory")
     recipe = 2 * (fading_memory(half_life=4) + activemem.sa >> activemem.ff(8))
     assert recipe == activemem.parse("2 * (fading_memory(half_life=4) + sa >> ff(8))")

@@ -110,7 +110,7 @@ def test_gradients_have_gradients_where_inputs_are_of_the_same_weights(
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_what_is_frozen_gets_no_gradient() -> None:
+def test_frozen_inputs_get_no_gradient() -> None:
     x, weights, biases = large()
     y = correlate(x.detach(), weights, biases.detach(), left=4, right=5, by_frequencies=True)
     y.sum().backward()
@@ -118,7 +118,7 @@ def test_what_is_frozen_gets_no_gradient() -> None:
     assert biases.grad is None
 
 
-def test_what_a_vmap_does_not_map_is_computed_in_it() -> None:
+def test_inputs_that_a_vmap_does_not_map_work_inside_it() -> None:
     x, weights, biases = (each.detach() for each in large(torch.float64))
     added = torch.stack([biases, 2.0 * biases])
     y = torch.vmap(lambda bias: correlate(x, weights, bias, left=4, right=5, by_frequencies=True))(added)
@@ -153,7 +153,7 @@ def test_single_precision_is_no_worse_than_position_by_position(monkeypatch: pyt
         assert error <= max(1.5 * of_plain, 5e-7 * size)
 
 
-def test_what_is_causal_sees_nothing_behind() -> None:
+def test_a_causal_correlation_sees_no_later_position() -> None:
     layer = Convolution(width=WIDTH, k=TAPS, causal=True, bias_init="zero")
     layer.initialise(torch.Generator().manual_seed(0))
     x = large()[0].detach()
@@ -162,7 +162,7 @@ def test_what_is_causal_sees_nothing_behind() -> None:
     torch.testing.assert_close(layer(changed)[:, :12], layer(x)[:, :12], rtol=0.0, atol=0.0)
 
 
-def test_what_is_masked_is_not_seen() -> None:
+def test_masked_positions_are_not_seen() -> None:
     x, weights, biases = large()
     assert choose_tile(x, weights, left=4, right=5) == WHOLE
     short = x.detach().clone()

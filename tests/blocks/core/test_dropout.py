@@ -52,7 +52,7 @@ def test_nothing_is_dropped_outside_of_training_or_at_rate_zero():
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.75])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
-def test_a_mask_keeps_a_byte_of_each_number_and_gives_what_dropout_gives(rate, dtype):
+def test_a_mask_stores_a_byte_for_each_number_and_gives_the_results_of_dropout(rate, dtype):
     layer, x = Dropout(rate), torch.randn(1500, dtype=dtype)
     torch.manual_seed(5)
     kept = layer.draw_mask(x.shape, x)

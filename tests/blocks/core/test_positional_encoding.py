@@ -45,7 +45,7 @@ def test_a_sequence_has_as_many_positions_as_it_is_long_in_their_order():
     assert choose_positions(keys, RANGE, None).tolist() == list(range(RANGE))
 
 
-def test_randomised_positions_are_sinusoids_drawn_anew_in_training_alone():
+def test_randomised_positions_are_sinusoids_drawn_again_only_in_training():
     encoding = PositionalEncoding(ModelConfig(d_model=WIDTH, position="randomised", max_positions=RANGE))
     signals, known = references.timing(RANGE, WIDTH), set()
     torch.manual_seed(0)
@@ -81,7 +81,7 @@ def test_randomised_positions_hide_the_future_and_padding():
     torch.testing.assert_close(padded[1, :4], model(inputs[1:, :4])[0], rtol=1e-10, atol=1e-10)
 
 
-def test_what_goes_on_from_a_piece_has_learned_positions_and_no_randomised_ones():
+def test_a_stream_continues_learned_positions_and_rejects_randomised_ones():
     model, inputs, state, outputs = (
         made("learned", "conv(k=3) >> ff(5)", causal=True),
         tokens(11),

@@ -53,7 +53,7 @@ def streamed(built, inputs, cuts):
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("cuts", CUTS.values(), ids=CUTS)
 @pytest.mark.parametrize("text", STACKS)
-def test_a_stream_in_pieces_gives_what_one_pass_gives(text, cuts, norm):
+def test_a_stream_in_pieces_gives_the_results_of_one_pass(text, cuts, norm):
     built = model(text, norm=norm, position="none" if norm == "post" else "timing")
     with torch.no_grad():
         torch.testing.assert_close(streamed(built, tokens(), cuts), built(tokens()), rtol=1e-9, atol=1e-9)
@@ -93,7 +93,7 @@ def test_attention_to_everything_has_no_stream():
 
 
 @pytest.mark.parametrize("text", STACKS)
-def test_a_stream_behind_zeros_is_the_same_in_any_pieces(text):
+def test_a_stream_after_zeros_is_the_same_in_any_pieces(text):
     built = model(text, norm="post", position="none", zero_past=True)
     with torch.no_grad():
         whole, *others = (streamed(built, tokens(), cuts) for cuts in CUTS.values())
@@ -102,7 +102,7 @@ def test_a_stream_behind_zeros_is_the_same_in_any_pieces(text):
         assert not torch.allclose(whole[:, 0], built(tokens())[:, 0])
 
 
-def test_a_block_behind_zeros_has_as_many_as_it_sees_in_its_past():
+def test_a_block_has_as_many_zeros_before_it_as_it_sees_in_its_past():
     built = model(
         f"sa({HEADS}, pos=relative, span=5)", norm="none", residual=False, position="none", zero_past=True
     )

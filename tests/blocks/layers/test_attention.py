@@ -109,14 +109,14 @@ def test_a_sequence_in_pieces_is_the_same_sequence(text, causal, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("check", CHECKS)
-def test_every_window_holds_to_every_check(check, text, causal):
+def test_every_window_passes_every_check(check, text, causal):
     check(text, causal=causal)
 
 
 @both_ways
 @pytest.mark.parametrize("name", FAMILY)
 @pytest.mark.parametrize("check", [gradients_are_right, *STEP_CHECKS])
-def test_a_window_whose_heads_see_differently_far_holds_to_the_checks_of_gradients_and_steps(
+def test_a_window_whose_heads_see_differently_far_passes_the_checks_of_gradients_and_steps(
     check, name, causal
 ):
     check(f"{name}(N=2, span=7, heads=2, head_width=2, adaptive=true, ramp=3)", causal=causal)
@@ -134,7 +134,7 @@ def test_the_compiled_window_gives_the_same(text, causal):
 @pytest.mark.parametrize(
     ("text", "causal"), [(text, bool(number % 3)) for number, text in enumerate([*WINDOWS, f"sa({HEADS})"])]
 )
-def test_what_training_keeps_is_what_torch_saves_where_weights_are_dropped(text, causal):
+def test_the_stated_memory_is_what_torch_saves_with_dropout(text, causal):
     sizes = {"d_model": 8, "vocab": 7, "causal": causal, "dropout": 0.0, "attention_dropout": 0.3}
     model = build(text, **sizes)
     for length in (1, 150):
@@ -143,7 +143,7 @@ def test_what_training_keeps_is_what_torch_saves_where_weights_are_dropped(text,
 
 
 @pytest.mark.parametrize("text", [f"sa({HEADS})", *WINDOWS, "ff_attn(N=4)"])
-def test_weights_are_dropped_in_training_alone(text):
+def test_weights_are_dropped_only_in_training(text):
     sizes = {"d_model": 8, "vocab": 7, "causal": True, "dropout": 0.0}
     tokens = torch.randint(7, (2, 30), generator=make_generator(2))
     dropping, plain = (
@@ -179,7 +179,7 @@ def test_a_window_without_positions_begins_as_attention_without_a_window():
 
 
 @both_ways
-def test_what_no_head_sees_is_not_computed(causal):
+def test_positions_that_no_head_sees_are_not_computed(causal):
     block = learnt("all_attn(N=2, span=2000, heads=2, head_width=3, adaptive=true)", causal=causal)
     assert block.context_length == 1472  # 32 + 0.71 · 2000 - 1, rounded up to a multiple of 64
     x = random_sequences(1, 400)
@@ -237,7 +237,7 @@ def test_a_piece_of_a_stream_costs_what_is_stated(text):
     )
 
 
-def test_variants_of_one_size_have_as_many_parameters_but_for_split_heads():
+def test_variants_of_one_size_have_as_many_parameters_except_for_split_heads():
     def parameters(name):
         return analyse(f"{name}(N=64, span=32)", length=1, d_model=512, vocab=7).parameters
 
@@ -253,7 +253,7 @@ def test_persistent_vectors_in_a_sublayer_of_their_own_have_the_parameters_of_al
         assert analyse(text, **sizes).parameters - around == 113_246_208
 
 
-def test_persistent_vectors_in_a_sublayer_of_their_own_give_what_those_of_one_head_give():
+def test_persistent_vectors_in_a_sublayer_of_their_own_give_the_results_of_those_of_one_head():
     generator = make_generator(1)
     x = torch.randn(8, 16, 128, generator=generator)
     alone = build_block("ff_attn(N=64)")
@@ -365,7 +365,7 @@ TOUCHED = (
         "sa(heads=2, head_width=2, span=5, pos=rope, adaptive=true, ramp=4, logit_cap=0.2)",
     ],
 )
-def test_parameters_of_heads_hold_to_the_checks_that_they_touch(text):
+def test_parameters_of_heads_pass_the_checks_that_they_touch(text):
     for check in TOUCHED:
         check(text, causal=True)
     outputs_equal_the_reference(text, causal=False)

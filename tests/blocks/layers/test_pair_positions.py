@@ -102,7 +102,7 @@ def test_a_bias_by_buckets_learns_at_the_distances_that_are_drawn():
 
 
 @every_mixer
-def test_pieces_and_longer_sequences_are_told(mixer):
+def test_pieces_and_longer_sequences_are_reported(mixer):
     model = made(mixer)
     with pytest.raises(BuildError, match="expected at most 30 positions with randomised_pairs, got 31"):
         model(tokens(31))
@@ -115,13 +115,13 @@ def test_pieces_and_longer_sequences_are_told(mixer):
 
 
 @pytest.mark.parametrize("recipe", ["sa(heads=2)", "retention(heads=2)", "latent_attn(rope_width=0)"])
-def test_a_model_in_which_nothing_compares_positions_is_told(recipe):
+def test_a_model_in_which_nothing_compares_positions_is_reported(recipe):
     told = r"randomised_pairs needs a mixer with pairwise positions, for example sa\(pos=rope\)"
     with pytest.raises(BuildError, match=told):
         made(recipe)
 
 
-def test_a_transducer_has_none():
+def test_a_transducer_has_no_pairwise_positions():
     with pytest.raises(BuildError) as caught:
         build("seq2seq(lstm, lstm)", **SIZES, position="randomised_pairs")
     assert "expected no randomised_pairs positions in a transducer" in str(caught.value)

@@ -92,7 +92,7 @@ def test_pieces_keep_their_precision_where_half_is_asked_for(pool):
     assert_close(got, wanted, rtol=0.05, atol=0.05 * max(each.abs().max() for each in wanted).item())
 
 
-def test_what_stands_at_padding_reaches_no_piece():
+def test_values_at_padding_reach_no_piece():
     entry, body = parts("attention_pool", "relu")
     x, mask = random_sequences(5, 700, width=2), prefix_mask([700, 1, 350, 699, 2], 700)
     junk = torch.where(mask[..., None], x, torch.nan)

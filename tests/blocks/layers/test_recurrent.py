@@ -48,7 +48,7 @@ def ran(block, x, start, mask):
 @either_mask
 @every_text
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
-def test_the_kernels_give_what_the_written_out_steps_give(text, lengths, dtype):
+def test_the_kernels_give_the_results_of_the_written_out_steps(text, lengths, dtype):
     block = make_block(parse_block(text), causal=True, dtype=dtype).train()
     x, start = random_sequences(5, 7, dtype=dtype), drawn_state(block, 5, dtype)
     mask = None if lengths is None else prefix_mask(lengths, 7)
@@ -61,7 +61,7 @@ def test_the_kernels_give_what_the_written_out_steps_give(text, lengths, dtype):
 
 @pytest.mark.parametrize("fused", [True, False], ids=["kernels", "steps"])
 @every_text
-def test_the_last_state_is_that_behind_the_last_valid_position(text, fused):
+def test_the_last_state_is_that_after_the_last_valid_position(text, fused):
     block = make_block(parse_block(text), causal=True)
     block.use_fused = fused
     x, start = random_sequences(5, 7), drawn_state(block, 5)
@@ -79,7 +79,7 @@ def test_the_last_state_is_that_behind_the_last_valid_position(text, fused):
 @pytest.mark.parametrize("fused", [True, False], ids=["kernels", "steps"])
 @every_text
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
-def test_what_stands_in_padding_moves_no_state_by_a_bit(text, fused, dtype):
+def test_values_at_padding_change_no_bit_of_a_state(text, fused, dtype):
     block, mask = make_block(parse_block(text), causal=True, dtype=dtype).train(), prefix_mask(LENGTHS, 7)
     block.use_fused = fused
     x = random_sequences(5, 7, dtype=dtype)
@@ -202,7 +202,7 @@ def test_the_kernels_ask_their_device_for_no_lengths(text):
     assert [y.shape, *(part.shape for part in last)] == [(5, 7, block.width), *[(5, block.width)] * len(last)]
 
 
-def test_nothing_is_dropped_behind_the_last_layer():
+def test_nothing_is_dropped_after_the_last_layer():
     block = make_block(parse_block("lstm"), causal=True, dropout=0.5)
     stack = make_block(parse_block("lstm(layers=2)"), causal=True, dropout=0.5)
     x = random_sequences(2, 5)

@@ -37,7 +37,7 @@ def test_each_position_is_decoded_from_the_last_one():
     torch.testing.assert_close(model(tokens()), expected, rtol=1e-9, atol=1e-9)
 
 
-def test_what_the_last_position_does_not_see_moves_nothing():
+def test_inputs_that_the_last_position_does_not_see_change_nothing():
     model, changed = made(), tokens()
     changed[:, : LENGTH - 3] = (changed[:, : LENGTH - 3] + 1) % 40
     assert model(changed).equal(model(tokens()))  # a filter of three taps
@@ -45,7 +45,7 @@ def test_what_the_last_position_does_not_see_moves_nothing():
     assert (model(changed) != model(tokens())).any(-1).all()
 
 
-def test_a_padded_batch_gives_what_its_sequences_give_alone():
+def test_a_padded_batch_gives_what_its_sequences_give_separately():
     model = made()
     outputs = model(tokens(), torch.tensor([LENGTH, 4]))
     torch.testing.assert_close(outputs[1, :4], model(tokens()[1:, :4])[0], rtol=1e-10, atol=1e-10)
@@ -65,7 +65,7 @@ def test_a_bottleneck_costs_what_its_analysis_says(norm, norm_kind, dropout):
     assert not stated.causal
 
 
-def test_what_has_no_last_position_of_a_sequence_is_refused():
+def test_recipes_without_a_last_position_are_rejected():
     with pytest.raises(BuildError, match="a bottleneck needs an output for each token"):
         build("ff(5) >> mean_pool", **SETTINGS)
     with pytest.raises(BuildError, match="expected no bottleneck in a transducer, got one"):

@@ -114,7 +114,7 @@ def test_outputs_are_a_distribution_or_numbers_of_each_position_or_of_a_sequence
 
 
 @pytest.mark.parametrize(("norm", "residual"), STEPS)
-def test_a_padded_batch_gives_what_its_sequences_give_alone(norm, residual):
+def test_a_padded_batch_gives_what_its_sequences_give_separately(norm, residual):
     for frame, text in product(FRAMES.values(), ("conv(k=3) >> sa(heads=1)", "ff(6) >> attention_pool")):
         model = made(text, norm=norm, residual=residual, **frame)
         inputs, lengths = inputs_of(model, 3, 7), torch.tensor([7, 1, 4])
@@ -137,7 +137,7 @@ def test_without_norms_and_residuals_a_step_is_its_part():
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_without_residuals_a_norm_stands_in_front_of_a_part_or_behind_it(norm):
+def test_without_residuals_a_norm_is_in_front_of_a_part_or_after_it(norm):
     model = made("ff(5)", norm=norm, residual=False, position="none", vocab=VOCAB)
     (layer,) = model.body.layers
     tokens = inputs_of(model, 1)
@@ -182,7 +182,7 @@ def test_a_norm_adds_what_the_model_says_to_the_variance():
     assert [one.eps for one in norms] == [0.25] * 5
 
 
-def test_what_enters_the_body_is_dropped_with_its_position():
+def test_inputs_of_the_body_are_dropped_with_their_positions():
     model = build("ff(5)", d_model=1000, vocab=VOCAB, dropout=0.0, input_dropout=0.4)
     tokens = torch.zeros(1, 1, dtype=torch.int64)
     x, signal = model._embed(tokens, 0)
@@ -254,7 +254,7 @@ def test_the_loss_of_a_model_is_that_of_its_outputs_and_nothing_at_padding(name)
     torch.testing.assert_close(*grads, rtol=1e-9, atol=1e-11)
 
 
-def test_no_output_is_computed_where_padding_stands():
+def test_no_output_is_computed_at_padding():
     sizes = []
     lines = made("conv(k=3) >> ff(5)", vocab=VOCAB)
     pairs = made("seq2seq(lstm, lstm)", vocab=VOCAB, position="none")
@@ -284,7 +284,7 @@ def test_every_frame_works_in_half_the_bits(frame):
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
-def test_behind_a_pool_the_loss_is_one_of_each_sequence():
+def test_after_a_pool_the_loss_is_one_of_each_sequence():
     model = made("ff(5) >> mean_pool", **FRAMES["clusters"])
     inputs, targets = inputs_of(model), torch.tensor([3, 30])
     expected = -model(inputs).gather(-1, targets[:, None])[:, 0]
@@ -300,7 +300,7 @@ def test_a_model_of_numbers_has_no_likelihood():
 
 @pytest.mark.parametrize("frame", [FRAMES["symbols"], FRAMES["tied clusters"]], ids=["plain", "clusters"])
 @pytest.mark.parametrize("position", ["timing", "none"])
-def test_a_stream_in_pieces_gives_what_one_pass_gives(position, frame):
+def test_a_stream_in_pieces_gives_the_results_of_one_pass(position, frame):
     settings = {"causal": True, "position": position, **frame}
     model = made("2 * (conv(k=3) + highway_conv(k=4) >> ff(5))", **settings)
     inputs, targets = inputs_of(model, 2, VOCAB // 2), every_symbol()
@@ -352,7 +352,7 @@ def test_weights_that_are_loaded_are_noted_by_every_block():
     assert made("ff(5)", vocab=VOCAB).penalty() is None
 
 
-def test_settings_that_cannot_be_are_told_all_at_once():
+def test_impossible_settings_are_reported_together():
     with pytest.raises(BuildError) as caught:
         build(
             "ff(8)",
@@ -403,7 +403,7 @@ def test_settings_that_cannot_be_are_told_all_at_once():
 
 
 @pytest.mark.parametrize(("inside", "around"), [(0.4, 0.0), (0.0, 0.4), (None, 0.4), (0.3, 0.4)])
-def test_feedforward_blocks_may_drop_otherwise_than_what_stands_around_them(inside, around):
+def test_feedforward_blocks_may_have_a_dropout_rate_of_their_own(inside, around):
     sizes = {"d_model": 8, "vocab": VOCAB, "dropout": around, "feedforward_dropout": inside}
     model = build("ff(12)", **sizes)
     sublayer = model.body.layers[0]

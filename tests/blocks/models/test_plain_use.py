@@ -74,7 +74,7 @@ def test_a_block_by_itself_is_a_model():
     ],
     ids=repr,
 )
-def test_what_is_no_recipe_is_told_as_its_text_would_be(recipe, message):
+def test_an_invalid_expression_has_the_error_of_its_text(recipe, message):
     with pytest.raises(ValueError) as caught:
         build(recipe, **SIZES)
     assert [fault.message for fault in caught.value.faults] == [message]

@@ -96,7 +96,7 @@ def test_the_weights_alone_are_read_too(tmp_path):
     assert all(ours.equal(other) for ours, other in zip(first.parameters(), second.parameters(), strict=True))
 
 
-def test_what_does_not_fit_is_told_at_once_and_the_model_stays_as_it_was(tmp_path):
+def test_weights_that_do_not_fit_are_reported_together_and_leave_the_model_unchanged(tmp_path):
     weights = random_weights(**SIZES, vectors=6, cutoffs=CUTS)
     del weights["module.layers.0.attn.proj_key.weight"]
     weights["module.layers.1.norm1.weight"] = torch.ones(3)
@@ -149,7 +149,7 @@ def test_a_model_that_the_program_does_not_have_is_refused_with_all_reasons():
     )
 
 
-def test_a_file_that_holds_no_weights_is_told(tmp_path):
+def test_a_file_that_holds_no_weights_is_reported(tmp_path):
     model = build(ALL_ATTN, **AROUND)
     torch.save([1, 2], tmp_path / "list.pt")
     (tmp_path / "text.pt").write_text("weights")

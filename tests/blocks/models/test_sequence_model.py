@@ -72,7 +72,7 @@ def test_the_analysis_counts_the_flops_to_one_percent(text, causal):
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 @pytest.mark.parametrize("text", RECIPES)
-def test_a_padded_batch_gives_what_the_sequences_give_alone(text, causal, norm):
+def test_a_padded_batch_gives_what_the_sequences_give_separately(text, causal, norm):
     model, lengths = made(text, causal=causal, norm=norm), torch.tensor([9, 1, 4])
     inputs = tokens(3, 9)
     outputs = model(inputs, lengths)
@@ -249,7 +249,7 @@ def without_module():
     SPECS.unregister(name)
 
 
-def test_what_cannot_be_built_says_so_with_all_reasons(without_module):
+def test_models_that_cannot_be_built_are_reported_with_all_reasons(without_module):
     recipe = f"{{mixer}} + conv(k=integer(1, 3)) >> {without_module}"
     with pytest.raises(BuildError) as caught:
         build(recipe, d_model=0, vocab=0, norm="both", position="learnt", dropout=1.0)

@@ -45,7 +45,7 @@ WITHOUT_DIRECTION = (
 
 @every_block
 @pytest.mark.parametrize("check", CHECKS)
-def test_every_block_holds_to_every_check(check, name):
+def test_every_block_passes_every_check(check, name):
     check(render(example_block(name)), causal=True)
 
 
@@ -58,7 +58,7 @@ def test_every_block_holds_to_every_check(check, name):
         if check not in STEP_CHECKS
     ],
 )
-def test_every_block_that_sees_both_sides_holds_to_every_check(check, name):
+def test_every_block_that_sees_both_sides_passes_every_check(check, name):
     check(render(example_block(name)), causal=False)
 
 

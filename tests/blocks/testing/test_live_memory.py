@@ -64,7 +64,7 @@ def measured(text, length):
     return stated, kept + x.nbytes, peak
 
 
-def test_what_lives_is_counted_once_and_until_it_is_freed():
+def test_live_tensors_are_counted_once_and_until_they_are_freed():
     known = torch.ones(100)
     with LiveMemory([known]) as live:
         first = known + 1

@@ -23,7 +23,7 @@ TOGETHER = [
 
 @pytest.mark.parametrize("length", [1, 40])
 @pytest.mark.parametrize("text", TOGETHER)
-def test_what_training_keeps_is_what_torch_saves(text, length):
+def test_the_stated_memory_is_what_torch_saves(text, length):
     kinds = (("pre", "timing", 0.0), ("post", "none", 0.1))
     for number, (norm, position, dropout) in enumerate(kinds):
         settings = SIZES | {"causal": not number, "norm": norm, "position": position, "dropout": dropout}

@@ -77,7 +77,7 @@ FLAWS = {
 
 
 @pytest.mark.parametrize("check", FLAWS)
-def test_the_suite_finds_what_a_norm_does_not_keep_to(check, monkeypatch):
+def test_the_suite_finds_violations_of_a_norm(check, monkeypatch):
     flawed = type("Flawed", (Flawed,), FLAWS[check])
     replace_entry(NORMS, "test_rms", flawed())
     with pytest.raises(AssertionError):
@@ -94,7 +94,7 @@ def test_the_suite_finds_what_a_norm_does_not_keep_to(check, monkeypatch):
         ),
     ],
 )
-def test_the_suite_finds_what_positions_do_not_keep_to(check, changes, monkeypatch):
+def test_the_suite_finds_violations_of_positions(check, changes, monkeypatch):
     replace_entry(POSITIONS, "test_learnt", type("Flawed", (Learnt,), changes)())
     with pytest.raises(AssertionError):
         check("test_learnt")
@@ -111,13 +111,13 @@ class ByParity(torch.nn.Module):
         return self.table(positions % 2)
 
 
-def test_a_class_that_lacks_something_is_told_with_all_of_it():
+def test_a_class_that_lacks_something_is_reported_with_all_of_it():
     with pytest.raises(ValueError, match=r"Bare: expected a definition of build"):
         register_norm("bare", source="here")(type("Bare", (PluginNorm,), {}))
     assert "bare" not in NORMS
 
 
-def test_a_module_that_cannot_be_built_is_told_with_its_owner_and_name(monkeypatch):
+def test_a_module_that_cannot_be_built_is_reported_with_its_owner_and_name(monkeypatch):
     monkeypatch.setattr(RmsNorm, "build", lambda self, width, eps: {}["no rms here"])
     with pytest.raises(BuildError, match=r"^activemem: norm 'test_rms': KeyError: 'no rms here'$"):
         build("ff(8)", d_model=6, vocab=5, norm_kind="test_rms")

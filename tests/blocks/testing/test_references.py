@@ -55,7 +55,7 @@ def test_attention_over_long_sequences_equals_the_reference(causal, masked):
         torch.testing.assert_close(out[:length], expected, rtol=1e-10, atol=1e-10)
 
 
-def test_a_block_without_a_reference_is_told_how_to_get_one():
+def test_a_block_without_a_reference_is_reported_with_how_to_write_one():
     with pytest.raises(AssertionError) as caught:
         find_reference("unheard_of")
     assert str(caught.value) == (

@@ -61,7 +61,7 @@ def test_every_transducer_of_the_vocabulary_is_among_the_recipes():
     "text", [pytest.param(text, marks=[pytest.mark.heavy] * (text in SIMPLER)) for text in RECIPES]
 )
 @pytest.mark.parametrize("check", TRANSDUCER_CHECKS)
-def test_every_transducer_holds_to_every_check(check, text):
+def test_every_transducer_passes_every_check(check, text):
     check(text)
 
 
@@ -87,7 +87,7 @@ def test_the_score_of_a_target_step_by_step_is_that_of_teacher_forcing(text):
         torch.testing.assert_close(scores[valid], lost[valid, place])
 
 
-def test_a_symbol_is_told_from_those_before_it_and_the_start():
+def test_a_symbol_is_predicted_from_earlier_symbols_and_the_start():
     assert shift_right(torch.tensor([[3, 4, 5], [6, 0, 0]])).tolist() == [[PAD, 3, 4], [PAD, 6, 0]]
 
 
@@ -117,7 +117,7 @@ def test_blocks_take_note_of_steps_and_of_loaded_weights_and_add_to_the_loss():
     assert model("seq2seq(lstm, lstm)").penalty() is None
 
 
-def test_what_cannot_be_built_is_told_at_once():
+def test_models_that_cannot_be_built_are_reported_at_once():
     with pytest.raises(BuildError) as caught:
         model("sa >> ff({filter})", source_vocab=0, dropout=1.0)
     assert str(caught.value) == (

@@ -87,7 +87,7 @@ SOURCES, TARGETS = [6, 1, 2, 3, 4], [2, 5, 2, 1, 3]
 
 
 @every_recipe
-def test_a_padded_batch_gives_what_its_sequences_give_alone(text):
+def test_a_padded_batch_gives_what_its_sequences_give_separately(text):
     model = make_transducer(text)
     source, target = pair(5, 6, 5)
     masks = prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)
@@ -101,7 +101,7 @@ def test_a_padded_batch_gives_what_its_sequences_give_alone(text):
 
 
 @every_model
-def test_what_stands_at_padding_changes_nothing(name):
+def test_values_at_padding_change_nothing(name):
     model = make_transducer(name)
     source, target = pair(5, 6, 5)
     masks = prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)
@@ -243,7 +243,7 @@ def test_dropout_never_drops_more_than_nine_tenths():
 
 
 @every_model
-def test_dropout_acts_in_training_alone(name):
+def test_dropout_acts_only_in_training(name):
     source, target = pair(2, 4, 4)
     model, plain = make_transducer(name, dropout=0.2), make_transducer(name)
     assert model(source, target).equal(plain.train()(source, target))

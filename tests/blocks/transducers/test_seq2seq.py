@@ -86,7 +86,7 @@ def test_encoder_and_decoder_share_their_padding_each_within_itself():
     assert sides[1][0].right is None
 
 
-def test_a_decoder_behind_another_encoder_begins_in_zeros():
+def test_a_decoder_after_another_encoder_begins_in_zeros():
     model, (source, target) = make_transducer("seq2seq(ff(5), gru, attention=luong)"), pair()
     nothing = torch.zeros_like(source[0, 0])
     with torch.no_grad():
@@ -121,7 +121,7 @@ def test_under_autocast_outputs_are_near_those_in_full_precision(cell, fused):
 
 
 @pytest.mark.parametrize("text", ["seq2seq(lstm, lstm, attention=luong)", "seq2seq(sa, 1 * sa)"])
-def test_the_weights_of_attention_are_dropped_in_training_alone(text):
+def test_the_weights_of_attention_are_dropped_only_in_training(text):
 
     context = Context(config=ModelConfig(d_model=6, dropout=0.0, attention_dropout=0.5, position="none"))
     model = build_transducer_block(parse_block(text), context)

@@ -56,7 +56,7 @@ def test_a_name_that_two_kinds_have_is_shown_twice_and_as_json_needs_its_kind(ru
     assert "add --kind positions or --kind schedulers" in refused.stderr
 
 
-def test_what_plug_ins_register_is_listed_and_shown(process):
+def test_names_that_plug_ins_register_are_listed_and_shown(process):
     assert process("list", "callbacks").stdout == "no plug-in has registered any\n"
     Path("halves.py").write_text(HALVES, encoding="utf-8")
     found = [
@@ -92,7 +92,7 @@ def test_an_unknown_name_is_refused_with_the_nearest(words, message, run):
     assert message in refused.stderr
 
 
-def test_a_command_without_its_group_is_told_with_the_group(run):
+def test_a_command_without_its_group_is_reported_with_the_group(run):
     refused = run("run", "mine.toml")
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "No such command 'run'. Use: activemem study run" in refused.stderr

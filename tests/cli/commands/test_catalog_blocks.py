@@ -87,7 +87,7 @@ def test_every_block_is_shown_within_eighty_columns_and_says_in_json_what_it_is(
         ("conv(k=integer(3, 9))", "expected a block without choices and ranges"),
     ],
 )
-def test_what_is_no_block_is_told(name, message, run):
+def test_names_that_are_not_blocks_are_reported(name, message, run):
     result = run("show", name)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr

@@ -106,7 +106,7 @@ def test_the_list_as_json_has_every_key(run):
     assert (listed["addition"]["symbols"], listed["addition"]["growth"]) == (3, 2)
 
 
-def test_an_unknown_task_is_told_with_the_nearest(run):
+def test_an_unknown_task_is_reported_with_the_nearest(run):
     result = run("show", "revers")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
@@ -116,7 +116,7 @@ def test_an_unknown_task_is_told_with_the_nearest(run):
     )
 
 
-def test_a_name_like_no_other_is_told_with_a_few_of_the_nearest(run):
+def test_a_name_like_no_other_is_reported_with_a_few_of_the_nearest(run):
     result = run("show", "nosuch")
     first, hint = result.stderr.splitlines()
     assert (result.exit_code, result.stdout) == (2, "")

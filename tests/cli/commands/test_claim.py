@@ -79,7 +79,7 @@ def claiming(tiny):
     return write
 
 
-def test_claims_are_told_in_eighty_columns(run, claiming):
+def test_claims_are_reported_in_eighty_columns(run, claiming):
     claiming()
     result = run("claim", "check")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -87,7 +87,7 @@ def test_claims_are_told_in_eighty_columns(run, claiming):
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
-def test_what_a_papers_verdict_hangs_on_is_told_beside_it(run, claiming):
+def test_the_settings_that_a_papers_verdict_depends_on_are_shown_next_to_it(run, claiming):
     claiming()
     path = Path("tiny.toml")
     overrides = ["train.epochs=3", "factors.seed=[0]"]
@@ -113,7 +113,7 @@ def _sources(text):
     return f'[source]\n{told}{train}train.batch_size = "ours: small"\n'
 
 
-def test_a_refuted_claim_is_told_by_the_exit_status(run, claiming):
+def test_a_refuted_claim_is_reported_by_the_exit_status(run, claiming):
     claiming(CLAIMS + '[[claim]]\nname = "no"\nholds = "max_length[task=not, mixer=conv(k=3)] <= 7"\n')
     result = run("claim", "check", "tiny")
     assert (result.exit_code, result.stderr) == (1, "")
@@ -159,7 +159,7 @@ def test_claims_for_a_program(run, claiming):
     }
 
 
-def test_what_has_not_run_is_told_in_a_line(run, claiming):
+def test_claims_without_results_are_reported_in_a_line(run, claiming):
     claiming(values={})
     result = run("claim", "check")
     assert result.exit_code == 1
@@ -183,7 +183,7 @@ def test_a_study_that_lacked_its_claims_when_it_ran_names_the_command_for_its_fi
     )
 
 
-def test_a_study_without_claims_and_a_claim_that_cannot_be_read_are_told(run, tiny):
+def test_a_study_without_claims_and_a_claim_that_cannot_be_read_are_reported(run, tiny):
     result = run("claim", "check", tiny)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == "study tiny has no claims: it has no [[claim]]\n"
@@ -245,5 +245,5 @@ def test_the_claims_of_the_stored_results_fit_eighty_columns_with_every_name_who
     ("p", "text"),
     [(0.0001, "p < .001"), (0.035, "p = .035"), (0.0497, "p < .05"), (0.05, "p = .05"), (1, "p = 1")],
 )
-def test_a_p_just_below_the_usual_level_is_not_told_as_that_level(p, text):
+def test_a_p_just_below_the_usual_level_is_not_rounded_to_that_level(p, text):
     assert format_p(p) == text

@@ -57,7 +57,7 @@ def test_a_file_is_named_and_its_name_says_what_it_is(run, drawn, arguments, nam
     assert Path(name).read_bytes().startswith(start)
 
 
-def test_the_numbers_behind_a_figure_are_data(run, drawn):
+def test_the_numbers_of_a_figure_are_available_as_data(run, drawn):
     reached, fall = json.loads(run("curve", "render", "tiny", "--json").stdout)["curves"]
     assert [panel["title"] for panel in reached["panels"]] == ["not", "reverse"]
     assert [bar["text"] for bar in reached["panels"][1]["content"]["bars"]] == ["7.5", "failed"]
@@ -86,7 +86,7 @@ def test_the_numbers_behind_a_figure_are_data(run, drawn):
         ),
     ],
 )
-def test_what_cannot_be_drawn_is_told(run, drawn, arguments, told):
+def test_requests_that_cannot_be_drawn_are_reported(run, drawn, arguments, told):
     result = run("curve", "render", "tiny", *arguments)
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"{told}\n")
 

@@ -27,7 +27,7 @@ PLACE = Path("texts")
 REAL = os.environ.get("ACTIVEMEM_TEST_DATA")  # here, since `run` takes all settings away
 
 
-def test_the_list_says_of_each_corpus_what_it_is_and_where_it_stands(run):
+def test_the_list_says_of_each_corpus_what_it_is_and_where_its_files_are(run):
     result = run("data", "list", "--data", str(PLACE))
     assert (result.exit_code, result.stderr) == (0, "")
     assert max(map(len, result.stdout.splitlines())) <= 80
@@ -106,7 +106,7 @@ def test_check_of_all_reads_only_what_is_here(run):
     assert (result.stdout, result.exit_code) == ("paradise-lost: as published\n", 0)
 
 
-def test_check_tells_what_is_damaged(run):
+def test_check_reports_what_is_damaged(run):
     (PLACE / "text8").mkdir(parents=True)
     (PLACE / "text8" / "text8").write_bytes(b"abc")
     result = run("data", "check", "--data", str(PLACE))
@@ -118,7 +118,7 @@ def test_check_tells_what_is_damaged(run):
     assert result.exit_code == 1
 
 
-def test_a_corpus_that_does_not_exist_is_told_with_the_nearest(run):
+def test_a_corpus_that_does_not_exist_is_reported_with_the_nearest(run):
     for command in ("fetch", "check"):
         result = run("data", command, "wikitext-3")
         assert (result.exit_code, result.stdout) == (2, "")
@@ -131,7 +131,7 @@ def test_the_nearest_name_is_that_of_any_kind(run):
         assert (result.exit_code, result.stderr) == (2, f"unknown corpus '{typed}'; nearest: {meant}\n")
 
 
-def test_what_has_no_address_says_where_it_is_to_be_had_and_where_it_belongs(run):
+def test_a_corpus_without_an_address_says_where_to_get_it_and_where_to_put_it(run):
     result = run("data", "fetch", "wsj", "--data", str(PLACE))
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
@@ -144,7 +144,7 @@ def test_what_has_no_address_says_where_it_is_to_be_had_and_where_it_belongs(run
     assert not PLACE.exists()
 
 
-def test_check_tells_what_is_missing_of_what_is_here_in_part_and_as_json_too(run):
+def test_check_reports_the_missing_files_of_partial_corpora_also_as_json(run):
     (PLACE / "wsj" / "02").mkdir(parents=True)
     (PLACE / "wsj" / "02" / "wsj_0201.mrg").write_text("( (NP (NN x)))\n( (NP (NN y)))\n")
     result = run("data", "check", "--data", str(PLACE))
@@ -172,13 +172,13 @@ def test_a_file_that_is_only_shared_does_not_make_another_corpus_be_here(run):
     assert "wsj-sample         3,914 trees   damaged: activemem data check wsj-sample" in lines
 
 
-def test_what_is_part_of_the_package_need_not_be_fetched(run):
+def test_a_corpus_of_the_package_need_not_be_fetched(run):
     result = run("data", "fetch", "paradise-lost", "--data", str(PLACE))
     assert (result.exit_code, result.stderr) == (0, "paradise-lost is part of activemem\n")
     assert not PLACE.exists()
 
 
-def test_a_folder_without_the_text_is_told(run, tmp_path):
+def test_a_folder_without_the_text_is_reported(run, tmp_path):
     result = run("data", "fetch", "text8", "--from", str(tmp_path), "--data", str(PLACE))
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (

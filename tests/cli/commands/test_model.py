@@ -72,7 +72,7 @@ def test_a_model_is_shown_and_answers_by_the_first_digits_of_its_trial(run, kept
     assert (refused.exit_code, "line 2: expected numbers of symbols" in refused.stderr) == (2, True)
 
 
-def test_what_is_no_model_is_told(run, kept):
+def test_files_that_are_not_models_are_reported(run, kept):
     assert "expected a file, or one trial with a model" in run("model", "show", "zz").stderr
     assert "expected a model's file, got none" in run("model", "show", "gone.safetensors").stderr
 
@@ -85,7 +85,7 @@ def test_a_model_goes_to_a_folder_and_is_used_from_there(run, kept, tmp_path):
     assert "expected a path that ends in .pt2 or .onnx" in run("model", "export", kept[0], "model.zip").stderr
 
 
-def test_a_language_model_goes_on_with_a_text_and_scores_one(run, language_model, tmp_path):
+def test_a_language_model_continues_a_text_and_scores_a_text(run, language_model, tmp_path):
     generated = run("model", "generate", language_model, "the ", "--length", "9", "--temperature", "0")
     assert generated.stdout.startswith("the ")
     assert len(generated.stdout) == len("the ") + 9 + 1
@@ -139,7 +139,7 @@ seed = [0]
         ),
     ],
 )
-def test_answers_stand_line_by_line_beside_what_was_asked(run, tmp_path, task, recipe, labels, quoted):
+def test_answers_are_printed_line_by_line_next_to_the_inputs(run, tmp_path, task, recipe, labels, quoted):
     of_tokens = task == "token_classification"
     rows = [
         {

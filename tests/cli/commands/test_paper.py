@@ -80,7 +80,7 @@ def test_a_paper_without_any_results_is_not_written(run, tiny):
     assert "activemem study run tiny.toml" in done.stderr
 
 
-def test_a_wrong_paper_or_text_is_told(run, paper):
+def test_a_wrong_paper_or_text_is_reported(run, paper):
     Path("paper.toml").write_text(PAPER_TOML.replace("tiny.toml", "tinny.toml"), encoding="utf-8")
     done = run("paper", "build")
     assert (done.exit_code, "tinny.toml: there is no such file; nearest: tiny.toml" in done.stderr) == (

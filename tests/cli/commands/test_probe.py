@@ -114,7 +114,7 @@ def test_without_any_weights_it_says_how_to_get_them(run):
     )
 
 
-def test_a_study_that_keeps_no_weights_is_told_the_key(run):
+def test_a_study_that_keeps_no_weights_is_reported_with_the_key_that_keeps_them(run):
     study, _ = a_store(LUONG, keeps_weights=lambda trial: False)
     text = study.text.replace("keep_weights = true\n", "")
     Path("memories.toml").write_text(text, encoding="utf-8")
@@ -135,7 +135,7 @@ def test_nothing_is_measured_twice(run):
     assert result.exit_code == 0
 
 
-def test_what_waits_for_a_probe_is_told_with_the_command(run):
+def test_trials_that_wait_for_a_probe_are_reported_with_the_command(run):
     a_store(LUONG, NAIVE, more=SHOWN)
     table = run("table", "render", "memories.toml").stdout
     assert table.count("pending: not probed yet (activemem probe run memories).\n") == 1
@@ -152,7 +152,7 @@ def test_what_waits_for_a_probe_is_told_with_the_command(run):
     assert claim["findings"][0]["gaps"] == [{"where": f"model={LUONG}", "what": what}]
 
 
-def test_of_a_model_without_an_encoder_no_probe_is_awaited(run):
+def test_a_model_without_an_encoder_waits_for_no_probe(run):
     a_store(STACK, LUONG, more=SHOWN)
     table = run("table", "render", "memories.toml", "--format", "csv").stdout
     told = [(row["row"], row["status"], row["note"]) for row in csv.DictReader(table.splitlines())]
@@ -160,7 +160,7 @@ def test_of_a_model_without_an_encoder_no_probe_is_awaited(run):
     assert told[3:] == [(LUONG, "pending", "")] * 3
 
 
-def test_what_was_not_probed_of_a_cell_is_told_in_a_footnote(run):
+def test_trials_that_were_not_probed_are_reported_in_a_footnote_of_their_cell(run):
     a_store(LUONG, NAIVE)
     assert run("probe", "run", "memories.toml", "--sequences", "20").exit_code == 0
     more = "".join(SHOWN.partition("[[curve]]")[0])

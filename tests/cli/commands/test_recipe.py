@@ -97,12 +97,12 @@ def test_the_faults_of_a_wrong_recipe_are_data_too(run):
     assert result.exit_code == 2
 
 
-def test_a_recipe_is_taken_apart(run):
+def test_a_recipe_is_broken_down(run):
     result = run("recipe", "show", "4 * (sa + conv(k=20) >> ff(512))", *SIZES)
     assert (result.exit_code, result.stdout, result.stderr) == (0, TAKEN_APART, "")
 
 
-def test_a_recipe_with_long_parts_is_taken_apart_within_eighty_columns(run):
+def test_a_recipe_with_long_parts_is_broken_down_within_eighty_columns(run):
     text = "4 * (sa + highway_conv(k=20) + persistent_conv(k=20) >> ff(512))"
     head, _, *lines = run("recipe", "show", text, *SIZES).stdout.splitlines()[2:]
     assert max(map(len, lines)) == 80
@@ -162,7 +162,7 @@ def test_memory_is_that_of_the_batch(run):
     assert (two["gradients"], two["optimizer"]) == (one["gradients"], one["optimizer"])
 
 
-def test_a_whole_model_is_taken_apart(run):
+def test_a_whole_model_is_broken_down(run):
     text = "seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)"
     result = run("recipe", "show", text, "--d-model", "64", "--length", "40", "--vocab", "100")
     assert (result.exit_code, result.stdout, result.stderr) == (0, WHOLE, "")
@@ -221,7 +221,7 @@ def test_a_wrong_recipe_is_not_rendered(run):
     assert result.stderr.startswith("recipe: 1 fault\n")
 
 
-def test_a_recipe_with_a_hole_cannot_be_taken_apart(run):
+def test_a_recipe_with_a_hole_cannot_be_broken_down(run):
     result = run("recipe", "show", "{mixer} >> ff(512)", *SIZES)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
@@ -240,7 +240,7 @@ def test_a_recipe_with_a_hole_cannot_be_taken_apart(run):
         (("recipe", "check", "sa", "--jsn"), "Error: No such option: --jsn (Possible options: --json)"),
     ],
 )
-def test_a_wrong_command_line_is_told_in_plain_text(run, arguments, message):
+def test_a_wrong_command_line_is_reported_in_plain_text(run, arguments, message):
     result = run(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines()[-1] == message

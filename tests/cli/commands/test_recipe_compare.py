@@ -39,7 +39,7 @@ FOUR = (
 )
 
 
-def test_recipes_stand_side_by_side_with_their_differences_from_the_first(run):
+def test_recipes_are_shown_side_by_side_with_differences_from_the_first(run):
     result = run("recipe", "compare", *FOUR, *SIZES)
     assert (result.exit_code, result.stdout, result.stderr) == (0, SIDE_BY_SIDE, "")
 
@@ -53,7 +53,7 @@ def test_many_recipes_fit_eighty_columns(run):
     assert lines[27].startswith("  b1  28 * conv(k=28)")
 
 
-def test_whole_models_stand_side_by_side(run):
+def test_whole_models_are_shown_side_by_side(run):
     result = run("recipe", "compare", "seq2seq(lstm, lstm)", "neural_gpu(width=2)", *SIZES)
     assert result.stdout.splitlines()[3:8] == [
         "                       a          b",
@@ -80,7 +80,7 @@ def test_a_comparison_is_data_too(run):
     assert second["difference"]["window"] == second["window"] == 4 * 19 * 128
 
 
-def test_the_faults_of_all_recipes_are_told(run):
+def test_the_faults_of_all_recipes_are_reported(run):
     result = run("recipe", "compare", "sa(head=8)", "sa", "{mixer} >> ff(8)", *SIZES)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
@@ -93,7 +93,7 @@ def test_the_faults_of_all_recipes_are_told(run):
     )
 
 
-def test_one_recipe_has_nothing_beside_it(run):
+def test_a_comparison_of_one_recipe_is_rejected(run):
     result = run("recipe", "compare", "sa", *SIZES)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == "expected at least two recipes, got 1\n"

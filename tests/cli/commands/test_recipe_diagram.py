@@ -90,7 +90,7 @@ def test_bars_of_a_whole_model_add_up_to_all_of_it(drawn, text):
     assert list(columns.values()) == [pytest.approx(60, abs=3)] * 3
 
 
-def test_an_embedding_that_nothing_reads_stands_apart(drawn):
+def test_an_embedding_that_nothing_reads_is_drawn_separately(drawn):
     root = drawn("neural_gpu")
     begun = [path.get("d").split("V")[0] for path in root.iter("{http://www.w3.org/2000/svg}path")]
     dots = [f"M{dot.get('cx')} {dot.get('cy')}" for dot in root.iter("{http://www.w3.org/2000/svg}circle")]
@@ -115,7 +115,7 @@ def test_everything_lies_within_the_picture(drawn):
         assert 0 < float(each.get("y")) < height
 
 
-def test_what_generation_keeps_is_said_where_it_keeps_anything(drawn):
+def test_the_state_of_generation_is_shown_where_there_is_any(drawn):
     assert "generation keeps 2.0 kB for each token and a window of 256 B" in texts(
         drawn("sa + conv(k=2)", "--causal")
     )

@@ -82,7 +82,7 @@ def test_a_huge_space_is_drawn_from(run):
         (("--max-parameters", "9", *SIZES), "none of 39 architectures is within the budget"),
     ],
 )
-def test_a_budget_that_cannot_be_is_told(run, arguments, message):
+def test_an_impossible_budget_is_reported(run, arguments, message):
     result = run("recipe", "sample", SPACE, *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines()[-1] == message

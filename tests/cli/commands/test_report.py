@@ -60,7 +60,7 @@ def test_a_file_whose_name_says_something_else_is_refused(run, tiny, options, su
     assert not Path(options[1]).exists()
 
 
-def test_the_section_of_a_paper_has_its_figures_beside_it(run, tiny):
+def test_the_section_of_a_paper_has_its_figures_next_to_it(run, tiny):
     make_partial_store(tiny)
     result = run("report", "build", "--format", "siunitx", "--out", "paper.tex")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "paper.tex\n", "")
@@ -69,14 +69,14 @@ def test_the_section_of_a_paper_has_its_figures_beside_it(run, tiny):
     assert "S[table-format=" in Path("paper.tex").read_text(encoding="utf-8")
 
 
-def test_a_study_that_is_not_there_is_told(run):
+def test_a_study_that_does_not_exist_is_reported(run):
     result = run("report", "build", "nothing.toml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("nothing.toml: 1 fault\n\n  there is no such file")
     assert list(Path().iterdir()) == []
 
 
-def test_a_page_that_cannot_be_written_is_told(run, tiny):
+def test_a_page_that_cannot_be_written_is_reported(run, tiny):
     make_partial_store(tiny)
     result = run("report", "build", "tiny", "--out", "tiny.toml/page.html")
     assert result.exit_code == 2
@@ -91,7 +91,7 @@ def test_a_page_that_cannot_be_written_is_told(run, tiny):
         (("study", "run", "tiny.toml", "--local", "--max-trials", "1"), "loading torch …"),
     ],
 )
-def test_whoever_waits_at_a_terminal_is_told_what_for(tiny, command, told):
+def test_a_terminal_shows_what_the_command_is_waiting_for(tiny, command, told):
     make_partial_store(tiny)
     curve = '[[curve]]\nname = "c"\nkind = "bar"\nx = "mixer"\nvalue = "loss"\nselect = { task = "not" }\n'
     Path(tiny).write_text(f"{Path(tiny).read_text('utf-8')}\n{curve}", encoding="utf-8")

@@ -98,7 +98,7 @@ def trials(process, *options):
 
 
 @pytest.mark.heavy
-def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_anew_or_kept(
+def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_again_or_kept(
     process, run_python, scaling
 ):
     run = ("study", "run", *scaling, "--local", "--set", "study.keep_weights=true")

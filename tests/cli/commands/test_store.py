@@ -18,7 +18,7 @@ def damage(path):
     path.write_bytes(path.read_bytes()[:-9] + b"x" * 9)
 
 
-def test_a_sound_store_is_told_in_a_line(store, run):
+def test_a_sound_store_is_reported_in_a_line(store, run):
     result = run("store", "check", "--results", str(store.root))
     assert result.exit_code == 0
     head, _, tail = result.stdout.partition(" files, ")
@@ -26,7 +26,7 @@ def test_a_sound_store_is_told_in_a_line(store, run):
     assert tail.endswith(" kB · all files intact\n")
 
 
-def test_damage_is_told_mended_and_told_no_more(store, run):
+def test_damage_is_reported_repaired_and_then_not_reported_again(store, run):
     path, results = uncompacted_path(store.root, 1), ("--results", str(store.root))
     damage(path)
     result = run("store", "check", *results)
@@ -64,7 +64,7 @@ def test_an_incomplete_trial_is_a_fault_that_a_run_mends(store, run):
     ]
 
 
-def test_what_would_be_removed_is_told_before(store, run):
+def test_a_dry_run_lists_what_would_be_removed(store, run):
     folder, results = store.files.checkpoint_dir(make_trial_id(1)), ("--results", str(store.root))
     folder.mkdir(parents=True)
     (folder / "state.pt.damaged").write_bytes(bytes(2000))
@@ -78,7 +78,7 @@ def test_what_would_be_removed_is_told_before(store, run):
 
 
 @pytest.mark.parametrize("command", ["check", "repair", "clean"])
-def test_a_folder_that_is_named_and_not_there_is_told(run, command):
+def test_a_named_folder_that_does_not_exist_is_reported(run, command):
     assert run("store", command).exit_code == 0
     Path("file").touch()
     for place, found in (("gone", "none"), ("file", "a file")):
@@ -88,7 +88,7 @@ def test_a_folder_that_is_named_and_not_there_is_told(run, command):
 
 
 @pytest.mark.parametrize("command", ["check", "repair"])
-def test_a_folder_without_a_file_of_a_store_is_told(run, command):
+def test_a_folder_without_a_file_of_a_store_is_reported(run, command):
     Path("notes/studies").mkdir(parents=True)
     Path("notes/studies/draft.toml").touch()
     result = run("store", command, "--results", "notes")
@@ -97,7 +97,7 @@ def test_a_folder_without_a_file_of_a_store_is_told(run, command):
     assert run("store", "check").stdout == "results · 0 files, 0 B · there is no store yet\n"
 
 
-def test_what_the_system_refuses_is_told_with_its_file(run):
+def test_errors_of_the_system_are_reported_with_the_file(run):
     Path("file").touch()
     result = run("study", "query", "SELECT 1", "--out", "file/answer.csv")
     assert (result.exit_code, result.stdout) == (2, "")

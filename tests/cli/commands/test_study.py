@@ -106,7 +106,7 @@ def test_steps_that_could_not_be_measured_are_measured_again(run, tiny, tmp_path
     ("command", "where"),
     [("plan", " and no study of that name"), ("status", ", and no study of that name has run in {store}")],
 )
-def test_an_unknown_study_is_told_with_the_nearest(run, command, where):
+def test_an_unknown_study_is_reported_with_the_nearest(run, command, where):
     result = run("study", command, "algoritmic")
     assert (result.exit_code, result.stdout) == (2, "")
     told = f"there is no such file{where}; nearest: algorithmic".format(store=Path("results").resolve())
@@ -129,7 +129,7 @@ def test_the_command_that_fills_a_store_names_the_file_that_the_study_ran_from(r
     assert result.stderr.endswith("train it: activemem study run 'my trials.toml'\n")
 
 
-def test_a_store_without_results_names_the_one_beside_the_study_file(run, tiny, monkeypatch):
+def test_a_store_without_results_names_the_one_next_to_the_study_file(run, tiny, monkeypatch):
     make_partial_store(tiny)
     Path("below").mkdir()
     monkeypatch.chdir("below")
@@ -149,7 +149,7 @@ def test_a_name_that_only_the_store_knows_is_answered_with_its_file(run, tiny, c
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])
-def test_a_wrong_study_file_is_told_with_all_its_faults(run, tiny, command):
+def test_a_wrong_study_file_is_reported_with_all_its_faults(run, tiny, command):
     text = Path(tiny).read_text(encoding="utf-8")
     text = text.replace("batch_size", "batchsize").replace("conv(k=3)", "cov(k=3)")
     Path("wrong.toml").write_text(text, encoding="utf-8")
@@ -216,7 +216,7 @@ def test_a_trial_that_has_a_checkpoint_counts_as_begun(run, tiny):
     )
 
 
-def test_how_far_a_trial_came_is_told_with_how_long_ago_that_was(run, tiny):
+def test_the_progress_of_a_trial_is_reported_with_its_age(run, tiny):
     store = make_partial_store(tiny)
     left = json.loads(run("study", "plan", tiny, "--json").stdout)["trials"][-1]["id"]
     folder = store.files.checkpoint_dir(left)
@@ -269,7 +269,7 @@ def test_the_list_has_shipped_studies_and_those_that_ran(run, tiny, monkeypatch)
 
 
 @pytest.mark.heavy
-def test_the_list_goes_on_behind_a_study_that_cannot_be_read_and_tells_of_it(run, tiny):
+def test_the_list_continues_after_an_unreadable_study_and_reports_it(run, tiny):
     text = Path(tiny).read_text().replace("batch_size", "batches")
     make_partial_store(tiny).records.save("tiny", {"text": text, "overrides": []})
     lines = run("study", "list").stdout.splitlines()

@@ -10,7 +10,7 @@ from activemem.tracking import contract as opening
 from ..store_factories import make_partial_store
 
 
-def test_an_export_tells_what_the_program_does_not_know(run, tiny):
+def test_an_export_sends_what_the_program_does_not_have(run, tiny):
     pytest.importorskip("tensorboard")
     make_partial_store(tiny)
     first = run("study", "export", tiny, "--to", "tensorboard", "--out", "runs")
@@ -26,7 +26,7 @@ def test_an_export_tells_what_the_program_does_not_know(run, tiny):
     }
 
 
-def test_a_program_whose_library_is_missing_is_told_before_anything_runs(run, tiny, monkeypatch):
+def test_a_program_whose_library_is_missing_is_reported_before_anything_runs(run, tiny, monkeypatch):
     monkeypatch.setattr(opening, "find_spec", lambda name: None)
     Path("activemem.toml").write_text('[track]\ntensorboard = "runs"\n', encoding="utf-8")
     result = run("study", "run", tiny, "--local")
@@ -37,7 +37,7 @@ def test_a_program_whose_library_is_missing_is_told_before_anything_runs(run, ti
     assert not list(Path().glob("results/*"))
 
 
-def test_a_run_tells_its_trials_as_the_settings_file_says(run, tiny):
+def test_a_run_sends_its_trials_to_the_trackers_in_the_settings_file(run, tiny):
     pytest.importorskip("tensorboard")
     Path("activemem.toml").write_text('[track]\ntensorboard = "runs"\n', encoding="utf-8")
     assert run("study", "run", tiny, "--local", "--max-trials", "2").exit_code == 0

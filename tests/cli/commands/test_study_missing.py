@@ -23,7 +23,7 @@ def test_requests_are_listed_with_their_costs_and_written_as_a_study(run, tiny):
     assert page["held"] == {"task": "not"}
 
 
-def test_a_file_that_is_there_is_not_overwritten(run, tiny):
+def test_a_file_that_exists_is_not_overwritten(run, tiny):
     Path("more.toml").write_text("mine", encoding="utf-8")
     refused = run("study", "missing", tiny, "--write", "more.toml")
     assert refused.exit_code == 2
@@ -31,7 +31,7 @@ def test_a_file_that_is_there_is_not_overwritten(run, tiny):
     assert Path("more.toml").read_text(encoding="utf-8") == "mine"
 
 
-def test_what_has_been_trained_is_counted_and_not_listed(run, tiny):
+def test_trained_requests_are_counted_and_not_listed(run, tiny):
     run("study", "missing", tiny, "--write", "more.toml")
     store = Store("results")
     for trial in load_study("more.toml").trials:

@@ -34,7 +34,7 @@ def without_times(text):
     return re.sub(r"in \d+(\.\d)? (s|min)\b", "in ?", text)
 
 
-def test_a_study_runs_a_line_a_trial_and_ends_with_how_it_stands(run, tiny):
+def test_a_run_prints_a_line_for_each_trial_and_a_summary_at_the_end(run, tiny):
     result = run("study", "run", tiny, "--local", "--max-trials", "2")
     assert (result.exit_code, result.stdout) == (0, "")
     first, second, *rest = without_times(result.stderr).splitlines()
@@ -165,7 +165,7 @@ def epochs_of(trial):
         return epochs_of(trial)
 
 
-def test_ctrl_c_ends_in_order_says_how_to_go_on_and_the_same_command_does(process, tiny):
+def test_ctrl_c_ends_a_run_cleanly_and_prints_the_command_that_continues_it(process, tiny):
     running = begin("--local", *LONG)
     running.send_signal(signal.SIGINT)
     stdout, stderr = running.communicate(timeout=600)
@@ -215,7 +215,7 @@ def test_the_best_epoch_is_the_same_after_a_kill(process, run):
     assert [rows[0][name] for name in names] == [rows[1][name] for name in names]
 
 
-def test_a_cluster_that_is_not_there_is_told_before_anything_starts(run, tiny):
+def test_an_unreachable_cluster_is_reported_before_anything_starts(run, tiny):
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         address = (
@@ -229,7 +229,7 @@ def test_a_cluster_that_is_not_there_is_told_before_anything_starts(run, tiny):
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["silence", "words"])
-def test_a_service_that_is_not_ray_is_told_before_anything_starts(run, tiny, answer):
+def test_a_service_that_is_not_ray_is_reported_before_anything_starts(run, tiny, answer):
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
 
@@ -247,13 +247,13 @@ def test_a_service_that_is_not_ray_is_told_before_anything_starts(run, tiny, ans
     assert result.stderr == f"address: expected a Ray cluster at {address}, got another service\n"
 
 
-def test_a_folder_that_cannot_be_made_is_told(run, tiny):
+def test_a_folder_that_cannot_be_made_is_reported(run, tiny):
     result = run("study", "run", tiny, "--results", f"{tiny}/results")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.endswith(f"\n{tiny}/results/studies/tiny.json: Not a directory\n")
 
 
-def test_a_run_that_is_refused_leaves_nothing_behind(run, tiny, monkeypatch):
+def test_a_rejected_run_leaves_no_files(run, tiny, monkeypatch):
     monkeypatch.setenv("ACTIVEMEM_ACTIVATION_CHECKPOINTING", "true")
     refused = run("study", "run", tiny, "--local", "--pack", "4")
     assert refused.stderr == "activation_checkpointing: expected false with pack = 4, got true\n"

@@ -28,7 +28,7 @@ def test_the_best_points_are_a_table_or_data(run):
 
 
 @pytest.mark.usefixtures("searched")
-def test_what_is_promoted_is_a_study_that_can_run(run):
+def test_a_promotion_is_a_study_that_can_run(run):
     told = run("study", "promote", "found", "--best", "2", "--out", "winners.toml")
     assert told.stdout.splitlines() == [
         "winners.toml: found-winners, 15 trials",

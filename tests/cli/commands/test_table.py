@@ -63,14 +63,14 @@ def test_every_format_has_a_name_on_the_command_line_and_in_the_settings(run, ti
     assert by_option.stdout == by_setting.stdout
 
 
-def test_published_numbers_stand_beside_ours_where_the_paper_has_them(run):
+def test_published_numbers_are_shown_next_to_ours_where_the_paper_has_them(run):
     result = run("table", "render", "algorithmic", "--published")
     assert result.exit_code == 0
     assert "Small: published, active-memory-transformer table4." in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
-def test_a_papers_tables_are_printed_without_anything_of_ours(run):
+def test_a_papers_tables_are_printed_without_our_numbers(run):
     result = run("table", "render", "--paper", "active-memory-transformer", "--published")
     assert (result.exit_code, result.stderr) == (0, "")
     first, _, second = result.stdout.partition("\n\nPublished: ")
@@ -82,7 +82,7 @@ def test_a_papers_tables_are_printed_without_anything_of_ours(run):
     )
 
 
-def test_ours_stand_in_a_papers_table_once_the_study_has_run(run, tiny):
+def test_a_papers_table_shows_our_numbers_once_the_study_has_run(run, tiny):
     make_partial_store(tiny)
     result = run("table", "render", "--paper", "active-memory-transformer", "--table", "table4")
     assert result.exit_code == 0
@@ -121,7 +121,7 @@ def test_a_trial_that_has_begun_is_not_called_missing(run, tiny):
         ),
     ],
 )
-def test_what_cannot_be_rendered_is_told(run, arguments, message):
+def test_requests_that_cannot_be_rendered_are_reported(run, arguments, message):
     result = run("table", "render", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == message.format(
@@ -129,7 +129,7 @@ def test_what_cannot_be_rendered_is_told(run, arguments, message):
     )
 
 
-def test_a_study_without_tables_is_told(run, tiny):
+def test_a_study_without_tables_is_reported(run, tiny):
     text, _, _ = Path(tiny).read_text(encoding="utf-8").partition("[[table]]")
     Path("bare.toml").write_text(text, encoding="utf-8")
     result = run("table", "render", "bare.toml")

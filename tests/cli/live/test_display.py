@@ -61,7 +61,7 @@ def test_the_display_says_that_it_stops_until_it_has():
     assert last == STOPPING_MESSAGE
 
 
-def test_a_trial_of_an_earlier_run_is_told_once_with_where_it_continues(capsys):
+def test_a_trial_of_an_earlier_run_is_reported_once_with_where_it_continues(capsys):
     shown = LineDisplay(StudyProgress(total=2, stored={}), TrialNameColumns(), PLAIN)
     shown.on_planned(PAIR)
     shown.on_event(Started(trial=PAIR[0].id, epoch=0))  # begins

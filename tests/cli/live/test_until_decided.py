@@ -127,7 +127,7 @@ def test_seeds_are_added_until_the_differences_of_a_table_are_decided(run, tmp_p
     assert "96.9 % interval" in table.caption[1]
 
 
-def test_a_path_is_judged_with_all_rounds_that_the_run_went_on_with(run, tmp_path):
+def test_a_path_is_judged_with_all_rounds_that_the_run_continued_with(run, tmp_path):
     text = study_text(
         study={"design": "path", "metric": "loss", "max_seeds": 4},
         model={"norm": "{norm}", "dropout": "{p}"},
@@ -166,13 +166,13 @@ def test_a_path_is_judged_with_all_rounds_that_the_run_went_on_with(run, tmp_pat
         ({}, ("--budget", "soon"), "--budget: expected a time such as 30s, 5m or 1h, got 'soon'"),
     ],
 )
-def test_what_cannot_be_is_told_before_anything_runs(run, study, written, options, told):
+def test_impossible_requests_are_reported_before_anything_runs(run, study, written, options, told):
     found = run("study", "run", study(**written), "--local", "--until-decided", *options)
     assert found.exit_code == 2
     assert told in " ".join(found.stderr.replace("│", " ").split())
 
 
-def test_a_budget_without_added_seeds_is_told(run, study):
+def test_a_budget_without_added_seeds_is_reported(run, study):
     found = run("study", "run", study(), "--local", "--budget", "1h")
     assert found.exit_code == 2
     assert "--budget: expected --until-decided as well" in " ".join(found.stderr.replace("│", " ").split())

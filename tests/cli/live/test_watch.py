@@ -39,7 +39,7 @@ def test_a_run_in_another_process_is_watched_from_before_it_begins_until_it_ends
     assert summary == "tiny: 8 of 8 trials done · 0 left"
 
 
-def test_ctrl_c_ends_the_watching_with_how_the_study_stands(tiny):
+def test_ctrl_c_ends_watching_with_a_summary_of_the_study(tiny):
     watching = start_command("study", "watch", tiny)
     assert watching.stderr.readline().startswith("no trial of tiny has ended in ")
     assert watching.stderr.readline() == "tiny   0/8   0 running   ETA –\n"
@@ -109,13 +109,13 @@ def test_on_a_terminal_it_is_the_display_of_a_run_with_failures_and_what_nobody_
     ]
 
 
-def test_a_trial_amid_the_first_epoch_of_all_gives_no_estimate(under_way):
+def test_a_trial_in_the_first_epoch_of_all_gives_no_estimate(under_way):
     now = under_way(0)
     progress = study_progress(replace(now, outcomes=now.outcomes.clear()))
     assert (len(progress.running), progress.eta_s) == (1, None)
 
 
-def test_without_a_terminal_epochs_are_told_of_now_and_then(under_way, capsys, monkeypatch):
+def test_without_a_terminal_epochs_are_printed_from_time_to_time(under_way, capsys, monkeypatch):
     now, later = under_way(0), under_way(1)
     lines = watch._Lines(now)
     for each in (now, later):

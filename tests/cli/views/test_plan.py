@@ -109,7 +109,7 @@ PLAIN = (
 )
 
 
-def test_a_plan_tells_what_is_over_budget_and_not_run(run, steps_of_a_second):
+def test_a_plan_reports_what_is_over_budget_and_not_run(run, steps_of_a_second):
     Path("budget.toml").write_text(PLAIN, encoding="utf-8")
     result = run("study", "plan", "budget.toml")
     assert (result.exit_code, result.stdout, result.stderr) == (0, OVER, "")

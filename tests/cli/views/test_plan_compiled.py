@@ -41,7 +41,7 @@ def compile_note(tmp_path):
         ({"curriculum": None, "lengths": [9, 9]}, False),
     ],
 )
-def test_it_tells_of_which_blocks_each_length_is_compiled(compile_note, train, told):
+def test_a_plan_names_the_blocks_that_are_compiled_for_each_length(compile_note, train, told):
     note = (
         "batches of 1 trial have many lengths, and for each torch compiles lstm again; compile pays off with "
         "fixed lengths"
@@ -50,11 +50,11 @@ def test_it_tells_of_which_blocks_each_length_is_compiled(compile_note, train, t
     assert compile_note(["lstm"], compiled=False, **train) is None
 
 
-def test_what_is_compiled_for_most_lengths_at_once_is_not_told(compile_note):
+def test_blocks_compiled_once_for_most_lengths_are_not_named(compile_note):
     assert compile_note(["sa(heads=2)", "conv(k=3)", "delta(heads=2)", "base_conv(k=3)"], **GROWN) is None
 
 
-def test_of_many_blocks_the_first_are_named(compile_note):
+def test_only_the_first_of_many_blocks_are_named(compile_note):
     mixers = ["sa(heads=2, pos=alibi)", "gru", "lstm", "lstm + conv(k=3)", "hyena", "conv(k=3)", "mamba"]
     assert compile_note(mixers, **GROWN) == (
         "batches of 6 trials have many lengths, and for each torch compiles gru, hyena, lstm and 2 "

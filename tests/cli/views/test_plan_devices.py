@@ -99,7 +99,7 @@ def test_as_many_trials_share_a_gpu_as_fit(told):
         (("auto", {"others": 75 * 10**9}), "no such trial fits into 5.0 GB (other processes use 75.0 GB)"),
     ],
 )
-def test_what_keeps_more_trials_from_a_gpu_is_memory_or_cpus_or_the_setting(told, asked, says):
+def test_memory_cpus_or_the_setting_limit_the_trials_on_a_gpu(told, asked, says):
     gpus, machine = asked
     assert says in told(gpus, **machine)
 
@@ -108,9 +108,7 @@ def test_what_keeps_more_trials_from_a_gpu_is_memory_or_cpus_or_the_setting(told
 @pytest.mark.parametrize("count", [1, 4])
 @pytest.mark.parametrize("cpus", [4, 10, 192])
 @pytest.mark.parametrize("size", [20, 80, 800])
-def test_as_many_trials_stand_on_a_gpu_as_the_run_gives_shares_of_it(
-    told, monkeypatch, cpus, size, count, left
-):
+def test_a_gpu_has_as_many_trials_as_the_run_has_shares_of_it(told, monkeypatch, cpus, size, count, left):
     monkeypatch.setattr(placement, "step_memory", lambda *_, **__: STEP)
     monkeypatch.setattr(placement, "weight_state", lambda _: None)
     node = Accelerators(count=count, device_bytes=size * 10**9, cpus=cpus)
@@ -126,7 +124,7 @@ def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):
     )
 
 
-def test_what_others_hold_of_a_gpu_is_no_room_for_trials(told):
+def test_memory_that_other_processes_hold_is_not_available_to_trials(told):
     assert told("auto", others=60 * 10**9) == (
         "this machine's GPU, NVIDIA H100: 2 such trials at once, as many as "
         "fit into 20.0 GB (other processes use 60.0 GB); with --local, one trial at a time"

@@ -22,7 +22,7 @@ def plan(run, monkeypatch, pack, *arguments, factors=FACTORS, **tables):
     return " ".join(told[0].split()) if told else None
 
 
-def test_without_packs_nothing_is_told(run, monkeypatch):
+def test_without_packs_a_plan_says_nothing_of_them(run, monkeypatch):
     assert plan(run, monkeypatch, None) is None
 
 
@@ -37,7 +37,7 @@ def test_trials_of_one_model_can_train_together(run, monkeypatch, pack, told):
     assert plan(run, monkeypatch, pack) == f"packs 12 trials can train together, {told}"
 
 
-def test_who_trains_alone_is_told_with_the_reason(run, monkeypatch):
+def test_trials_without_a_pack_are_reported_with_the_reason(run, monkeypatch):
     adaptive = "sa(heads=2, span=4, adaptive=true, ramp=2)"
     mixers = {**FACTORS, "mixer": ["sa(heads=2)", adaptive], "task": ["sort"]}
     told = plan(run, monkeypatch, "4", factors=mixers)
@@ -53,7 +53,7 @@ def test_who_trains_alone_is_told_with_the_reason(run, monkeypatch):
     )
 
 
-def test_where_all_train_alone_the_reason_is_told_once(run, monkeypatch):
+def test_if_all_trials_train_separately_the_reason_is_reported_once(run, monkeypatch):
     told = plan(run, monkeypatch, "auto", train={"batch_size": 4, "accumulate": 2})
     assert told == (
         "packs no trial can share a batch with others: "
@@ -78,7 +78,7 @@ def test_the_seeds_of_a_point_of_a_search_train_together(run, monkeypatch):
     assert plan_search(run, monkeypatch, "auto", seeds) == f"{together} and that is measured to be faster"
 
 
-def test_the_trials_of_a_search_of_one_seed_or_of_a_race_train_alone(run, monkeypatch):
+def test_the_trials_of_a_search_of_one_seed_or_of_a_race_train_separately(run, monkeypatch):
     alone = "packs the trials of a search train alone, because they start one after the other"
     assert plan_search(run, monkeypatch, "auto") == alone
     race = [

@@ -26,7 +26,7 @@ def test_a_point_has_the_values_that_it_takes_with_their_names():
     assert len(names.cells(wide, 20)[0]) == 20
 
 
-def test_seeds_are_told_where_there_are_several():
+def test_seeds_are_named_if_there_are_several():
     study = load_study(TEXT, ["factors.seed=[0, 1]"])
     [first, second] = study.point_trials({"lr": 0.02, "choice": "sa(heads=2)"})
     names = PointNames(study)

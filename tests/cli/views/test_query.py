@@ -27,7 +27,7 @@ MARKDOWN = """\
 """
 
 
-def test_an_answer_stands_in_columns(run, tiny):
+def test_an_answer_is_printed_in_columns(run, tiny):
     make_partial_store(tiny)
     result = run("study", "query", SQL)
     assert (result.exit_code, result.stdout, result.stderr) == (0, RICH, "")
@@ -82,7 +82,7 @@ def test_a_whole_table_is_exported_to_a_file(run, tiny, name, read):
         ),
     ],
 )
-def test_what_cannot_be_answered_or_written_is_told(run, tiny, arguments, message):
+def test_queries_that_cannot_be_answered_or_written_are_reported(run, tiny, arguments, message):
     make_partial_store(tiny)
     result = run("study", "query", *arguments)
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)

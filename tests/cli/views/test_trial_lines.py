@@ -44,7 +44,7 @@ def test_counts_say_what_ended_what_runs_and_what_time_is_left():
     assert counts(progress) == "61/144   1 running · 1 failed   ETA 39 s"
 
 
-def test_running_trials_stand_below_each_other_within_eighty_columns():
+def test_running_trials_are_below_each_other_within_eighty_columns():
     assert trial_lines.format_running(running(*PAIR).running.values(), TrialNameColumns(PAIR), 80) == [
         "  sa + pers…conv  multiply       seed 1  epoch 61/100  length 19  accuracy 0.998",
         "  sa              not       0.1  seed 0  epoch 61/100  length 19  accuracy 0.998",
@@ -93,7 +93,7 @@ def test_a_failed_trial_says_why_without_its_traceback():
     )
 
 
-def test_lines_that_are_written_one_by_one_stand_below_each_other():
+def test_lines_that_are_written_one_by_one_are_below_each_other():
     pair = (make_trial("sa + conv(k=20)", "multiply"), make_trial("sa", "not"))
     columns, lines = TrialNameColumns(pair), []
     for count, each in enumerate(pair, 61):

@@ -61,7 +61,7 @@ def faults_and_given_back(way):
 
 @pytest.mark.heavy  # two processes that import torch
 @pytest.mark.skipif(_glibc() is None, reason="another allocator than glibc's stays as it is")
-def test_what_a_step_frees_is_there_for_the_next_and_goes_back_after_the_last():
+def test_freed_memory_is_reused_by_the_next_step_and_returned_after_the_last():
     before, _ = faults_and_given_back("as it is")
     after, given_back = faults_and_given_back("prepared")
     assert after < before / 8

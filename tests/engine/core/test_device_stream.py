@@ -12,7 +12,7 @@ def draw(stream):
         return torch.rand(3)
 
 
-def test_a_stream_is_its_own_and_goes_on_from_its_state():
+def test_a_stream_is_independent_and_resumes_from_its_state():
     stream, other = DeviceStream(CPU, 1), DeviceStream(CPU, 2)
     before = torch.get_rng_state()
     first = draw(stream)
@@ -22,7 +22,7 @@ def test_a_stream_is_its_own_and_goes_on_from_its_state():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_a_stream_goes_on_from_that_of_another_kind_of_device():
+def test_a_stream_resumes_from_that_of_another_kind_of_device():
     of_gpu = torch.tensor([7, *[0] * 7, 12, *[0] * 7], dtype=torch.uint8)  # a seed and an offset
     streams = [DeviceStream(CPU, seed) for seed in range(2)]
     for stream in streams:

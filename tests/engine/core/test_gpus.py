@@ -35,7 +35,7 @@ def test_a_machine_without_a_gpu_is_no_fault(fails_by, told):
     assert not has_gpu()
 
 
-def test_what_cuda_fails_by_is_told_in_a_line(fails_by):
+def test_a_failure_of_cuda_is_reported_in_a_line(fails_by):
     fails_by(f"{BEGINS} NumCudaDevices() that might have already set an error?  {SERVICE}")
     assert gpu_fault() == SERVICE
     old = "The NVIDIA driver on your system is too old (found version 11040)."

@@ -57,7 +57,7 @@ def _library(tmp_path, monkeypatch):
     ],
     ids=["a GPU", "an instance", "unknown", "no driver", "refused"],
 )
-def test_what_is_free_of_a_gpu_is_told_by_its_uuid(library, name, begins, tells, expected):
+def test_the_free_memory_of_a_gpu_is_found_by_its_uuid(library, name, begins, tells, expected):
     found = library(name, begins, tells)
     assert nvml.free_bytes("1b-2c") == expected
     assert found.opened_by_now() == 0
@@ -71,7 +71,7 @@ def test_without_the_library_nothing_is_known(monkeypatch):
 
 
 @pytest.mark.skipif(not has_gpu(), reason="needs a GPU")
-def test_what_is_free_of_a_gpu_is_what_cuda_says():
+def test_the_free_memory_of_a_gpu_is_that_of_cuda():
     for place, gpu in enumerate(find_gpus()):
         free, total = torch.cuda.mem_get_info(place)
         told = nvml.free_bytes(str(torch.cuda.get_device_properties(place).uuid))

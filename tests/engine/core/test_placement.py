@@ -39,7 +39,7 @@ def test_tensors_of_the_cpu_stay_there_and_others_go_to_the_device():
     assert devices(own_states_on(read(saved), CPU)) == [CPU, CPU]
 
 
-def test_what_is_on_the_device_alone_is_saved_as_ever():
+def test_tensors_that_are_only_on_the_device_are_saved_unchanged():
     states = {"drift": {"x": torch.ones(3, device=META)}}
     assert own_states(states, META) == {"states": states}
     assert own_states(HERE, CPU) == {"states": HERE}

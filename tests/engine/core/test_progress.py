@@ -93,7 +93,7 @@ def test_short_trials_that_are_heard_of_in_bundles_still_cost_what_they_took():
     assert progress.remaining_s() == pytest.approx(10 * 0.1, rel=0.05)
 
 
-def test_a_trial_that_goes_on_counts_from_where_it_was():
+def test_a_trial_that_continues_counts_from_where_it_was():
     each, progress = make_trial(epochs=10), StudyProgress(total=1, stored={})
     progress.on_planned([each])
     follow(progress, (0.0, Started(trial=each.id, epoch=6)), *epochs(each, [1.0, 2.0], first=7))

@@ -62,7 +62,7 @@ def host():
         yield running
 
 
-def test_a_corpus_is_fetched_once_and_its_progress_told(host, tmp_path):
+def test_a_corpus_is_fetched_once_and_its_progress_reported(host, tmp_path):
     told, asked = [], corpus(f"{host.address}/text.zip")
     (file,) = fetch(asked, tmp_path, lambda *each: told.append(each))
     assert file == tmp_path / "verses" / "text.zip"
@@ -74,7 +74,7 @@ def test_a_corpus_is_fetched_once_and_its_progress_told(host, tmp_path):
     assert read_source(asked, asked.splits["train"].source, dataset_folder(asked, tmp_path)) == TEXT
 
 
-def test_a_download_that_broke_off_goes_on_where_it_stopped(host, tmp_path):
+def test_a_download_that_broke_off_continues_where_it_stopped(host, tmp_path):
     asked = corpus(f"{host.address}/text.zip")
     host.byte_limit = 300_000
     with pytest.raises(DataError) as caught:
@@ -130,7 +130,7 @@ def test_a_file_that_is_not_the_published_one_is_not_kept(host, tmp_path):
     assert [path.suffix for path in (tmp_path / "verses").iterdir()] == [".lock"]
 
 
-def test_a_file_that_was_damaged_later_is_fetched_anew(host, tmp_path):
+def test_a_file_that_was_damaged_later_is_fetched_again(host, tmp_path):
     asked = corpus(f"{host.address}/text.zip")
     (file,) = fetch(asked, tmp_path, silent)
     file.write_bytes(PUBLISHED[:-1])
@@ -145,7 +145,7 @@ def test_a_length_that_is_no_number_is_of_no_account(host, tmp_path):
 
 
 @pytest.mark.parametrize("size", [len(PUBLISHED), None], ids=["published size", "size not published"])
-def test_a_body_without_an_end_is_given_up_for_the_next_address(host, tmp_path, monkeypatch, size):
+def test_a_body_without_an_end_is_abandoned_for_the_next_address(host, tmp_path, monkeypatch, size):
     monkeypatch.setattr(download, "_MAX_BYTES", 2 * len(PUBLISHED))
     with serve(HttpHost({"/text.zip": PUBLISHED}, endless=True)) as endless:
         asked = corpus(f"{endless.address}/text.zip", f"{host.address}/text.zip", size=size)
@@ -205,33 +205,33 @@ def fault(tmp_path, name, content):
     return told.replace(str(tmp_path / "verses"), "HERE")
 
 
-def test_a_text_that_is_cut_short_is_told(tmp_path):
+def test_a_text_that_is_cut_short_is_reported(tmp_path):
     assert fault(tmp_path, "text", TEXT[:-1]) == (
         "verses: HERE/text: expected 1,400,000 bytes of text, got 1,399,999"
     )
 
 
-def test_a_text_that_is_another_is_told(tmp_path):
+def test_a_text_with_other_content_is_reported(tmp_path):
     other = TEXT.replace(b"three", b"seven")
     assert fault(tmp_path, "text", other) == (
         f"verses: HERE/text: expected a text of {digest(TEXT, 'md5')}, got {digest(other, 'md5')}"
     )
 
 
-def test_an_archive_without_the_text_is_told(tmp_path):
+def test_an_archive_without_the_text_is_reported(tmp_path):
     assert fault(tmp_path, "text.zip", zipped(name="other")) == (
         "verses: HERE/text.zip cannot be read: expected inner/text in it, got other"
     )
 
 
-def test_a_packed_file_that_is_cut_short_is_told(tmp_path):
+def test_a_packed_file_that_is_cut_short_is_reported(tmp_path):
     assert fault(tmp_path, "text.xz", lzma.compress(TEXT, preset=0)[:-50]) == (
         "verses: HERE/text.xz cannot be read: "
         "Compressed file ended before the end-of-stream marker was reached"
     )
 
 
-def test_a_text_that_is_not_there_says_where_it_was_looked_for(tmp_path):
+def test_a_missing_text_says_where_it_was_looked_for(tmp_path):
     asked = corpus()
     with pytest.raises(DataError) as caught:
         read_source(asked, asked.splits["train"].source, tmp_path)

@@ -121,7 +121,7 @@ def host():
 
 
 @pytest.mark.parametrize("made", [packed, archived, published], ids=["one by one", "archive", "treebank"])
-def test_what_is_published_is_fetched_checked_and_fetched_no_more_than_once(host, tmp_path, made):
+def test_published_files_are_fetched_once_and_checked(host, tmp_path, made):
     asked = made(host)
     files = fetch(asked, tmp_path, silent)
     assert [path.name for path in files] == [each.name for each in asked.downloads]
@@ -132,7 +132,7 @@ def test_what_is_published_is_fetched_checked_and_fetched_no_more_than_once(host
     assert len(host.requests) == requests == len(asked.downloads)
 
 
-def test_a_broken_download_of_an_archive_goes_on_where_it_stopped(host, tmp_path):
+def test_a_broken_download_of_an_archive_continues_where_it_stopped(host, tmp_path):
     asked, host.byte_limit = archived(host), 100
     with pytest.raises(DataError):
         fetch(asked, tmp_path, silent)
@@ -144,7 +144,7 @@ def test_a_broken_download_of_an_archive_goes_on_where_it_stopped(host, tmp_path
     assert list(iter_lines(asked, source, tmp_path / "pairs")) == [b"dev a\n"]
 
 
-def test_an_archive_that_is_another_is_told_once_and_fetched_anew(host, tmp_path):
+def test_an_archive_with_other_content_is_reported_once_and_fetched_again(host, tmp_path):
     asked = archived(host)
     (path,) = fetch(asked, tmp_path, silent)
     path.write_bytes(ARCHIVE + b"!")
@@ -155,7 +155,7 @@ def test_an_archive_that_is_another_is_told_once_and_fetched_anew(host, tmp_path
     assert path.read_bytes() == ARCHIVE
 
 
-def test_what_has_no_address_is_told_with_all_that_is_missing_or_wrong_until_it_is_there(tmp_path):
+def test_a_treebank_without_an_address_is_reported_with_all_missing_and_wrong_files(tmp_path):
     sides = [SourceFile(names=(f"x.{side}",), size=2, digest=digest(side.encode() + b"\n")) for side in "ab"]
     files = {"train": (PairFiles(source=sides[0], target=sides[1]),)}
     asked, place = pairs(files=files, manual_instructions="write them yourself"), tmp_path / "pairs"
@@ -216,7 +216,7 @@ def test_a_treebank_lacks_what_some_range_has_nothing_of_and_is_taken_only_whole
     assert not (tmp_path / "data").exists()
 
 
-def test_a_treebank_whose_files_are_others_is_told(host, tmp_path):
+def test_a_treebank_with_other_files_is_reported(host, tmp_path):
     loose(tmp_path / "bank")
     (tmp_path / "bank" / "3" / "wsj_0007.mrg").write_bytes(b"( (NP (NN five)))\n")
     (told,) = check_availability(published(host), tmp_path, verify=True).faults
@@ -236,7 +236,7 @@ def test_a_treebank_whose_files_are_others_is_told(host, tmp_path):
         ("bank.zip", b"no archive", "HERE/bank.zip cannot be read: File is not a zip file"),
     ],
 )
-def test_a_treebank_that_is_damaged_is_told_with_its_file(host, tmp_path, name, content, fault):
+def test_a_treebank_that_is_damaged_is_reported_with_its_file(host, tmp_path, name, content, fault):
     place = tmp_path / "bank"
     place.mkdir()
     if name != "bank.zip":
@@ -248,7 +248,7 @@ def test_a_treebank_that_is_damaged_is_told_with_its_file(host, tmp_path, name, 
     assert fetched is None or check_availability(published(host), tmp_path, verify=True).faults == ()
 
 
-def test_an_index_without_its_file_is_told(tmp_path):
+def test_an_index_without_its_file_is_reported(tmp_path):
     joined(tmp_path)
     (tmp_path / "all.mrg.xz").unlink()
     with pytest.raises(DataError) as caught:
@@ -258,7 +258,7 @@ def test_an_index_without_its_file_is_told(tmp_path):
     )
 
 
-def test_what_is_here_is_what_has_a_file_of_its_own(host, tmp_path):
+def test_a_corpus_is_available_if_it_has_a_file_of_its_own(host, tmp_path):
     one = packed(host)
     other = replace(
         one,

@@ -133,7 +133,7 @@ def test_a_beam_of_one_is_greedy(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("search", [{}, {"beam": 3, "length_penalty": 1.0}], ids=["greedy", "beam"])
-def test_a_batch_decodes_as_its_sentences_alone(kind, search):
+def test_a_batch_decodes_as_its_sentences_separately(kind, search):
     model, sources = make_model(kind), make_sources(LENGTHS)
     together = decode(model, sources, max_length=torch.tensor(LONGEST), **search)
     for row, each in enumerate(together):
@@ -144,7 +144,7 @@ def test_a_batch_decodes_as_its_sentences_alone(kind, search):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("beam", [1, 3])
-def test_what_has_ended_takes_no_further_part(kind, beam):
+def test_ended_outputs_take_no_further_part(kind, beam):
     model, sources, rows = make_model(kind), make_sources([2] * 6), []
     model.output.register_forward_hook(lambda _, __, logits: rows.append(len(logits)))
     longest = [1, 2, 2, 3, 5, 5]
@@ -154,7 +154,7 @@ def test_what_has_ended_takes_no_further_part(kind, beam):
     assert all(taken <= beam * most for taken, most in zip(rows, going, strict=False))
 
 
-def test_a_sentence_is_given_up_as_soon_as_nothing_better_can_come():
+def test_a_sentence_is_abandoned_as_soon_as_nothing_better_can_come():
     model, sources, steps = make_model("lstm", end_bias=50.0), make_sources(LENGTHS), []
     model.output.register_forward_hook(lambda _, __, logits: steps.append(len(logits)))
     assert found(model, sources, [9] * 4, beam=3) == [[END]] * 4
@@ -190,7 +190,7 @@ def test_ends_that_are_unlikely_do_not_stop_a_beam():
         assert found(model, make_sources([3]), [6], beam=beam) == [[3] * 5 + [END]]
 
 
-def test_dropout_is_off_while_decoding_and_on_again_behind_it():
+def test_dropout_is_off_while_decoding_and_on_again_after_it():
     text = "seq2seq(gru, gru, attention=luong)"
     model = build(text, d_model=8, source_vocab=9, vocab=7, dropout=0.5, generator=make_generator(1))
     sources = make_sources(LENGTHS)

@@ -77,7 +77,7 @@ def test_adverbs_and_particles_are_equal():
     assert counts(score(right, "(TOP (VP (VB give) (NP (RP up))))")) == (1, 2, 2)
 
 
-def test_functions_behind_labels_do_not_count():
+def test_functions_after_labels_do_not_count():
     right = "(TOP (S-TPC=2 (NP-SBJ-1 (NN x)) (VP (VBZ is))))"
     assert counts(score(right, "(TOP (S (NP (NN x)) (VP (VBZ is))))")) == (3, 3, 3)
 

@@ -75,7 +75,7 @@ def test_it_is_the_same_in_small_parts(kind, beam, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", SIZED)
-def test_a_batch_decodes_as_its_sentences_alone(kind):
+def test_a_batch_decodes_as_its_sentences_separately(kind):
     model, sources = make_model(kind, sharpness=30.0), make_sources(LENGTHS)
     for row, each in enumerate(decode(model, sources, max_length=9, beam=2, try_lengths=True)):
         (one,) = decode(model, alone(sources, row), max_length=9, beam=2, try_lengths=True)
@@ -209,7 +209,7 @@ def test_an_estimated_size_within_the_bounds_is_the_only_one_that_is_tried(kind,
 
 
 @pytest.mark.parametrize("kind", SIZED)
-def test_of_an_estimated_size_the_output_with_less_cost_is_found(kind):
+def test_the_output_of_lower_cost_with_the_estimated_size_is_found(kind):
     model, sources = make_model(kind, sharpness=30.0), make_sources(LENGTHS)
     sizes = SizeSearch(line=LINES["between"], costs=FarFromFive())
     found = [

@@ -79,7 +79,7 @@ def test_the_documented_list_is_that_of_the_vocabulary():
 
 
 @pytest.mark.parametrize("recipe", ["conv(k=3) >> 2 * (gru + sa(span=8))", "mlstm(heads=2)"])
-def test_what_cannot_be_exported_is_refused_at_once(recipe, tmp_path, monkeypatch):
+def test_models_that_cannot_be_exported_are_rejected_at_once(recipe, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.export, "export", None)
     trained, path = untrained(recipe, tmp_path)
     for name in ("model.pt2", "model.onnx"):
@@ -88,7 +88,7 @@ def test_what_cannot_be_exported_is_refused_at_once(recipe, tmp_path, monkeypatc
     assert [each.name for each in tmp_path.iterdir()] == ["model.safetensors"]
 
 
-def test_a_program_with_lengths_tells_padding_from_positions(tmp_path):
+def test_a_program_with_lengths_distinguishes_padding_from_positions(tmp_path):
     trained, path = untrained("sa(heads=2, head_width=4) >> persistent_conv(k=4)", tmp_path)
     done = export_model(trained, path, tmp_path / "model.pt2", lengths=True)
     program = torch.export.load(done.path).module()

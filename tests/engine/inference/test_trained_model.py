@@ -107,7 +107,7 @@ def test_the_score_of_a_split_is_that_of_the_training(language_model):
     assert found.bits_per_token == pytest.approx(metrics["dev_loss"] / math.log(2), rel=1e-6)
 
 
-def test_what_is_generated_step_by_step_is_what_whole_passes_give(language_model):
+def test_stepwise_generation_equals_whole_passes(language_model):
     trained, _, _, corpus = language_model
     symbols, lines = corpus.symbols, trained.file.trial.settings.task.batching == "lines"
     beginning = symbols.encode_beginning("the ")
@@ -237,7 +237,7 @@ def test_lm_eval_scores_the_language_models_of_a_study(data, tmp_path):
         next(evaluate_study(study, store, ["nosuch"], tmp_path))
 
 
-def test_what_cannot_be_asked_of_a_language_model_is_told(language_model):
+def test_requests_that_a_language_model_cannot_answer_are_reported(language_model):
     trained, *_ = language_model
     with pytest.raises(
         GenerationError, match="expected at least 1 symbol, got 0; expected a finite temperature"
@@ -252,7 +252,7 @@ def test_what_cannot_be_asked_of_a_language_model_is_told(language_model):
             trained.score("\N{SNOWMAN}\n")
 
 
-def test_what_a_translator_answers_is_what_was_stored_in_its_trial(tmp_path, monkeypatch):
+def test_a_translator_gives_the_outputs_that_its_trial_stored(tmp_path, monkeypatch):
     register_numbers(tmp_path, monkeypatch)
     study, store = translation_study(SEQ2SEQ, MARKOV, epochs=2), Store(tmp_path / "results")
     run_study(study, store, Machine(data=tmp_path), local=True)
@@ -316,7 +316,7 @@ def test_an_empty_line_has_an_empty_answer_and_a_bad_one_comes_after_those_befor
         ({"top_p": math.nan}, "expected a top-p"),
     ],
 )
-def test_numbers_that_no_text_can_be_drawn_with_are_told(sampling, fault):
+def test_numbers_that_no_text_can_be_drawn_with_are_reported(sampling, fault):
     with pytest.raises(GenerationError, match=fault):
         Sampling(**sampling)
 
@@ -354,7 +354,7 @@ def test_an_onnx_program_gives_the_same_outputs(settings, tmp_path):
     assert torch.allclose(torch.from_numpy(found), trained.module(inputs), atol=1e-5)
 
 
-def test_what_cannot_be_exported_leaves_nothing_behind(settings, tmp_path):
+def test_a_failed_export_leaves_no_file(settings, tmp_path):
     trained, path, _ = train(settings("lstm", "reverse"), tmp_path, tmp_path)
     for name, reason in (("model.pt2", "valid for every length"), ("model.zip", "a path that ends in")):
         with pytest.raises(ExportError, match=reason):

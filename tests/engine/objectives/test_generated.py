@@ -147,7 +147,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_restored_state_goes_on_bit_for_bit(name):
+def test_a_restored_state_resumes_bit_for_bit(name):
     whole, half, rest = (training({"name": name}, KINDS[name], seed=3) for _ in range(3))
     history = [untimed(whole.advance()) for _ in range(2)]
     first = untimed(half.advance())
@@ -257,7 +257,7 @@ def test_a_model_that_sees_later_inputs_fails(monkeypatch):
         ("none", "expected scored targets, got none"),
     ],
 )
-def test_what_a_task_cannot_draw_is_said_before_a_model_sees_it(fault, told):
+def test_invalid_examples_of_a_task_are_reported_before_a_model_sees_them(fault, told):
     with pytest.raises(TaskError) as caught:
         training({"name": "previous", "fault": fault}).advance()
     assert told in str(caught.value)

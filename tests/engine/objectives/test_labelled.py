@@ -126,7 +126,7 @@ def test_a_batch_in_parts_has_the_loss_of_the_whole_and_each_pass_has_every_row(
     assert whole.step_shape.sequences == 6
 
 
-def test_a_state_goes_on_with_the_next_batch(trial):
+def test_a_state_continues_with_the_next_batch(trial):
     first, model = made(trial)
     for _ in range(7):  # into the second pass
         first.begin_batch(1)

@@ -59,7 +59,7 @@ RECIPES = ("conv(k=3) >> ff(16)", "cgru(k=2) + persistent_conv(k=3)", "tied(2 * 
 @pytest.mark.parametrize(
     ("recipe", "task"), [*zip(RECIPES, [{}, PACKED, LINES], strict=True)], ids=["stream", "packed", "lines"]
 )
-def test_a_restored_state_goes_on_bit_for_bit(folder, recipe, task):
+def test_a_restored_state_resumes_bit_for_bit(folder, recipe, task):
     asked = settings(recipe, task=task, schedule={"name": "plateau", "patience": 1})
     whole, half = Training(asked, CPU, folder), Training(asked, CPU, folder)
     history = [untimed(whole.advance()) for _ in range(4)]
@@ -99,7 +99,7 @@ def test_a_split_is_scored_as_in_one_pass_over_the_whole(folder, recipe):
     assert measured["test_bpc"] == pytest.approx(measured["test_loss"] / math.log(2))
 
 
-def test_of_lines_the_mean_over_all_positions_of_batches_in_their_order_is_told_too(folder):
+def test_for_lines_the_mean_over_all_positions_of_ordered_batches_is_reported_too(folder):
     asked = settings(task=LINES, epochs=1)
     training = Training(asked, CPU, folder)
     measured = training.advance()
@@ -127,7 +127,7 @@ def test_words_have_a_perplexity_and_characters_bits(folder):
 @pytest.mark.parametrize(
     "task", [LINES, LINES | {"batching": "stream", "context": 7}], ids=["lines", "stream"]
 )
-def test_a_perplexity_is_told_without_the_ends_of_lines_too(folder, task):
+def test_a_perplexity_is_reported_without_the_ends_of_lines_too(folder, task):
     training = Training(settings(task=task, epochs=1), CPU, folder)
     measured = training.advance()
     text = training.objective._text

@@ -55,7 +55,7 @@ def untimed(metrics):
     [(NAIVE, {"start": 0.2, "double_every": 4}), ("markov_neural_gpu(width=2)", None)],
     ids=["scheduled", "always"],
 )
-def test_a_restored_state_goes_on_bit_for_bit(tmp_path, recipe, scheduled):
+def test_a_restored_state_resumes_bit_for_bit(tmp_path, recipe, scheduled):
     asked = settings(recipe, sampling=0.3, scheduled_sampling=scheduled)
     whole, half = Training(asked, CPU, tmp_path), Training(asked, CPU, tmp_path)
     history = [untimed(whole.advance()) for _ in range(2)]
@@ -86,7 +86,7 @@ def test_a_batch_with_fewer_pairs_than_parts_gives_the_same_losses_and_weights(t
         torch.testing.assert_close(parts.weights()[name], weight, rtol=1e-3, atol=1e-5)
 
 
-def test_batches_of_tokens_go_on_where_they_were_and_count_what_they_had(tmp_path):
+def test_batches_of_tokens_continue_where_they_were_and_count_what_they_had(tmp_path):
     asked = settings(task="reverse_copy_repeats", batch_size=100, batch_tokens=130)
     whole, half = Training(asked, CPU, tmp_path), Training(asked, CPU, tmp_path)
     history = [untimed(whole.advance()) for _ in range(2)]
@@ -124,7 +124,7 @@ def test_bits_per_byte_are_of_the_text_of_the_targets(tmp_path, monkeypatch, tok
     assert measured["dev_bits_per_byte"] == pytest.approx(nats / math.log(2) / written)
 
 
-def test_what_is_learnt_is_written_too(tmp_path):
+def test_a_learnt_translation_is_also_written(tmp_path):
     training = Training(settings("seq2seq(gru, gru)", "filter", epochs=2, steps_per_epoch=5), CPU, tmp_path)
     first, last = training.advance(), training.advance()
     assert "test_exact" not in first
@@ -167,7 +167,7 @@ def test_guesses_are_drawn_with_their_shares_and_none_is_padding():
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
-def test_so_many_symbols_are_replaced_at_one_place_for_all_pairs_or_each_by_itself(share):
+def test_the_share_of_symbols_is_replaced_at_one_position_for_all_pairs_or_separately(share):
     targets = torch.ones((200, 50), dtype=torch.long)
     for together in (True, False):
         draws = GuessDraws.of(targets, share, 1, together=together)
@@ -200,7 +200,7 @@ def test_the_share_of_guesses_grows_as_in_the_program_of_the_neural_gpu(step):
     assert sampling_share(train, step) == pytest.approx(0.1 * 0.05 / decay)
 
 
-def test_scheduled_guesses_stand_at_one_place_for_all_targets_and_follow_what_was_read(tmp_path):
+def test_scheduled_guesses_are_at_one_position_for_all_targets_and_depend_on_what_was_read(tmp_path):
     made = Training(
         settings("seq2seq(gru, gru)", sampling=1.0, scheduled_sampling={"start": 0.5, "double_every": 10}),
         CPU,

@@ -174,7 +174,7 @@ def test_tests_and_more_dev_sequences_change_nothing_of_a_training():
 
 
 @pytest.mark.parametrize("device", ["cpu", CUDA])
-def test_a_training_at_drawn_lengths_goes_on_bit_for_bit_from_amid_an_epoch(device, monkeypatch):
+def test_a_training_at_drawn_lengths_resumes_bit_for_bit_from_within_an_epoch(device, monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)  # else convolutions add in any order
     made = settings({"test_lengths": [20], "test_sequences": 5}, lengths=(1, 12))
     whole = Training(made, torch.device(device))

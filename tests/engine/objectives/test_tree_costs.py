@@ -69,7 +69,7 @@ def test_a_tree_of_its_sentence_costs_nothing():
 @pytest.mark.parametrize("words", [1, 3])
 @pytest.mark.parametrize("beginning", ["", "(S", "(S (S NN", "NN NN NN", ")S", "<start> NN", "(S NN )S"])
 @pytest.mark.parametrize(("fewest", "most"), [(1, 1), (3, 3), (4, 4), (1, 4), (2, 3)])
-def test_the_least_that_a_beginning_costs_is_that_of_the_best_way_to_go_on(words, beginning, fewest, most):
+def test_the_least_that_a_beginning_costs_is_that_of_the_best_way_to_continue(words, beginning, fewest, most):
     costs, row = TreeCosts.of([" ".join(["word"] * words)], FEW), torch.tensor([0])
     begun = [START if each == "<start>" else FEW.encode(each)[0] for each in beginning.split()]
     possible = [START, UNKNOWN, *range(FIRST_SYMBOL, FEW.size)]
@@ -96,7 +96,7 @@ class Blind(OutputCosts):
 
 @pytest.mark.parametrize("kind", SIZED)
 @torch.no_grad()
-def test_what_is_given_up_early_would_not_have_been_the_best(kind):
+def test_outputs_that_are_abandoned_early_would_not_have_been_the_best(kind):
     lengths = [4, 1, 6, 3, 5]
     model, sources = make_model(kind, sharpness=30.0, vocab=FEW.size), make_sources(lengths)
     costs = TreeCosts.of(["w " * (length - 1) + "w" for length in (2, 1, 3, 2, 1)], FEW)

@@ -109,7 +109,7 @@ def test_norms_and_biases_decay_unless_they_are_not_to(name):
 
 
 @pytest.mark.parametrize("name", ["lion", "muon"])
-def test_what_is_kept_of_a_weight_is_made_before_its_first_step_alone(name, monkeypatch):
+def test_optimiser_state_is_created_only_before_the_first_step_of_a_weight(name, monkeypatch):
     made = model()
     rule = build_optimizer(OwnOptimizerSettings(name=name, lr=0.1), made)
     for weight in made.parameters():
@@ -207,7 +207,7 @@ def settings(optimizer):
     ],
     ids=lambda given: given["name"],
 )
-def test_each_learns_and_goes_on_bit_for_bit_where_it_was_interrupted(optimizer, tmp_path):
+def test_each_learns_and_resumes_bit_for_bit_where_it_was_interrupted(optimizer, tmp_path):
     whole, half, rest = (Training(settings(optimizer), torch.device("cpu"), tmp_path) for _ in range(3))
     history = [whole.advance() for _ in range(2)]
     half.advance()

@@ -33,7 +33,7 @@ def body(monkeypatch):
     return body, ways
 
 
-def test_a_length_that_cannot_be_compiled_with_others_is_tried_once_and_told_once(body, caplog):
+def test_a_length_that_cannot_be_compiled_with_others_is_tried_once_and_reported_once(body, caplog):
     body, ways = body
     for length in (8, 3, 3, 1, 1, 8):
         x = torch.randn(length, 3)
@@ -58,7 +58,7 @@ def test_a_compiler_that_a_stop_has_ended_fails_no_trial(body, error):
         forget_stop()
 
 
-def test_a_machine_without_a_compiler_is_told(body, monkeypatch):
+def test_a_machine_without_a_compiler_is_reported(body, monkeypatch):
     body, _ = body
 
     def fail(_x):
@@ -70,7 +70,7 @@ def test_a_machine_without_a_compiler_is_told(body, monkeypatch):
 
 
 @pytest.mark.parametrize("wrong", ["max", 1, "true"])
-def test_a_mode_that_is_not_known_is_told_with_those_that_are(settings, wrong):
+def test_a_mode_that_is_not_known_is_reported_with_those_that_are(settings, wrong):
     with pytest.raises(ValidationError, match='expected true, false or "reduce-overhead", got'):
         settings(compile=wrong)
 

@@ -126,7 +126,7 @@ def settings(groups, **train):
 
 
 @pytest.mark.parametrize("name", ["adamw", "adagrad", "muon"])
-def test_a_training_with_groups_goes_on_bit_for_bit_and_leaves_what_is_frozen(name, tmp_path):
+def test_a_training_with_groups_resumes_bit_for_bit_and_leaves_what_is_frozen(name, tmp_path):
     trial = settings(GROUPS, optimizer={"name": name, "lr": 0.01, "weight_decay": 0.1})
     whole, half, rest = (Training(trial, torch.device("cpu"), tmp_path) for _ in range(3))
     before = whole.model.embedding.weight.detach().clone()
@@ -202,7 +202,7 @@ def test_groups_that_a_model_lacks_are_refused_before_anything_is_trained(groups
         ),
     ],
 )
-def test_groups_that_are_wrong_are_told_with_the_file(group, told):
+def test_groups_that_are_wrong_are_reported_with_the_file(group, told):
     with pytest.raises(StudyError) as caught:
         load_study(study(group))
     assert told in str(caught.value)

@@ -29,7 +29,7 @@ def settings(**train):
     )
 
 
-def test_it_is_torchs():
+def test_the_average_is_that_of_torch():
     model = build("ff(8)", d_model=4, vocab=3, generator=torch.Generator().manual_seed(0))
     ours, theirs = WeightAverage(model, 0.9), AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
     theirs.update_parameters(model)  # the first one is a copy
@@ -61,7 +61,7 @@ def test_it_changes_what_is_measured_and_kept_but_no_step(tmp_path):
         assert weight.equal(averaged.state()["model"][name])
 
 
-def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path):
+def test_an_interrupted_training_resumes_bit_for_bit(tmp_path):
     whole, half, rest = (Training(settings(average=0.9), torch.device("cpu"), tmp_path) for _ in range(3))
     for _ in range(3):
         last = whole.advance()

@@ -121,21 +121,21 @@ def assert_trained_as_alone(task, recipe, **keys):
         ("parity", "conv(k=3) + lstm"),
     ],
 )
-def test_trials_of_one_shape_train_as_alone(task, recipe):
+def test_trials_of_one_shape_train_together_as_separately(task, recipe):
     assert_trained_as_alone(task, recipe, **TASKS_OF_ONE_SHAPE[task])
 
 
 @pytest.mark.parametrize("recipe", ["2 * (sa(heads=2) >> ff(16))", "conv(k=3) + lstm"])
-def test_a_task_with_losses_of_its_own_trains_as_alone(recipe):
+def test_a_task_with_losses_of_its_own_trains_together_as_separately(recipe):
     assert_trained_as_alone("shifted", recipe)
 
 
 @pytest.mark.parametrize("recipe", ["sa(heads=2) >> mean_pool", "gru >> mean_pool"])
-def test_numbers_are_learnt_as_alone(recipe):
+def test_regression_trains_together_as_separately(recipe):
     assert_trained_as_alone("sums", recipe)
 
 
-def test_codes_behind_a_bottleneck_are_learnt_as_alone():
+def test_models_with_a_bottleneck_train_together_as_separately():
     assert_trained_as_alone("mad", "sa(heads=2)", problem="compression", length=12, train_examples=50)
 
 
@@ -154,7 +154,7 @@ def test_trials_of_one_form_have_one_task():
         ("chomsky_hierarchy", {"lengths": [6, 6], "problem": "binary_addition"}),
     ],
 )
-def test_what_is_not_of_one_shape_trains_alone(task, keys):
+def test_trials_without_a_common_shape_train_separately(task, keys):
     asked = settings(task, **keys)
     assert form_of(asked) is None
     assert alone_reason(asked) == f"task {task} has batches of several shapes"

@@ -97,7 +97,7 @@ def test_trials_are_handed_out_by_their_form():
     assert sizes == [3, 3, 3, 3]  # two recipes, two tasks with different vocabularies
 
 
-def test_a_stop_amid_a_pack_is_gone_on_with_alone_and_the_other_way_round(
+def test_a_pack_that_was_stopped_is_continued_separately_and_the_other_way_round(
     study, tmp_path, notes, monkeypatch
 ):
     alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
@@ -124,7 +124,9 @@ def test_a_stop_amid_a_pack_is_gone_on_with_alone_and_the_other_way_round(
 
 
 @pytest.mark.parametrize("factors", [pytest.param(FACTORS, marks=pytest.mark.heavy), MIXED])
-def test_what_a_kill_takes_of_a_pack_is_trained_again_to_the_same_rows(factors, tmp_path, notes, monkeypatch):
+def test_epochs_of_a_pack_that_a_kill_loses_are_trained_again_to_the_same_rows(
+    factors, tmp_path, notes, monkeypatch
+):
     monkeypatch.setattr(cohorts, "MIN_CHECKPOINT_INTERVAL_S", 1e9)  # on a busy machine an epoch takes seconds
     study = load_study(study_text(train=TRAIN, factors=factors, model={"dropout": 0.1}))
     alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
@@ -157,7 +159,7 @@ def test_a_trial_that_fails_fails_alone(tmp_path, notes):
     assert_equal(final_metrics(packed), final_metrics(alone))
 
 
-def test_what_raises_in_a_pack_is_the_failure_of_one(study, store, notes, monkeypatch, caplog):
+def test_an_exception_in_a_pack_is_the_failure_of_one_trial(study, store, notes, monkeypatch, caplog):
     real = Training.begin_step
 
     def begin(training):
@@ -182,7 +184,7 @@ def test_what_raises_in_a_pack_is_the_failure_of_one(study, store, notes, monkey
         (3, 2, [3, 2, 2, 2], ["in packs of at most 2"], [0, 21, 21]),
     ],
 )
-def test_a_pack_that_memory_is_too_short_for_is_halved_until_each_trains_alone(
+def test_a_pack_that_memory_is_too_short_for_is_halved_until_each_trains_separately(
     trials, room, sizes, ways, packed, tmp_path, notes, monkeypatch, caplog
 ):
     study = load_study(study_text(train=TRAIN, factors={**FACTORS, "seed": [*range(trials)]}))
@@ -210,7 +212,7 @@ def test_a_pack_that_memory_is_too_short_for_is_halved_until_each_trains_alone(
     assert [each for each in told if why in each] == [f"trials train {way}, {why}" for way in ways]
 
 
-def test_a_trial_that_a_process_died_in_goes_on_alone(study, tmp_path, notes):
+def test_a_trial_that_a_process_died_in_continues_separately(study, tmp_path, notes):
     store = Store(tmp_path / "results")
     suspect = study.trials[0]
     checkpoint_of(store, suspect.id).record_start(suspect.to_json(), "a run that is gone", "0")
@@ -227,7 +229,7 @@ def test_a_time_limit_ends_trials_and_not_the_study(study, store, notes):
     }
 
 
-def test_trials_are_saved_amid_an_epoch(study, store, notes):
+def test_trials_are_saved_within_an_epoch(study, store, notes):
     assert run(study, store, notes, checkpoint_every_s=1e-9).done == 3
     assert max(packed_steps(store).values()) == 21
 
@@ -243,7 +245,7 @@ def test_by_itself_a_pack_is_as_large_as_caches_serve(study, tmp_path, notes, mo
     assert set(packed_steps(small).values()) == {0}
 
 
-def test_each_event_is_told_once_and_in_order(study, store, notes):
+def test_each_event_is_reported_once_and_in_order(study, store, notes):
     run(study, store, notes)
     for trial in study.trials:
         mine = [event for event in notes.events if event.trial == trial.id]
@@ -265,7 +267,9 @@ def test_no_more_trials_take_their_steps_together_than_a_gpu_has_room_for(study)
     assert Packer(8, device_bytes=0).most_at_once(on_gpu) == 8
 
 
-def test_trials_whose_pack_has_lost_the_gpu_are_tried_alone_by_the_next_run(study, store, notes, monkeypatch):
+def test_trials_whose_pack_has_lost_the_gpu_are_tried_separately_by_the_next_run(
+    study, store, notes, monkeypatch
+):
     monkeypatch.setattr(failures, "_lost", [])
 
     def fail(*_):

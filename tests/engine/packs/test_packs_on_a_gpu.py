@@ -55,7 +55,7 @@ def take_one_step(make, tolerance, *given, **options):
 
 @NEEDS_A_GPU
 @pytest.mark.parametrize("name", SEQUENCE_BLOCKS)
-def test_every_block_trains_as_it_does_alone(make, name):
+def test_every_block_trains_as_it_does_separately(make, name):
     text = render(example_block(name))
     take_one_step(make, 1e-4, text)  # the rounding of float32: 3e-5 for ttt on an H100
     take_one_step(make, 1e-10, text, double=True)
@@ -64,5 +64,5 @@ def test_every_block_trains_as_it_does_alone(make, name):
 @NEEDS_A_GPU
 @pytest.mark.parametrize("dropout", [0.1, 0.0])
 @pytest.mark.parametrize(("recipe", "position"), DRAWN)
-def test_positions_are_drawn_as_alone(make, recipe, position, dropout):
+def test_random_positions_are_drawn_together_as_separately(make, recipe, position, dropout):
     take_one_step(make, 1e-10, recipe, double=True, position=position, dropout=dropout)

@@ -85,7 +85,7 @@ def advance_both(make, tolerance, *given, seeds=(0, 1, 2), steps=4, **options):
 
 
 @pytest.mark.parametrize("name", SEQUENCE_BLOCKS)
-def test_every_block_trains_as_it_does_alone(make, name):
+def test_every_block_trains_as_it_does_separately(make, name):
     text = render(example_block(name))
     assert stacking_fault(make(0, text).model) is None
     alone, packed = ([make(seed, text, **PROGRAM) for seed in range(3)] for _ in range(2))
@@ -109,7 +109,7 @@ def test_every_block_trains_as_it_does_alone(make, name):
     ],
     ids=lambda optimizer: optimizer["name"],
 )
-def test_every_optimiser_moves_as_it_does_alone(make, optimizer):
+def test_every_optimiser_moves_as_it_does_separately(make, optimizer):
     advance_both(make, 1e-6, double=True, optimizer=optimizer)
 
 
@@ -138,12 +138,12 @@ def test_every_choice_of_train_holds(make, chosen):
 @pytest.mark.parametrize(
     ("position", "dropout"), [("learned", 0.1), ("randomised", 0.1), ("randomised", 0.0)]
 )
-def test_positions_are_learnt_and_drawn_as_alone(make, position, dropout):
+def test_positions_are_learnt_and_drawn_together_as_separately(make, position, dropout):
     advance_both(make, 1e-8, double=True, position=position, dropout=dropout)
 
 
 @pytest.mark.parametrize("pos", ["rope", "t5"])
-def test_positions_that_mixers_compare_are_drawn_as_alone(make, pos):
+def test_pairwise_positions_are_drawn_together_as_separately(make, pos):
     recipe = f"2 * sa(heads=2, head_width=4, pos={pos})"
     advance_both(make, 1e-8, recipe, double=True, position="randomised_pairs")
 
@@ -181,14 +181,14 @@ RULES = [
 ]
 
 
-def test_each_has_its_own_rule(make):
+def test_each_trial_has_its_own_initialisation_rule(make):
     def with_rule(seed, **options):
         return make(seed, **RULES[seed], **options)
 
     advance_both(with_rule, 1e-10, seeds=range(len(RULES)), double=True)
 
 
-def test_trainings_go_on_alone_behind_a_pack_though_blocks_share_weights(make):
+def test_trainings_continue_separately_after_a_pack_though_blocks_share_weights(make):
     alone, packed = (
         [make(seed, "2 * persistent_conv(k=3)", double=True) for seed in (0, 1)] for _ in range(2)
     )
@@ -199,7 +199,7 @@ def test_trainings_go_on_alone_behind_a_pack_though_blocks_share_weights(make):
     assert_equal(alone, packed, 1e-10)
 
 
-def test_what_is_not_a_number_stays_its_own(make):
+def test_a_nan_stays_with_its_trial(make):
     alone, packed = ([make(seed, double=True) for seed in (0, 1)] for _ in range(2))
     for trainings in (alone, packed):
         with torch.no_grad():
@@ -218,7 +218,7 @@ def test_batches_of_other_shapes_are_refused(make):
         stacked.step()
 
 
-def test_blocks_that_take_note_of_their_weights_train_alone(make):
+def test_blocks_that_take_note_of_their_weights_train_separately(make):
     told = stacking_fault(make(0, "sa(heads=2, span=4, adaptive=true, ramp=2)").model)
     assert told == "AdaptiveSpans records its weights"
 
@@ -269,7 +269,7 @@ def test_weights_are_as_they_were_where_a_pack_cannot_begin(make, monkeypatch):
 
 
 @pytest.mark.parametrize("optimizer", [{"name": "adam", "lr": 1e-3}, {"name": "muon", "lr": 1e-2}])
-def test_no_gradient_is_held_behind_a_step(make, optimizer):
+def test_no_gradient_is_held_after_a_step(make, optimizer):
     trainings = [make(seed, optimizer=optimizer) for seed in range(3)]
     gone = []
     with StackedSteps(trainings) as stacked:

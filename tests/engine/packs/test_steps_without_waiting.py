@@ -73,7 +73,7 @@ def test_no_step_waits_for_a_value(make, recipe, position):
 @pytest.mark.parametrize(
     "ask", [torch.Tensor.item, torch.nonzero, lambda x: x[x > 0], lambda x: 1 if x.sum() else 0]
 )
-def test_what_waits_is_seen(ask):
+def test_operations_that_wait_for_the_device_are_detected(ask):
     number = torch.ones(1)
     with NothingIsAwaited(), pytest.raises(AssertionError):
         ask(number)

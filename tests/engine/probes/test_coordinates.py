@@ -63,7 +63,7 @@ def test_the_check_is_printed_by_layer_and_width(checked):
     assert lines[-1] == "  flat: one rate suits all widths (above 0.25 grows, below −0.5 shrinks)"
 
 
-def test_layers_that_learn_less_the_wider_they_are_are_told_beside_those_that_grow():
+def test_layers_whose_changes_shrink_with_width_are_reported_next_to_those_that_grow():
     exponents = {"embedding": -0.88, "layer 1": 1.2, "layer 2": -0.3, "output": -0.51}
     found = [
         LayerChange(layer=name, changes={8: 1.0, 16: 1.0}, exponent=each) for name, each in exponents.items()
@@ -71,7 +71,7 @@ def test_layers_that_learn_less_the_wider_they_are_are_told_beside_those_that_gr
     assert verdict(found) == "growing: layer 1; shrinking: embedding, output"
 
 
-def test_many_widths_stand_below_each_other_within_80_columns():
+def test_many_widths_are_below_each_other_within_80_columns():
     changes = dict.fromkeys(range(8, 88, 8), 0.0123)
     many = [LayerChange(layer=name, changes=changes, exponent=-0.5) for name in ("embedding", "layer 1")]
     lines = format_coordinates(load_study(TEXT), {"": many}).splitlines()
@@ -108,7 +108,7 @@ def test_only_maps_of_the_body_learn_more_slowly():
         ("lstm", {"layers.0"}),
     ],
 )
-def test_what_channels_have_of_their_own_learns_at_the_rate_of_the_training(recipe, mapped):
+def test_weights_of_single_channels_learn_at_the_rate_of_the_training(recipe, mapped):
     model = build(recipe, d_model=64, vocab=5, embedding="unit", mup=16, causal=True)
     optimizer = build_optimizer(OwnOptimizerSettings(name="adam", lr=1.0), model)
     slow = {weight for group in optimizer.param_groups if group["lr"] == 0.25 for weight in group["params"]}
@@ -131,7 +131,7 @@ def test_at_its_own_width_a_model_is_as_without_and_its_output_is_scaled_elsewhe
     assert wide.abs().mean() < outputs(None)[0].abs().mean()
 
 
-def test_what_maximal_updates_and_the_check_cannot_be_with_is_told():
+def test_settings_that_conflict_with_mup_or_its_check_are_reported():
     def told(text):
         with pytest.raises(StudyError) as caught:
             load_study(text)

@@ -120,7 +120,7 @@ def test_all_measures_are_those_of_plain_loops_in_double_precision(store):
     assert (found["probed[asked]"], found["probed[measured]"]) == (40, 40)
 
 
-def test_of_a_gru_the_state_is_the_memory_and_its_last_layer_is_measured(store):
+def test_the_memory_of_a_gru_is_its_state_and_the_last_layer_is_measured(store):
     study = make_study(GRU)
     store_outcomes(store, study)
     probe(study, store)
@@ -162,7 +162,7 @@ def test_the_map_of_attention_is_that_of_the_first_of_the_longest_sources(store)
     assert not any(name.startswith("bigram_change") for name in found), "the problem has no bigrams"
 
 
-def test_of_the_shown_pair_the_frequent_bigrams_are_measured(store):
+def test_the_frequent_bigrams_of_the_shown_pair_are_measured(store):
     study = make_study(LUONG, task="reverse_copy_frequent_bigrams")
     store_outcomes(store, study)
     probe(study, store)
@@ -233,7 +233,7 @@ def test_a_model_that_came_later_is_compared_with(store):
     assert "theta[luong]" in stored(store, naive)
 
 
-def test_what_cannot_be_measured_is_told_and_the_rest_goes_on(store):
+def test_models_that_cannot_be_measured_are_reported_and_the_others_are_measured(store):
     study = make_study(STACK, LUONG, BAHDANAU, NAIVE)
     stack, luong, bahdanau, naive = study.trials
     store_outcomes(store, study, keeps_weights=lambda trial: trial.id != luong.id)
@@ -259,7 +259,7 @@ def test_a_model_is_compared_with_others_whatever_they_were_trained_for(store):
     assert thetas == dict.fromkeys((LUONG, BAHDANAU, INPUTS, NAIVE), both)
 
 
-def test_of_several_standards_the_one_that_was_trained_as_long_is_meant(store):
+def test_the_standard_with_equal_training_time_is_chosen_among_several(store):
     study = load_study(make_study(LUONG, INPUTS).text.replace("epochs = [1]", "epochs = [1, 2]"))
     store_outcomes(store, study)
     probed = probe(study, store)
@@ -283,7 +283,7 @@ def test_an_encoder_without_recurrence_is_refused(store):
         EncoderProbe(trial.settings, store.files.weights_file(trial.id))
 
 
-def test_probes_survive_compaction_beside_the_metrics_of_their_trials(store):
+def test_probes_survive_compaction_next_to_the_metrics_of_their_trials(store):
     study = make_study(NAIVE)
     store_outcomes(store, study)
     probe(study, store)

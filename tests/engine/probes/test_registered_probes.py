@@ -58,7 +58,7 @@ def test_a_probe_of_every_kind_conforms(check):
         ),
     ],
 )
-def test_the_suite_finds_what_a_probe_does_not_keep_to(measure, check, told, monkeypatch):
+def test_the_suite_finds_violations_of_probes(measure, check, told, monkeypatch):
     probe = PROBES["test_width"]
     replace_entry(PROBES, "test_width", type(probe)(name=probe.name, measure=measure, kinds=probe.kinds))
     with pytest.raises((AssertionError, PluginError), match=told):
@@ -83,7 +83,7 @@ def test_batches_are_those_that_a_model_is_tested_on(task, train, batches, tmp_p
     assert all(examples.targets.shape == examples.inputs.shape for examples in found)
 
 
-def test_what_one_probe_has_measured_stays_beside_another(tmp_path):
+def test_measurements_of_one_probe_stay_next_to_those_of_another(tmp_path):
     store, study = Store(tmp_path), make_study(NAIVE)
     store_outcomes(store, study)
     (trained,) = trained_trials(study, store)

@@ -104,7 +104,7 @@ def test_penalties_are_tried_only_where_they_change_something(store):
 
 
 @pytest.mark.heavy
-def test_what_an_estimate_of_sizes_costs_is_told(tmp_path, monkeypatch):
+def test_the_cost_of_estimating_sizes_is_reported(tmp_path, monkeypatch):
     register_numbers(tmp_path, monkeypatch, doubled=True)
     store, decode = Store(tmp_path / "results"), {"beam": [1, 2], "sizes": ["all", "estimated"]}
     run_study(make_study(MARKOV, SEQ2SEQ), store, Machine(data=tmp_path), local=True)
@@ -147,7 +147,7 @@ def test_outputs_of_earlier_versions_are_of_all_sizes(store, monkeypatch):
     assert "bleu_tuned[char]" in again.metrics
 
 
-def test_what_the_store_has_is_neither_written_nor_counted_again(store, monkeypatch):
+def test_stored_outputs_are_neither_written_nor_counted_again(store, monkeypatch):
     (first,) = tune(make_study(SEQ2SEQ), store)
     monkeypatch.setattr(tuning, "generate", None)
     (again,) = tune(make_study(SEQ2SEQ), store)
@@ -175,7 +175,7 @@ def test_without_candidates_the_search_of_the_task_stays(store):
     assert tuned.metrics["bleu_tuned"] == tuned.metrics["bleu_tokenized[intl]"]
 
 
-def test_what_cannot_be_tuned_is_told_and_the_rest_goes_on(store):
+def test_models_that_cannot_be_tuned_are_reported_and_the_others_are_tuned(store):
     study = make_study(SEQ2SEQ, PLAIN, MARKOV)
     store.files.weights_file(study.trials[0].id).unlink()
     store.files.weights_file(study.trials[1].id).write_bytes(b"no weights")
@@ -231,7 +231,7 @@ def test_where_a_device_has_no_memory_for_a_batch_it_is_searched_in_parts(store,
         assert (found.reason, found.metrics) == ("out of memory", {})
 
 
-def test_what_the_machine_has_failed_by_is_no_models_reason(store, monkeypatch):
+def test_a_machine_failure_is_not_recorded_as_a_models_reason(store, monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError("No CUDA GPUs are available")
 
@@ -240,7 +240,7 @@ def test_what_the_machine_has_failed_by_is_no_models_reason(store, monkeypatch):
         tune(make_study(SEQ2SEQ), store)
 
 
-def test_a_gpu_that_cuda_fails_with_is_told_and_no_cpu_decodes(store, monkeypatch):
+def test_a_gpu_that_cuda_fails_with_is_reported_and_no_cpu_decodes(store, monkeypatch):
     monkeypatch.setattr(failures, "gpu_fault", lambda: "Error 805")
     with pytest.raises(MachineError, match=r"because CUDA fails: Error 805; to train on CPUs, set gpus = 0"):
         next(tune_study(make_study(SEQ2SEQ), store, Machine(gpus="auto", data=store.root.parent)))

@@ -81,7 +81,7 @@ def test_a_round_waits_for_all_its_seeds_and_keeps_no_change_that_lacks_one(tmp_
     assert follow_rounds(found, store).design.kept == ("tied",)
 
 
-def test_a_run_goes_on_from_round_to_round_and_again_where_it_was_stopped(tmp_path):
+def test_a_run_continues_from_round_to_round_and_resumes_after_a_stop(tmp_path):
     store, found = Store(tmp_path), study(seeds=[0])
     first = run_study(found, store, local=True, max_trials=5)
     assert (first.ran, len(store.trials())) == (5, 5)
@@ -105,7 +105,7 @@ def test_a_path_has_no_shards():
         ({"design": "cumulative"}, 'metric needs design = "path", got "cumulative"'),
     ],
 )
-def test_what_cannot_be_a_path_is_told(keys, told):
+def test_impossible_paths_are_reported(keys, told):
     with pytest.raises(StudyError) as caught:
         study(**keys)
     assert any(fault.message.endswith(told) for fault in caught.value.faults), caught.value

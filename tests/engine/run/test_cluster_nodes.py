@@ -58,7 +58,9 @@ FOUR_GPUS = {"CPU": 1.0, "GPU": 4.0}
     ],
     ids=["no GPU", "CPUs", "both"],
 )
-def test_what_no_node_has_room_for_is_told_with_what_would_do(monkeypatch, tmp_path, asked, nodes, told):
+def test_requests_that_no_node_can_meet_are_reported_with_a_request_that_fits(
+    monkeypatch, tmp_path, asked, nodes, told
+):
     found = [{"Alive": True, "Resources": each} for each in nodes]
     monkeypatch.setattr(ray, "nodes", lambda: found)
     with pytest.raises(NodeError) as error:
@@ -72,7 +74,7 @@ def look(place, machine=ONE_CPU, *, code=None, torch_version=torch.__version__, 
     return check_node((code or look_at_code(), torch_version), place, machine, (), settings)[0]
 
 
-def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(tmp_path, monkeypatch):
+def test_a_node_reports_its_versions_its_access_to_the_store_and_problems(tmp_path, monkeypatch):
     place = StorePlace(root=str(tmp_path), marker=str(tmp_path))
     assert look(place) == ""
     assert look(StorePlace(root="/home/me/results", marker=str(tmp_path / "elsewhere"))) == (
@@ -147,7 +149,7 @@ def test_nodes_without_the_store_or_of_another_version_are_named(tmp_path, tiny)
     assert not any((work / "results" / "unfinished").glob("*"))
 
 
-def test_a_cluster_that_refuses_is_told_with_what_its_token_needs(monkeypatch):
+def test_a_cluster_that_refuses_is_reported_with_what_its_token_needs(monkeypatch):
     def refuse(**_keys):
         raise ConnectionError("Failed to connect to Ray cluster at 10.0.0.1:6379")
 

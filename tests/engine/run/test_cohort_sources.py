@@ -134,7 +134,7 @@ def test_short_trials_are_handed_out_many_at_once_and_one_worker_has_them_in_ord
     assert order == tasks
 
 
-def test_what_is_expected_of_a_trial_grows_with_its_model_and_its_steps():
+def test_the_expected_time_of_a_trial_grows_with_its_model_and_its_steps():
     def work(**train):
         text = study_text(model={"d_model": 256}, train={"batch_size": 64, **train})
         return expected_work(load_study(text + '[factors]\nmixer = ["sa"]\ntask = ["not"]\n').trials[0])

@@ -50,7 +50,7 @@ def short_trials() -> list[tuple[str, Trial]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_random_committed_trial_gives_the_same_when_it_is_trained_anew(seed: int, tmp_path: Path) -> None:
+def test_a_random_committed_trial_gives_the_same_when_it_is_trained_again(seed: int, tmp_path: Path) -> None:
     name, trial = random.Random(seed).choice(short_trials())
     study = load_study(STUDIES / f"{name}.toml")
     run_study(study, tmp_path, local=True, trial_ids=[trial.id])

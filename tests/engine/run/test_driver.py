@@ -45,7 +45,7 @@ def test_a_study_runs_once_and_then_not_again(tiny, store, notes):
     assert {trial.id for trial in notes.announced} == {trial.id for trial in study.trials}
 
 
-def test_at_most_so_many_trials_are_run(tiny, store, notes):
+def test_a_run_trains_at_most_the_requested_number_of_trials(tiny, store, notes):
     assert run(load_study(tiny), store, notes, max_trials=3) == summary(done=3, ran=3, left=5)
     assert run(load_study(tiny), store, notes, max_trials=3) == summary(done=6, ran=3, left=2)
 
@@ -64,7 +64,7 @@ def test_failed_trials_are_tried_again_only_when_asked(tiny, store, notes):
     assert {attempt for _, attempt in store.latest_attempts().values()} == {1}
 
 
-def test_a_stop_ends_after_the_epoch_under_way_and_the_next_run_goes_on(tiny, store, notes):
+def test_a_stop_ends_after_the_epoch_under_way_and_the_next_run_continues(tiny, store, notes):
     hear = notes.on_event
 
     def interrupt(event):
@@ -103,7 +103,7 @@ def test_one_cohort_more_is_handed_out_than_there_are_workers_which_begin_side_b
     assert int(RAY_ENVIRONMENT["TUNE_MAX_PENDING_TRIALS_PG"]) >= 1000
 
 
-def test_what_tune_pickles_takes_nothing_of_the_listener_along():
+def test_pickles_of_tune_do_not_contain_the_listener():
     from activemem.engine.run.ray_cluster import _CohortSearcher, _EventCallback
 
     listener = threading.Lock()  # cannot be pickled, as a display on a terminal cannot

@@ -52,7 +52,7 @@ def settings(tiny):
     return [trial.settings for trial in load_study(tiny).trials]
 
 
-def test_as_many_trials_share_a_gpu_as_its_memory_and_the_cpus_beside_it_have_room_for(settings):
+def test_as_many_trials_share_a_gpu_as_its_memory_and_its_cpus_allow(settings):
     largest = max(step_memory(each).total for each in settings)
     room_for_three = int(3.5 * (largest + GPU_CONTEXT) / 0.9)
     node = Accelerators(count=1, device_bytes=room_for_three, cpus=16)
@@ -66,7 +66,7 @@ def test_as_many_trials_share_a_gpu_as_its_memory_and_the_cpus_beside_it_have_ro
     assert share(Machine(cpus=1.0), [small], settings) == 1.0  # it may fit nevertheless: the trial will tell
 
 
-def test_no_more_trials_share_a_gpu_than_there_are_for_each_so_that_none_stands_idle(settings):
+def test_no_more_trials_share_a_gpu_than_there_are_for_each_so_that_none_is_idle(settings):
     eight = Accelerators(count=8, device_bytes=10**12, cpus=128)
     four = Accelerators(count=4, device_bytes=10**12, cpus=64)
     shares = {at_once: share(Machine(), [eight], settings, at_once) for at_once in (3, 8, 12, 16, 17, 999)}
@@ -113,7 +113,7 @@ def test_a_run_says_how_many_of_its_trials_can_train_at_once(tmp_path, tiny, mon
     assert run(SEARCH_OF_RUNGS) == sum(search.points_by_rung)
 
 
-def test_what_fits_on_a_device_leaves_a_tenth_of_it_free(settings):
+def test_trials_leave_a_tenth_of_a_device_free(settings):
     held = step_memory(settings[0])
     assert room_on_gpu(held, 80 * 10**9).by_memory == int(72 * 10**9 / (held.total + GPU_CONTEXT))
     assert room_on_gpu(held, 0).by_memory == 0
@@ -139,7 +139,7 @@ def test_gpus_that_are_split_are_those_that_cuda_gives_to_a_process(monkeypatch)
 
 
 @pytest.mark.parametrize(("gpus", "told"), [(0.25, "thread, a share of 0.25"), (1.0, "thread")])
-def test_a_row_tells_which_share_of_a_gpu_its_trial_had(tmp_path, tiny, monkeypatch, gpus, told):
+def test_a_row_has_the_share_of_a_gpu_that_its_trial_had(tmp_path, tiny, monkeypatch, gpus, told):
     monkeypatch.setattr(Machine, "device", "cpu")  # which stands in for it
     monkeypatch.setattr(driver, "check_gpu", lambda _: None)
     store = Store(tmp_path / "results")
@@ -177,7 +177,7 @@ def _two_gpus(monkeypatch):
     ],
     ids=["all free", "not told", "held by others", "the driver's own"],
 )
-def test_a_run_goes_by_the_gpu_with_least_free_as_a_plan_tells(two_gpus, settings, free, fullest):
+def test_a_run_uses_the_gpu_with_the_least_free_memory_as_its_plan_says(two_gpus, settings, free, fullest):
     two_gpus(*free)
     assert resources.gpu_here() == (fullest, 2)
     machine = with_share(Machine(cpus=1.0), settings, cpus=96)
@@ -188,7 +188,7 @@ def test_a_run_goes_by_the_gpu_with_least_free_as_a_plan_tells(two_gpus, setting
     assert device_bytes(machine) == fullest.free
 
 
-def test_what_a_run_found_free_is_not_looked_for_again_beside_its_own_trials(two_gpus, settings):
+def test_a_run_does_not_measure_free_memory_again_while_its_trials_run(two_gpus, settings):
     two_gpus(10**10, 10**10)
     machine = with_gpu_bytes(Machine(gpus=0.5))
     two_gpus(10**9, 10**9)
@@ -203,7 +203,7 @@ def test_a_worker_that_has_a_whole_gpu_of_a_node_goes_by_what_others_leave_of_it
     assert device_bytes(Machine(gpus=1.0, address="elsewhere:1")) == 10**10
 
 
-def test_what_this_process_keeps_for_its_tensors_is_free(two_gpus, monkeypatch):
+def test_memory_that_this_process_caches_counts_as_free(two_gpus, monkeypatch):
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _place: 5 * 10**9)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _place: 10**9)
     two_gpus(75 * 10**9, 15 * 10**9)
@@ -298,7 +298,7 @@ def test_a_trial_has_at_most_one_gpu(gpus):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
 @pytest.mark.parametrize("address", [None, "elsewhere:6379"])
-def test_a_gpu_that_is_not_there_is_told_before_anything_is_stored(tmp_path, tiny, address):
+def test_a_missing_gpu_is_reported_before_anything_is_stored(tmp_path, tiny, address):
     store = Store(tmp_path / "results")
     with pytest.raises(MachineError, match="gpus: expected 1 for each trial, but torch finds none here"):
         run_study(load_study(tiny), store, Machine(gpus=1.0, address=address), local=True)
@@ -309,7 +309,7 @@ def test_a_gpu_that_is_not_there_is_told_before_anything_is_stored(tmp_path, tin
     ("gpus", "asked", "remedy"),
     [("auto", "a GPU", "; to train on CPUs, set gpus = 0"), (0.5, "0.5 for each trial", "")],
 )
-def test_a_gpu_that_cuda_fails_with_is_told_before_trials_train_on_the_cpu(
+def test_a_gpu_that_cuda_fails_with_is_reported_before_trials_train_on_the_cpu(
     tmp_path, tiny, monkeypatch, gpus, asked, remedy
 ):
     monkeypatch.setattr(failures, "gpu_fault", lambda: "Error 805")

@@ -43,7 +43,7 @@ def values(store, trials):
     )
 
 
-def test_a_longer_training_goes_on_and_equals_one_from_the_start(text, tmp_path, notes):
+def test_a_longer_training_continues_and_equals_one_from_the_start(text, tmp_path, notes):
     run(text, tmp_path / "results", 2, notes)
     shorter = {trial.settings.model.recipe: trial.id for trial in study(text, 2).trials}
     longer = study(text, 5)

@@ -65,7 +65,7 @@ def test_a_step_that_never_ends_is_left_soon_after_the_time_limit_and_the_next_t
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_one_signal_ends_a_step_that_never_ends_and_says_how_to_go_on(folder, number):
+def test_one_signal_ends_a_step_that_never_ends_and_says_how_to_continue(folder, number):
     process = begin(folder, "loop")
     wait_for(lambda: any((folder / "results").glob("checkpoints/*/begun")))
     process.send_signal(number)
@@ -97,7 +97,7 @@ def test_a_block_that_exits_is_an_outcome(folder):
     assert outcomes(folder) == [(0, "failed", "SystemExit: 0 at epoch 1"), (1, "done", None)] * 2
 
 
-def test_a_run_ends_at_so_many_failures(folder):
+def test_a_run_ends_at_the_requested_number_of_failures(folder):
     status, told = run(folder, "exit", "--max-failures", "1")
     assert (status, len(outcomes(folder))) == (1, 1)
     again = "Continue: activemem study run tiny.toml --local --max-failures 1"
@@ -116,7 +116,7 @@ def test_a_trial_that_aborts_its_process_does_not_block_the_others(folder):
     ("mode", "what"),
     [("module", "a module is missing: No module named 'no_such_module'"), ("gpu", "a GPU is missing: ")],
 )
-def test_what_the_machine_lacks_stops_the_study_with_one_line_and_no_trial_has_failed(folder, mode, what):
+def test_a_machine_failure_stops_the_study_with_one_line_and_fails_no_trial(folder, mode, what):
     status, told = run(folder, mode)
     assert (status, len(told), outcomes(folder)) == (2, 1, [])
     assert told[0].startswith(f"stopped: {what}")
@@ -134,7 +134,7 @@ def test_a_kernel_that_fails_is_one_trial_s_failure_and_the_next_trials_are_for_
     assert outcomes(folder) == [(0, "failed", failed), (1, "done", None)]
 
 
-def test_gpus_that_are_not_there_are_told_before_anything_is_trained(folder):
+def test_missing_gpus_are_reported_before_anything_is_trained(folder):
     status, told = run(folder, "exit", ACTIVEMEM_GPUS="1", CUDA_VISIBLE_DEVICES="")
     assert (status, len(told)) == (2, 1)
     assert "gpus: expected 1 for each trial, but torch finds none here" in told[0]

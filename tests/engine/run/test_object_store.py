@@ -90,7 +90,7 @@ def test_four_drivers_of_which_two_are_killed_train_each_trial_once(tmp_path, se
     assert not left(server, "checkpoints")
 
 
-def test_the_last_states_of_a_study_in_a_bucket_are_gone_on_from_elsewhere(tiny, server):
+def test_the_last_states_of_a_study_in_a_bucket_are_resumed_from_elsewhere(tiny, server):
     small = tiny.replace('["not", "reverse"]', '["not"]').replace("seed = [0, 1]", "seed = [0]")
     text = small.replace("[study]", "[study]\nkeep_checkpoints = true")
     shorter, longer = (load_study(text, overrides=(f"train.epochs={epochs}",)) for epochs in (2, 4))

@@ -100,7 +100,7 @@ def test_an_outcome_whose_last_flush_failed_is_no_other_drivers_to_train(tiny, s
     assert store.latest_attempts() == {first.id: ("done", 0)}
 
 
-def test_what_another_driver_trains_is_left_to_it_waited_for_and_told(tiny, store, notes, monkeypatch):
+def test_a_trial_of_another_driver_is_left_to_it_awaited_and_reported(tiny, store, notes, monkeypatch):
     study, waits = load_study(tiny), []
     other = claim_first(study, store)
 
@@ -119,7 +119,7 @@ def test_what_another_driver_trains_is_left_to_it_waited_for_and_told(tiny, stor
     assert set(pl.read_parquet(store.root / "trials")["attempt"]) == {0}
 
 
-def test_what_another_driver_gives_back_is_trained_from_where_it_was(tiny, store, notes, monkeypatch):
+def test_a_trial_that_another_driver_returns_is_resumed(tiny, store, notes, monkeypatch):
     study = load_study(tiny)
     other = claim_first(study, store)
     monkeypatch.setattr(driver, "time", SimpleNamespace(sleep=lambda _: other.release()))
@@ -234,7 +234,7 @@ class LostCheckpoint(Checkpoint):
         raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(self.folder))
 
 
-def test_what_fails_in_a_trial_that_was_taken_over_is_no_failure_of_the_machine(tiny, store):
+def test_a_failure_of_a_trial_that_was_taken_over_is_not_a_machine_failure(tiny, store):
     job = Job(trial=load_study(tiny).trials[0], attempt=0, run="late")
     checkpoint = LostCheckpoint(store.files.checkpoint_dir(job.trial.id), job, store)
     late = Attempt(job, store, CPU, checkpoint=checkpoint)
@@ -285,7 +285,7 @@ trials = 2
         pytest.param(SEARCH, 1, False, id="search"),
     ],
 )
-def test_a_driver_that_is_suspended_for_longer_than_its_lease_drops_what_it_lost_and_goes_on(
+def test_a_driver_that_is_suspended_for_longer_than_its_lease_drops_what_it_lost_and_continues(
     tmp_path, text, pack, shares
 ):
     (tmp_path / "shared.toml").write_text(text, encoding="utf-8")
@@ -329,7 +329,7 @@ def _has_ended(folder, text, shares):
     return len(Store(folder / "results").trials()) == wanted
 
 
-def test_what_ends_while_a_run_is_planned_is_not_trained_once_more(tiny, store, notes, monkeypatch):
+def test_a_trial_that_ends_while_a_run_is_planned_is_not_trained_again(tiny, store, notes, monkeypatch):
     study = load_study(tiny)
     other = claim_first(study, store)
 

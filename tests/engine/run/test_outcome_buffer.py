@@ -75,7 +75,7 @@ def files(root, dataset="trials"):
     return sorted(path.name.partition("-")[0] for path in (root / dataset).rglob("*.parquet"))
 
 
-def test_the_first_is_stored_at_once_the_others_with_the_last_and_each_is_told_when_it_is(tmp_path, jobs):
+def test_the_first_outcome_is_stored_at_once_and_each_is_reported_when_it_is_stored(tmp_path, jobs):
     held, told = Held(Store(tmp_path)), []
     for event in held.stored(sequentially(held.attempts(jobs))):
         if isinstance(event, Ended):
@@ -92,7 +92,7 @@ def test_the_first_is_stored_at_once_the_others_with_the_last_and_each_is_told_w
     assert all(state.ended for job in jobs if (state := held.store.leases("x").find(job.trial.id, 0)))
 
 
-def test_what_waits_is_stored_between_the_steps_of_a_longer_trial(tmp_path, jobs):
+def test_buffered_outcomes_are_stored_between_the_steps_of_a_longer_trial(tmp_path, jobs):
     class Long(Empty):
         finished = False
 
@@ -124,7 +124,7 @@ def test_a_worker_that_dies_leaves_what_it_held_to_be_trained_again_and_then_it_
     assert {attempt for _, attempt in Store(tmp_path).latest_attempts().values()} == {0, 1}
 
 
-def test_a_failure_does_not_wait_and_who_stops_is_told_of_all(tmp_path, jobs):
+def test_a_failure_is_stored_at_once_and_a_stop_reports_all_outcomes(tmp_path, jobs):
     held = Held(Store(tmp_path))
 
     def until_stopped():
@@ -148,7 +148,7 @@ def test_a_trial_that_another_process_has_taken_over_is_not_stored(tmp_path, job
     assert set(Store(tmp_path).latest_attempts()) == {jobs[0].trial.id, jobs[2].trial.id}
 
 
-def test_a_full_disk_is_told_and_nothing_that_was_held_is(tmp_path, jobs, monkeypatch):
+def test_a_full_disk_is_reported_and_no_buffered_outcome_is(tmp_path, jobs, monkeypatch):
     def full(*arguments):
         raise OSError(errno.ENOSPC, "No space left on device", "group")
 
@@ -175,7 +175,7 @@ def held(tmp_path, jobs):
     return found
 
 
-def test_trials_of_a_point_that_end_in_one_step_leave_one_file_and_are_told_once_it_is_there(held, jobs):
+def test_trials_of_a_point_that_end_in_one_step_share_a_file_and_are_then_reported(held, jobs):
     in_step = Lockstep(held.attempts(jobs[1:4]), held)
     while not in_step.ended:
         for event in in_step.advance():

@@ -58,7 +58,7 @@ def whole(tmp_path_factory):
 
 
 @pytest.mark.slow  # two programs with Ray; a local run is told as well, below
-def test_workers_of_ray_are_told_when_the_driver_gets_sigterm(tmp_path, tiny, whole):
+def test_workers_of_ray_are_notified_when_the_driver_gets_sigterm(tmp_path, tiny, whole):
     (tmp_path / "tiny.toml").write_text(tiny, encoding="utf-8")
     first = begin(tmp_path, "cut", "--ray", "--checkpoint-every", "0.05")
     wait_for(lambda: any((tmp_path / "cut").glob("checkpoints/*/state.pt")))
@@ -74,7 +74,7 @@ def test_workers_of_ray_are_told_when_the_driver_gets_sigterm(tmp_path, tiny, wh
 
 
 @pytest.mark.slow  # a node is told only seconds later, so that the trial has to take a minute
-def test_a_node_that_is_taken_away_saves_its_trial_and_another_goes_on_with_it(tmp_path, tiny):
+def test_a_node_that_is_taken_away_saves_its_trial_and_another_continues_with_it(tmp_path, tiny):
     (tmp_path / "tiny.toml").write_text(tiny, encoding="utf-8")
     begun = tmp_path / "cut" / "checkpoints"
 
@@ -94,7 +94,7 @@ def test_a_node_that_is_taken_away_saves_its_trial_and_another_goes_on_with_it(t
 
 
 @pytest.mark.heavy
-def test_a_local_run_that_gets_sigterm_amid_an_epoch_goes_on_from_there(tmp_path, tiny, whole):
+def test_a_local_run_that_gets_sigterm_within_an_epoch_resumes_from_there(tmp_path, tiny, whole):
     (tmp_path / "tiny.toml").write_text(tiny, encoding="utf-8")
     first = begin(tmp_path, "cut", "--local", "--checkpoint-every", "0.05")
     wait_for(lambda: any((tmp_path / "cut").glob("checkpoints/*/state.pt")))

@@ -52,7 +52,7 @@ def test_workers_import_the_drivers_package_whatever_the_working_folder_holds(tm
     assert mine["folder"] == str(Path(activemem.__file__).parent)
 
 
-def test_the_same_code_in_another_folder_is_told_from_other_code(tmp_path):
+def test_the_same_code_in_another_folder_is_distinguished_from_other_code(tmp_path):
     mine = look_at_code()
     assert look_at_code() == mine
     assert code_fault(mine, {**mine, "folder": "/elsewhere"}) is None

@@ -72,7 +72,7 @@ def test_a_long_grid_a_search_a_cluster_and_a_limit_of_memory_are_for_ray(tiny, 
 
 
 @pytest.mark.parametrize(("local", "reached"), [(False, ["ray"]), (True, ["here"]), (None, ["here"])])
-def test_what_is_asked_for_decides_where_a_grid_trains(tiny, tmp_path, monkeypatch, local, reached):
+def test_an_explicit_option_decides_where_a_grid_trains(tiny, tmp_path, monkeypatch, local, reached):
     from activemem.engine.run import ray_cluster
 
     places = []

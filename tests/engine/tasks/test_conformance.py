@@ -45,7 +45,7 @@ QUICK = [check for check in CHECKS if check is not other_processes_draw_the_same
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_task_that_comes_along_conforms(name, monkeypatch):
+def test_an_included_task_conforms(name, monkeypatch):
     spec = require_task(name)
     if isinstance(spec, DegradationProblem):
         replace_entry(TASKS, name, replace(spec, sequences=400, test_sequences=40))
@@ -152,7 +152,7 @@ def flawed():
     TASKS.unregister("flawed")
 
 
-def test_one_without_flaws_conforms(flawed):
+def test_a_task_without_flaws_conforms(flawed):
     for check in QUICK:
         check(subject("flawed"))
 

@@ -155,7 +155,7 @@ def test_bits_are_fair_at_every_position(name):
 
 
 @pytest.mark.parametrize("name", ["remember", "duplicate"])
-def test_zeros_stand_where_the_answer_is_due(name):
+def test_zeros_are_where_the_answer_is_due(name):
     assert get_task(name).batch(32, 12, seeded()).inputs[:, 12:].count_nonzero() == 0
 
 

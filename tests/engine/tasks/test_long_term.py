@@ -160,7 +160,7 @@ def test_all_is_solved_when_every_test_sequence_is_right_and_not_before():
     assert task.solved
 
 
-def test_zeros_behind_a_sequence_are_left_out_or_read():
+def test_zeros_after_a_sequence_are_left_out_or_read():
     told = []
 
     class Listening(Knowing):
@@ -187,7 +187,7 @@ def test_a_training_ends_when_all_is_right():
     assert last["solved_epochs"] == training.epoch < 30
 
 
-def test_an_interrupted_training_goes_on_bit_for_bit():
+def test_an_interrupted_training_resumes_bit_for_bit():
     whole, broken = (Training(settings(), CPU) for _ in range(2))
     for _ in range(2):
         whole.advance()

@@ -90,7 +90,7 @@ def test_loss_terms_see_what_layers_give_once():
     assert plain.state()["terms"] == found.state()["terms"]
 
 
-def test_the_reason_why_all_is_kept_is_told_once(caplog):
+def test_the_reason_why_all_is_kept_is_reported_once(caplog):
     begin, task = partial(Training, recomputes=True), {"name": "reverse_copy"}
     recipe = "seq2seq(gru, gru)"
     with caplog.at_level(logging.WARNING):

@@ -93,7 +93,7 @@ def test_a_trial_that_is_broken_off_anywhere_keeps_the_same_epoch(tmp_path, aver
     assert all(torch.equal(weight, weights[name]) for name, weight in training.weights().items())
 
 
-def test_what_is_not_a_number_is_never_the_best_and_of_equal_epochs_the_first_is():
+def test_a_nan_is_never_the_best_and_the_first_of_equal_epochs_is():
     model, best, epochs = torch.nn.Linear(1, 1), BestEpoch(metric="dev_loss"), []
     for epoch, value in enumerate([math.nan, math.inf, 2.0, 2.0, math.nan, 3.0, 1.0], start=1):
         best = best.after(epoch, {"dev_loss": value}, model)

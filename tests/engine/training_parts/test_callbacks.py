@@ -48,7 +48,7 @@ def test_callbacks_compute_in_the_precision_of_the_training(tmp_path, monkeypatc
     assert seen == [(each, "ieee") for each in ("on_start", "on_epoch_end", "on_end")]
 
 
-def test_a_training_that_ends_early_tells_its_callbacks_so(tmp_path):
+def test_a_training_that_ends_early_calls_the_end_of_its_callbacks(tmp_path):
     settings = trial(
         callbacks=[{"name": "drift"}],
         epochs=5,
@@ -96,7 +96,7 @@ def without_speed(metrics):
     return {name: value for name, value in metrics.items() if name != "tokens_per_s"}
 
 
-def test_what_callbacks_report_ends_no_training_early():
+def test_metrics_of_callbacks_do_not_end_a_training_early():
     assert part_examples.Drift.__name__ == "Drift"
     assert "drift" not in epoch_metrics(trial(callbacks=[{"name": "drift"}]))
 

@@ -112,7 +112,7 @@ KINDS = {
 
 @pytest.mark.usefixtures("short_pairs")
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_said_to_be_measured_after_each_epoch_is(kind, tmp_path):
+def test_metrics_that_are_listed_for_each_epoch_are_measured(kind, tmp_path):
     task, recipe, train = KINDS[kind]
     settings = TrialSettings.model_validate(
         {"model": {"recipe": recipe, "d_model": 8}, "task": task, "train": {**TRAIN, **train}}
@@ -137,7 +137,7 @@ def test_what_is_said_to_be_measured_after_each_epoch_is(kind, tmp_path):
         ),
     ],
 )
-def test_early_stopping_that_cannot_be_is_told(stopping, told):
+def test_impossible_early_stopping_is_reported(stopping, told):
     text = TEXT.replace('{ metric = "dev_loss", patience = 2, min_change = 0.02 }', _toml(stopping))
     with pytest.raises(StudyError) as caught:
         load_study(text)
@@ -148,7 +148,7 @@ def _toml(table):
     return "{ " + ", ".join(f"{key} = {value!r}" for key, value in table.items()) + " }"
 
 
-def test_what_is_said_of_classes_is_measured_too(tmp_path):
+def test_metrics_that_are_listed_for_classes_are_measured(tmp_path):
     rows = "".join(f"number {number} of many,{('odd', 'even')[number % 2]}\n" for number in range(200))
     (tmp_path / "my.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
     study = tmp_path / "study.toml"

@@ -127,13 +127,13 @@ def text(*terms, **train):
         ),
     ],
 )
-def test_terms_that_cannot_be_are_told_with_the_file(terms, train, told):
+def test_impossible_loss_terms_are_reported_with_the_file(terms, train, told):
     with pytest.raises(StudyError) as caught:
         load_study(text(*terms, **train))
     assert told in str(caught.value)
 
 
-def test_modules_that_a_model_lacks_are_told_before_anything_is_trained(tmp_path):
+def test_modules_that_a_model_lacks_are_reported_before_anything_is_trained(tmp_path):
     study = load_study(text('name = "activity_of_layers"\nmatch = "body.parts.*"'))
     with pytest.raises(LossTermError) as caught:
         run_study(study, Store(tmp_path), local=True)

@@ -122,7 +122,7 @@ def test_flipped_bits_of_a_checkpoint_are_all_found(folder):
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("nowhere")])
-def test_what_is_no_file_is_no_checkpoint_and_is_not_waited_for(job, store, folder, make):
+def test_an_irregular_file_is_no_checkpoint_and_is_not_waited_for(job, store, folder, make):
     (folder / "state.pt").unlink()
     make(folder / "state.pt")
     assert finish(job, store)[0] == 2
@@ -161,7 +161,7 @@ def test_trials_of_other_studies_are_not_read(job, folder, caplog):
 
 
 @pytest.mark.parametrize("torn", ["", '{"study": "al', "run 0\n", "[1]\n"])
-def test_a_start_that_was_cut_off_is_written_anew(job, store, folder, torn):
+def test_a_start_that_was_cut_off_is_written_again(job, store, folder, torn):
     text, starts = job.trial.to_json(), folder / STARTS_FILE
     starts.write_text(torn, encoding="utf-8")  # killed, or the disk was full
     checkpoint = Checkpoint(folder)

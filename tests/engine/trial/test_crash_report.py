@@ -15,7 +15,7 @@ def die(folder, text, limit_s=None):
     return take_crash_report(folder)
 
 
-def test_whoever_does_not_die_leaves_nothing(tmp_path):
+def test_a_process_that_does_not_die_leaves_no_report(tmp_path):
     with recording_crashes(tmp_path, 3.0):
         pass
     assert take_crash_report(tmp_path) is None

@@ -129,7 +129,7 @@ def test_a_decoder_that_looks_ahead_is_found(few, block, tmp_path):
 
 
 @pytest.mark.heavy
-def test_what_is_tested_alone_may_be_what_is_long_enough_to_show_a_far_look(tmp_path):
+def test_only_the_tested_length_may_be_long_enough_to_show_a_distant_leak(tmp_path):
     def write(name, length, count):
         rows = [" ".join("abcd"[(row + place) % 4] for place in range(length)) for row in range(count)]
         (tmp_path / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
@@ -208,7 +208,7 @@ def test_where_a_gpu_has_no_memory_for_the_copy_the_cpu_looks(recipe, tmp_path, 
     assert "runs on the CPU" in caplog.text
 
 
-def test_what_else_is_raised_is_no_lack_of_memory(tmp_path):
+def test_other_exceptions_are_not_taken_for_a_lack_of_memory(tmp_path):
     trained = Training(settings("conv(k=3)", TEXT), CPU, tmp_path)
 
     def outputs(model, rows):

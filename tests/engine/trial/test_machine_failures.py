@@ -59,13 +59,13 @@ def test_a_driver_that_does_not_begin_is_the_machine_s_failure(told):
         "Found Tesla P100 which is too old to be supported by the triton GPU compiler, which is used.",
     ],
 )
-def test_who_has_nothing_to_compile_with_is_no_failed_trial(told):
+def test_a_missing_compiler_fails_no_trial(told):
     assert machine_failure(RuntimeError(f"backend='inductor' raised:\n{told}\n\nSet more")) == (
         f"a compiler is missing: {told}"
     )
 
 
-def test_what_a_trial_asks_of_a_gpu_is_its_own_failure():
+def test_a_request_that_a_gpu_cannot_meet_is_the_trials_own_failure():
     for told in ("CUDA error: invalid configuration argument", "CUDA out of memory."):
         assert machine_failure(RuntimeError(told)) is None
 

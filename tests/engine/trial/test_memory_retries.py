@@ -58,7 +58,7 @@ def room_for(rows, tries):
     return Small
 
 
-def test_a_trial_goes_on_in_parts_from_its_last_epoch_and_its_row_tells_it(tmp_path, job):
+def test_a_trial_continues_in_parts_from_its_last_epoch_and_its_row_says_so(tmp_path, job):
     plain = job(batch_size=8, optimizer={"name": "sgd", "lr": 0.1})
     _, whole = outcome(tmp_path / "whole", plain)
     tries = []
@@ -86,7 +86,7 @@ def test_a_trial_goes_on_in_parts_from_its_last_epoch_and_its_row_tells_it(tmp_p
     ],
     ids=str,
 )
-def test_what_tells_that_memory_ran_out(error, is_it):
+def test_exceptions_that_mean_that_memory_ran_out(error, is_it):
     assert is_out_of_memory(error) is may_be_out_of_memory(error) is is_it
 
 
@@ -101,7 +101,7 @@ NO_ENGINE = "GET was unable to find an engine to execute this computation"
 @pytest.mark.parametrize(
     "told", [NO_HANDLE, "cuDNN error: CUDNN_STATUS_NOT_INITIALIZED", NO_ENGINE, NO_TELLER]
 )
-def test_what_libraries_also_say_of_short_memory_is_tried_with_less_and_told_as_it_is(tmp_path, job, told):
+def test_ambiguous_memory_errors_are_retried_with_less_and_reported_unchanged(tmp_path, job, told):
     tries = []
 
     class Short(Training):
@@ -152,7 +152,7 @@ def test_a_trial_fails_when_a_sequence_at_a_time_is_too_much(tmp_path, job):
     assert row["reason"].splitlines()[0] == "out of memory at epoch 2, batches in 4 parts"
 
 
-def test_who_goes_on_with_a_trial_knows_how_it_was_tried(tmp_path, job):
+def test_a_worker_that_resumes_a_trial_knows_its_memory_retries(tmp_path, job):
     settings = job(batch_size=12, accumulate=3).trial.settings
     tries = OomRetries(settings, tmp_path)
     assert tries.next() and tries.next()
@@ -163,7 +163,7 @@ def test_who_goes_on_with_a_trial_knows_how_it_was_tried(tmp_path, job):
     assert not other.next()  # 12 sequences in 12 parts
 
 
-def test_the_past_of_a_text_goes_on_in_other_parts():
+def test_the_past_of_a_text_is_kept_when_parts_change():
     rows = torch.arange(24.0).view(4, 3, 2)
     streams = [StreamState(3, (part, None)) for part in rows.chunk(2)]
     split = split_streams(streams, 4)

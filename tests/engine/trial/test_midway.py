@@ -145,7 +145,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_training_left_between_steps_goes_on_bit_for_bit(kind, folder):
+def test_a_training_left_between_steps_resumes_bit_for_bit(kind, folder):
     whole = make_training(kind, folder)
     history = finish(whole)
     for steps in LEFT_AFTER.get(kind, (STEPS + 2,)):

@@ -84,7 +84,7 @@ def final(store):
 
 
 @pytest.mark.heavy
-def test_of_the_lengths_that_are_tried_trees_are_preferred(tmp_path, monkeypatch):
+def test_trees_are_preferred_among_the_tried_lengths(tmp_path, monkeypatch):
     register_trees(tmp_path, monkeypatch)
     store = Store(tmp_path / "results")
     task = {

@@ -70,7 +70,7 @@ def test_each_change_holds_from_its_epoch_on(settings):
     assert {decay for _, _, decay in found[3]} == {0.0, 0.1}  # norms and biases still do not decay
 
 
-def test_what_changes_nothing_is_no_change(settings):
+def test_an_optimiser_change_without_effect_is_removed(settings):
     plain = settings()
     assert settings(changes=[{"after": 1, "lr": 0.01}]) == plain
     twice = settings(changes=[{"after": 1, "lr": 0.02}, {"after": 2, "lr": 0.02, "eps": 1e-8}])

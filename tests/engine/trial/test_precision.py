@@ -49,7 +49,7 @@ def test_all_operations_have_one_precision_and_then_that_of_the_process(choose, 
 
 
 @pytest.mark.parametrize("precision", CHOSEN)
-def test_who_turns_cudnn_off_for_a_while_finds_its_older_setting(precision):
+def test_turning_cudnn_off_for_a_while_restores_its_setting(precision):
     before = torch.backends.cudnn.allow_tf32, precisions()
     with float32_products(precision):
         within = torch.backends.cudnn.allow_tf32, *precisions()

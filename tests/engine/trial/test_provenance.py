@@ -54,5 +54,5 @@ def test_new_code_and_removed_code_are_changes(clone):
     assert describe_code(clone) == base
 
 
-def test_what_is_no_clone_has_no_commit(tmp_path):
+def test_a_folder_that_is_no_clone_has_no_commit(tmp_path):
     assert describe_code(tmp_path) is None

@@ -75,7 +75,7 @@ def test_a_trial_starts_advances_by_epochs_and_ends(store, task):
     assert reached(store, task()) is None
 
 
-def test_an_interrupted_trial_goes_on_from_its_last_epoch(store, task, tmp_path):
+def test_an_interrupted_trial_resumes_from_its_last_epoch(store, task, tmp_path):
     whole = Store(tmp_path / "whole")
     finish(Attempt(task(), whole, CPU))
     first = Attempt(task(), store, CPU)
@@ -93,7 +93,7 @@ def is_saved(store, task):
     return (store.files.checkpoint_dir(task.trial.id) / "state.pt").is_file()
 
 
-def test_what_a_kill_takes_of_short_epochs_is_trained_again_to_the_same_rows(store, task, tmp_path):
+def test_short_epochs_that_a_kill_loses_are_trained_again_to_the_same_rows(store, task, tmp_path):
     whole = Store(tmp_path / "whole")
     finish(Attempt(task(), whole, CPU))
     first = Attempt(task(), store, CPU, save_after_s=3600.0)
@@ -125,7 +125,7 @@ def test_a_trial_is_saved_after_so_much_training_and_where_it_is_given_back(stor
     assert reached(store, task())[0] == 2
 
 
-def test_what_is_on_a_lost_gpu_is_given_back_as_it_was_saved(store, task, monkeypatch):
+def test_a_trial_on_a_lost_gpu_is_returned_as_it_was_saved(store, task, monkeypatch):
     attempt = Attempt(task(), store, CPU, save_after_s=30.0)
     for _ in range(3):
         attempt.advance()
@@ -172,7 +172,7 @@ def test_an_exception_is_an_outcome_with_its_traceback(store, task):
     assert reason[1] == "Traceback (most recent call last):"
 
 
-def test_a_time_limit_is_an_outcome_and_a_longer_one_goes_on(store, task):
+def test_a_time_limit_is_an_outcome_and_a_longer_limit_continues_the_trial(store, task):
     events = finish(Attempt(task(), store, CPU, time_limit_s=1e-9))
     assert events[-1].reason == "time limit of 1e-09 s passed at epoch 1"
     again = finish(Attempt(task(number=1), store, CPU, time_limit_s=60))
@@ -180,7 +180,7 @@ def test_a_time_limit_is_an_outcome_and_a_longer_one_goes_on(store, task):
     assert store.latest_attempts() == {task().trial.id: ("done", 1)}
 
 
-def test_a_trial_that_kills_its_workers_is_given_up(store, task):
+def test_a_trial_that_kills_its_workers_is_abandoned(store, task):
     for _ in range(MAX_WORKER_DEATHS):
         Attempt(task(), store, CPU).advance()  # starts, and its worker dies before the first epoch is over
     events = finish(Attempt(task(), store, CPU))
@@ -193,7 +193,7 @@ def test_a_trial_that_kills_its_workers_is_given_up(store, task):
     ]
 
 
-def test_a_trial_is_saved_amid_its_epoch_and_deaths_at_another_place_are_others(store, task, monkeypatch):
+def test_a_trial_is_saved_within_its_epoch_and_deaths_at_another_place_are_others(store, task, monkeypatch):
     take_steps, whole = Training.take_steps, Store(store.root.parent / "whole")
     finish(Attempt(task(), whole, CPU))
     for steps in range(1, MAX_DEATHS + 2):
@@ -228,7 +228,7 @@ def test_runs_that_are_killed_do_not_count_as_deaths_of_a_worker(store, task):
     assert finish(Attempt(task(run="last", gone=MAX_WORKER_DEATHS + 1), store, CPU))[-1].status == "done"
 
 
-def test_a_trial_that_kills_whoever_runs_it_is_given_up_in_the_end(store, task):
+def test_a_trial_that_kills_whoever_runs_it_is_abandoned_in_the_end(store, task):
     for number in range(MAX_DEATHS):
         Attempt(task(run=f"run {number}", gone=number), store, CPU).advance()
     (ended,) = finish(Attempt(task(run="last", gone=MAX_DEATHS + 1), store, CPU))

@@ -66,7 +66,7 @@ def test_rates_are_those_of_the_rule_to_the_last_bit(name, warmup):
 
 @pytest.mark.parametrize("steps", [4, 10, 55, 60])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_restored_schedule_goes_on_to_the_last_bit(name, steps):
+def test_a_restored_schedule_continues_to_the_last_bit(name, steps):
     settings = ScheduleSettings(name=name, warmup=15, patience=2)
     begun = Rates(settings, 3e-4)
     begun.take(steps)
@@ -146,7 +146,7 @@ def test_recent_falls_as_in_the_program_of_the_neural_gpu(every):
     assert rates.found == pytest.approx(list(program_rates(0.1, every)), rel=1e-6)
 
 
-def test_recent_goes_on_from_a_state():
+def test_recent_resumes_from_a_state():
     settings = ScheduleSettings(name="recent", every=7)
     whole, first, rest = (Rates(settings, 0.1) for _ in range(3))
     first.take(95)

@@ -71,5 +71,5 @@ def test_the_mean_loss_and_the_work_are_of_the_steps_that_were_taken(timed, sett
     assert losses["loss"] == pytest.approx(same["loss"], rel=0.05)
 
 
-def test_a_training_of_a_set_time_trains_alone(timed):
+def test_a_training_of_a_set_time_trains_separately(timed):
     assert "[train] seconds" in alone_reason(timed)

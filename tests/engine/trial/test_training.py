@@ -32,7 +32,7 @@ def same(first, second):
 @pytest.mark.parametrize(
     "recipe", ["sa(heads=2, head_width=8) + conv(k=3) >> ff(16)", "cgru(k=3)", "tied(2 * ff(8))"]
 )
-def test_a_restored_state_goes_on_bit_for_bit(settings, recipe, device, monkeypatch):
+def test_a_restored_state_resumes_bit_for_bit(settings, recipe, device, monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)  # else convolutions add in any order
     device = torch.device(device)
     made = settings(recipe=recipe, task="reverse", schedule={"name": "cosine", "warmup": 3})
@@ -88,7 +88,7 @@ def test_cells_of_one_seed_see_the_same_data(settings):
     )
 
 
-def test_not_grows_by_one_in_every_epoch(settings):
+def test_the_length_of_not_grows_by_one_in_every_epoch(settings):
     _, history = trained(settings(recipe="ff(32)", steps_per_epoch=60, epochs=5))
     assert [each["max_length"] for each in history] == [5.0, 6.0, 7.0, 8.0, 9.0]
     assert [each["length"] for each in history] == [5.0, 6.0, 7.0, 8.0, 9.0]

@@ -95,7 +95,7 @@ def test_a_step_asks_its_device_for_nothing(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ASKING)
-def test_what_depends_on_values_asks_for_them(kind, tmp_path):
+def test_operations_that_depend_on_values_read_them(kind, tmp_path):
     with pytest.raises(RuntimeError, match="meta"):
         training_on_meta(ASKING[kind], tmp_path).take_steps()
 

@@ -155,7 +155,7 @@ AROUND = 2 * LENGTH + (PLANE + 2 * LENGTH) + PLANE + LENGTH * (VOCAB + 2)  # tok
         ("ff(512) + ff(256)", 2 * PLANE + 2 * LENGTH + LENGTH * (512 + 256)),
     ],
 )
-def test_what_training_keeps_is_counted_by_hand(text: str, body: int):
+def test_the_stated_memory_is_that_counted_by_hand(text: str, body: int):
     analysis = analyse(parse(text), d_model=WIDTH, length=LENGTH, vocab=VOCAB, dropout=0.0)
     memory = analysis.memory(batch=32)
     assert memory.activations == pytest.approx(4 * 32 * (AROUND + body), abs=16)

@@ -38,7 +38,7 @@ def test_the_character_models_of_the_paper_have_its_parameters(recipe: str, laye
     assert round(counted / 1e6, 1) == millions
 
 
-def test_the_word_model_of_the_paper_is_beside_the_133_million_that_it_prints():
+def test_the_word_model_of_the_paper_has_about_the_133_million_parameters_it_prints():
     counted = analyse("36 * all_attn(N=2048, span=2048)", **WORDS, tied=True).parameters
     tables = 20_000 * 512 + 20_000 * 128 + 160_000 * 32 + 67_735 * 8
     projections = 512 * (128 + 32 + 8)
@@ -106,13 +106,13 @@ BODY = 2 * WIDTH + WIDTH * 4 + 4 + 4 * WIDTH + WIDTH  # a norm and ff(4)
         ),
     ],
 )
-def test_what_stands_around_the_body_is_counted_by_hand(settings: dict, around: int, flops: int):
+def test_parameters_around_the_body_are_those_counted_by_hand(settings: dict, around: int, flops: int):
     analysis = analyse("ff(4)", d_model=WIDTH, length=LENGTH, **settings)
     assert analysis.parameters == around + BODY
     assert analysis.flops == flops + 2 * LENGTH * 2 * WIDTH * 4
 
 
-def test_behind_a_pool_everything_is_done_once():
+def test_after_a_pool_everything_is_done_once():
     settings = {"d_model": WIDTH, "length": LENGTH, "columns": 2, "targets": 1, "dropout": 0.0}
     analysis = analyse("ff(4) >> mean_pool >> ff(5)", **settings)
     once = 2 * 2 * WIDTH * 5 + 2 * WIDTH
@@ -123,7 +123,7 @@ def test_behind_a_pool_everything_is_done_once():
     assert analysis.memory(3).activations == pytest.approx(4 * 3 * by_hand, abs=16)
 
 
-def test_settings_that_cannot_be_raise_an_error_that_tells_all():
+def test_invalid_settings_raise_one_error_with_all_faults():
     with pytest.raises(ModelConfigError) as caught:
         analyse("ff(4)", d_model=0, length=3, columns=2, cutoffs=(5,))
     assert str(caught.value) == (
@@ -143,7 +143,7 @@ def test_a_cutoff_at_the_end_of_the_vocabulary_is_none():
     assert [cluster.size for cluster in clusters] == [4, 6, 1]
 
 
-def test_biases_beside_tied_weights_and_a_map_of_the_first_cluster_ask_for_what_they_are_of():
+def test_keys_of_tied_weights_and_clusters_need_tied_weights_and_clusters():
     config = ModelConfig(d_model=16, vocab=10, tied_bias=True, project_first_cluster=True)
     assert config.faults() == [
         "tied_bias needs tied weights, got none",
@@ -158,7 +158,7 @@ def test_a_config_says_what_its_keywords_say_and_keywords_change_a_config():
     assert analyse("sa", replace(config, norm="pre"), length=4, norm="post") == expected
 
 
-def test_unknown_settings_are_told_with_the_nearest_names_and_all_at_once():
+def test_unknown_settings_are_reported_with_the_nearest_names_and_all_at_once():
     with pytest.raises(ModelConfigError) as caught:
         analyse("sa", d_modle=16, zzz=1, length=4)  # pyright: ignore[reportCallIssue] -- that is what is tested
     assert str(caught.value) == (

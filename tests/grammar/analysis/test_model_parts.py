@@ -89,7 +89,7 @@ def test_parts_add_up_to_what_they_are_parts_of(text: str, settings):
 
 
 @pytest.mark.parametrize("text", RECIPES)
-def test_parts_follow_parts_that_stand_before_them(text: str):
+def test_parts_follow_parts_that_are_before_them(text: str):
     tree = whole(text)
     known = {""} | {part.label for part in tree.parts if part.predecessors == ()}
     assert len(known) == 3
@@ -117,7 +117,7 @@ def test_recurrent_ones_are_joined_by_their_attention():
     ]
 
 
-def test_a_decoder_attends_to_the_source_behind_each_sub_layer_that_mixes():
+def test_a_decoder_attends_to_the_source_after_each_sub_layer_that_mixes():
     text = "seq2seq(2 * sa(heads=2, head_width=3), 3 * (sa(heads=2, head_width=3) >> ff(8)) >> conv(k=3))"
     sa, norm = 4 * 12 * 6, 2 * 12
     feeding, crossing, wide = 12 * 8 + 8 + 8 * 12 + 12, 4 * 12 * 6, 4 * 12 * 512

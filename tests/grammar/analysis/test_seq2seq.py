@@ -107,7 +107,7 @@ def test_arguments_that_do_not_go_together_are_a_fault(text: str, message: str):
     assert [fault.message for fault in caught.value.faults] == [message]
 
 
-def test_what_a_hole_leaves_open_is_checked_once_it_is_filled():
+def test_checks_that_a_hole_prevents_are_made_once_it_is_filled():
     recipe = parse("seq2seq({encoder}, lstm)")
     assert recipe.fill({"encoder": "lstm"}).text == "seq2seq(lstm, lstm)"
     with pytest.raises(RecipeError, match="without attention nothing passes to the decoder"):
@@ -168,7 +168,7 @@ def test_operations_are_counted_at_a_source_and_a_target_of_the_length():
     assert found.flops == cells + attention + 2 * 7 * 20 * 3
 
 
-def test_an_attention_to_the_source_stands_behind_each_layer_that_mixes():
+def test_an_attention_to_the_source_is_after_each_layer_that_mixes():
     def cost(text: str) -> int:
         (found,) = (
             part

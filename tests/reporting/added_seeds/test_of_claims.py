@@ -74,7 +74,7 @@ def test_the_first_look_that_decides_counts_whatever_comes_later():
     assert (one.verdict, one.deciding.n) == (UNDECIDED, 3)  # the look is not yet complete
 
 
-def test_an_added_seed_that_failed_is_told_and_leaves_its_claim_undecided():
+def test_an_added_seed_that_failed_is_reported_and_leaves_its_claim_undecided():
     ends = {"sa": (40, 43, 41, 42, "failed: no"), "conv(k=3)": (10, 11, 12, 10, 11)}
     study, outcomes = grown(BEATS.format("reverse", "sa", "conv(k=3)"), found=ends)
     (one,) = check_claims(study.with_later_seeds(), outcomes)
@@ -83,7 +83,7 @@ def test_an_added_seed_that_failed_is_told_and_leaves_its_claim_undecided():
     assert next_seeds(study, outcomes, None) is None
 
 
-def test_what_is_added_are_the_next_seeds_of_the_cells_that_an_undecided_claim_names():
+def test_the_next_seeds_are_added_to_the_cells_of_an_undecided_claim():
     study, outcomes = grown(
         BEATS.format("reverse", "sa", "conv(k=3)"),
         BEATS.format("reverse", "sa", "conv(k=20)"),
@@ -103,7 +103,7 @@ def test_what_is_added_are_the_next_seeds_of_the_cells_that_an_undecided_claim_n
     assert next_seeds(study, outcomes, None, seconds=3.0) is None
 
 
-def test_what_decides_a_claim_for_the_fewest_hours_comes_first():
+def test_the_claim_that_is_decided_in_the_fewest_hours_comes_first():
     study, outcomes = grown(
         BEATS.format("reverse", "sa", "conv(k=3)"),
         BEATS.format("not", "sa", "conv(k=3)"),

@@ -44,7 +44,7 @@ def signs(table):
     return [(row[0].is_significant, row[0].is_within) for row in table.cells]
 
 
-def test_a_difference_is_decided_where_it_is_there_or_shown_to_be_too_small_to_matter(tmp_path):
+def test_a_difference_is_decided_if_it_is_shown_to_exist_or_to_be_negligible(tmp_path):
     study, store = grown(tmp_path / "few")
     table = table_of(study, store)
     assert signs(table) == [(False, None), (True, False), (False, False), (False, False)]
@@ -87,7 +87,7 @@ def test_cells_show_the_seeds_of_the_looks_that_they_have_reached(tmp_path):
     assert "95 % interval" in table.caption[1]
 
 
-def test_an_added_seed_that_failed_is_told_and_its_difference_asks_for_no_more(tmp_path):
+def test_an_added_seed_that_failed_is_reported_and_no_more_are_added_for_its_difference(tmp_path):
     study, store = grown(tmp_path, more={"sa": 12, "conv(k=9)": 4})
     later = study.with_later_seeds().cells
     (lost,) = (each for each in later if each.levels["mixer"] == "conv(k=9)" and each.settings.seed == 4)
@@ -99,7 +99,7 @@ def test_an_added_seed_that_failed_is_told_and_its_difference_asks_for_no_more(t
     assert {trial.levels["mixer"] for trial in asked.trials} == {"ff(8)"}
 
 
-def test_what_is_added_is_what_decides_most_differences_for_the_time(tmp_path):
+def test_the_seeds_that_decide_the_most_differences_for_their_time_are_added(tmp_path):
     study, store = grown(tmp_path)
     found = StudyResults(study, store).next_seeds()
     assert (found.kind, found.name, found.seeds) == ("table", "ablation", 5)
@@ -120,7 +120,7 @@ def test_tables_of_one_seed_get_a_second_as_one_has_no_spread(tmp_path):
     assert StudyResults(*grown(tmp_path / "two", seeds=1, more=more)).next_seeds().chance > 0
 
 
-def test_bold_values_beside_the_best_are_to_be_shown_to_be_as_good(tmp_path):
+def test_seeds_are_added_until_bold_values_are_shown_to_equal_the_best(tmp_path):
     table = {"name": "best", "rows": "mixer", "value": "loss", "best": "test", "smallest_difference": 0.5}
     study, store = grown(tmp_path / "few", table=table)
     made = table_of(study, store)
@@ -146,7 +146,7 @@ def test_bold_values_beside_the_best_are_to_be_shown_to_be_as_good(tmp_path):
         ({"value": ["parameters"]}, "parameters is computed, not measured: more seeds do not change it"),
     ],
 )
-def test_a_smallest_difference_that_means_nothing_is_told(tmp_path, keys, told):
+def test_a_smallest_difference_that_means_nothing_is_reported(tmp_path, keys, told):
     with pytest.raises(StudyError) as caught:
         grown(tmp_path, table={**TABLE, **keys})
     assert told in str(caught.value)

@@ -115,7 +115,7 @@ def test_a_mean_over_tasks_has_the_sum_of_their_variances():
         "max_length[task=reverse, mixer=sa] > max_length[task=not, mixer=sa]",
     ],
 )
-def test_of_what_is_no_difference_within_a_task_nothing_is_pooled(holds):
+def test_comparisons_across_tasks_are_not_pooled(holds):
     found = cells(quiet_pair(drawn())) | cells(drawn(), "not")
     pooled, alone = decided(holds, found), decided(holds, found, test="t")
     assert pooled.deciding == alone.deciding

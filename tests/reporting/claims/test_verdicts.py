@@ -109,7 +109,7 @@ def test_one_seed_decides_nothing_and_two_little():
         (math.nan, "1 of 3 seeds ended without a finite max_length"),
     ],
 )
-def test_what_is_missing_leaves_a_claim_undecided_and_is_told(end, what):
+def test_missing_trials_leave_a_claim_undecided_and_are_reported(end, what):
     one = checked(SA_BEATS_CONV.format("reverse"), pair((40, 41, end), (10, 11, 10)))
     assert (one.verdict, one.needed, one.deciding.p) == (UNDECIDED, None, None)
     assert (one.deciding.effect, one.deciding.n) == (30.0, 2)
@@ -265,7 +265,7 @@ def test_equal_within_a_step_is_so_of_quotients_too():
         assert checked(f"{ratio} == 1", pair((20, 20, 20), other)).verdict is verdict
 
 
-def test_what_would_be_divided_by_nothing_leaves_a_claim_undecided_and_is_told():
+def test_a_division_by_zero_leaves_a_claim_undecided_and_is_reported():
     ratio = "max_length[task=reverse, mixer=sa] / max_length[task=reverse, mixer=conv(k=3)]"
     one = checked(f"{ratio} > 1", pair((20, 20, 20), (4, 0, 5)))
     assert one.verdict is UNDECIDED
@@ -291,7 +291,7 @@ def test_a_stricter_level_takes_more():
     assert (one.verdict, one.level) == (UNDECIDED, 0.99)
 
 
-def test_what_is_counted_needs_no_second_seed():
+def test_computed_costs_need_no_second_seed():
     holds = "parameters[task=not, mixer={}] < parameters[task=not, mixer=conv(k=3)]"
     found = pair((1,), (1,), "not")
     one = checked(holds.format("sa"), found, overrides=["factors.seed=[0]"])
@@ -381,7 +381,7 @@ def test_where_nothing_is_true_a_claim_says_something_wrong_in_no_more_than_five
     assert wrong / rounds < 0.05 + 3 * math.sqrt(0.05 * 0.95 / rounds)
 
 
-def test_the_legend_tells_where_a_permutation_test_took_the_place_of_the_interval():
+def test_the_legend_says_if_a_permutation_test_replaced_the_interval():
     told = "With enough seeds, a paired permutation test decides instead"
     few = checked(SA_BEATS_CONV.format("reverse"), pair((40, 43, 43), (10, 11, 12)))
     assert told not in " ".join(legend([few]))

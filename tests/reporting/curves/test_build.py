@@ -138,7 +138,7 @@ def test_bars_are_points_where_zero_is_far(drawn):
     assert [bar.name for bar in only(far).bars] == ["filter 8", "filter 80", "filter 800"]
 
 
-def test_published_numbers_stand_where_the_paper_has_them(drawn):
+def test_published_numbers_are_where_the_paper_has_them(drawn):
     bars = drawn(
         kind="bar", value="max_length", x="mixer", panels="task", select={"filter": 8}, published="table4"
     )
@@ -173,7 +173,7 @@ def test_a_box_of_few_values_is_the_values(drawn):
     assert made.notes == ("Dots: single values, if fewer than 10.",)
 
 
-def test_boxes_stand_along_an_index_too(drawn):
+def test_boxes_can_be_drawn_over_an_index(drawn):
     made = drawn(
         kind="box", value="memory_change", x="index", select={"task": "sort", "filter": 8, "mixer": "sa"}
     )
@@ -279,7 +279,7 @@ def test_a_second_index_that_is_not_drawn_is_averaged_within_each_trial(drawn):
     ]
 
 
-def test_a_trial_stands_in_every_cell_that_it_is_the_trial_of(tmp_path):
+def test_a_trial_counts_in_every_cell_that_has_its_settings(tmp_path):
     twice = load_study(STUDY_TEXT.replace('"sa", "conv(k=20)", "sa + conv(k=20)"', '"sa", "sa(heads=8)"'))
     found = Store(tmp_path)
     for trial in twice.trials:
@@ -292,7 +292,7 @@ def test_a_trial_stands_in_every_cell_that_it_is_the_trial_of(tmp_path):
     assert made.provenance.startswith("3 trials")
 
 
-def test_many_lines_stand_in_panels_with_the_others_behind(tmp_path):
+def test_many_lines_are_drawn_in_panels_with_the_others_in_the_background(tmp_path):
     many = load_study(STUDY_TEXT.replace("seed = [0, 1, 2]", "seed = [0, 1, 2, 3, 4, 5]"))
     found = make_store(many, tmp_path)
     where = {"task": "sort", "mixer": "sa"}
@@ -332,7 +332,7 @@ def test_the_order_of_the_store_changes_nothing(study, frames):
     )
 
 
-def test_a_specification_that_does_not_fit_is_told_with_every_fault(study, frames):
+def test_a_specification_that_does_not_fit_is_reported_with_every_fault(study, frames):
     spec = figure(kind="line", value="los", x="mixers", series="task")
     with pytest.raises(CurveError) as caught:
         build_curve(study, spec, *frames)

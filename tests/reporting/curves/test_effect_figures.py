@@ -37,7 +37,7 @@ def drawn(studied, fails=()):
     return build_curve(studied, studied.curves[0], pl.concat(frames).sort("trial"))
 
 
-def test_the_means_of_each_factor_stand_below_what_is_told_of_it():
+def test_the_means_of_each_factor_are_below_the_description_of_its_effect():
     curve = drawn(study(EFFECTS))
     content = curve.panels[0].content
     assert [factor.name for factor in content.factors] == ["norm", "p", "mixer"]
@@ -63,7 +63,7 @@ def test_an_interaction_has_a_line_for_each_level_in_whichever_order_factors_are
     assert [point.y for point in turned.lines[0].points] == pytest.approx([2, 3.5], abs=0.02)
 
 
-def test_cells_that_cannot_tell_an_interaction_say_so():
+def test_a_figure_says_if_its_cells_cannot_estimate_an_interaction():
     curve = drawn(study(INTERACTION, design="one_at_a_time"))
     assert "This interaction is not estimable from the cells, and assumed to be zero." in curve.notes
 
@@ -89,7 +89,7 @@ def test_without_values_there_is_a_figure_that_says_so():
         (EFFECTS | {"kind": "effect"}, "unknown kind 'effect'; nearest: effects"),
     ],
 )
-def test_what_does_not_fit_is_told(curve, message):
+def test_settings_that_do_not_fit_are_reported(curve, message):
     with pytest.raises(StudyError) as told:
         study(curve)
     assert message in str(told.value)

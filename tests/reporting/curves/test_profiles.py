@@ -55,7 +55,7 @@ def test_shares_fall_from_all_to_none_and_the_better_line_is_above():
     assert b"<svg" in draw(curve, "svg")
 
 
-def test_a_method_without_a_task_has_no_line_and_is_told():
+def test_a_method_without_a_task_has_no_line_and_is_reported():
     curve = drawn(study(), fails=lambda levels: (levels["mixer"], levels["task"]) == ("sa", "sort"))
     assert [line.name for line in curve.panels[0].content.lines] == ["conv"]
     assert curve.notes[2:] == ("Without a value for some task: sa.", "Excluded from 12 trials: 3 failed.")
@@ -73,7 +73,7 @@ def test_a_method_without_a_task_has_no_line_and_is_told():
         ({"baseline": "sa"}, "unknown key 'baseline'"),
     ],
 )
-def test_what_does_not_fit_is_told(changes, message):
+def test_settings_that_do_not_fit_are_reported(changes, message):
     with pytest.raises(StudyError) as told:
         study(**changes)
     assert message in str(told.value)

@@ -56,7 +56,7 @@ def test_one_law_goes_through_all_cells_without_series():
     assert (series.name, len(series.points)) == ("", 8)
 
 
-def test_what_has_no_logarithm_is_told():
+def test_values_without_a_logarithm_are_reported():
     curve = drawn(study(), zero={0, 1})
     assert len(curve.panels[0].content.series[0].points) == 3
     assert "Without a logarithm: 2 trials with a number of 0 or less, or without a cost." in curve.notes
@@ -73,7 +73,7 @@ def test_what_has_no_logarithm_is_told():
         ({"series": None, "accent": "sa"}, "expected the key series to name the factor of this level"),
     ],
 )
-def test_what_does_not_fit_is_told(changes, message):
+def test_settings_that_do_not_fit_are_reported(changes, message):
     with pytest.raises(StudyError) as told:
         study(**changes)
     assert message in str(told.value)

@@ -72,7 +72,7 @@ def test_the_appendix_has_every_setting_and_compute_counts_a_trial_once(read, tm
     ("corpus", "words"),
     [("paradise-lost", "licence public domain"), ("text8", "licence CC BY-SA 3.0, GFDL")],
 )
-def test_corpora_are_told_with_their_licences(kept, tmp_path, corpus, words):
+def test_corpora_are_reported_with_their_licences(kept, tmp_path, corpus, words):
     text = (
         f'[study]\nname = "text"\ntitle = "A text"\n[model]\nrecipe = "conv(k=3)"\nd_model = 8\n'
         f'[task]\nname = "language_model"\ncorpus = "{corpus}"\n'

@@ -22,7 +22,7 @@ def test_a_number_says_which_seeds_it_lacks(read):
     assert "none.low" not in numbers
 
 
-def test_all_faults_are_told_at_once_with_the_nearest_names(read):
+def test_all_faults_are_reported_at_once_with_the_nearest_names(read):
     with pytest.raises(StudyError) as caught:
         read(
             """\

@@ -44,14 +44,14 @@ def test_a_text_with_the_numbers_of_the_paper_has_no_fault(check, text):
         (r"30.0 % am: sotr", "unknown number 'sotr'; nearest: sort"),
     ],
 )
-def test_a_fault_is_told_below_its_words(check, text, words):
+def test_a_fault_is_reported_below_its_words(check, text, words):
     told = check(f"First line.\n{text}\n")
     assert f"2 | {text}" in told
     assert words in told
     assert "1 fault" in told
 
 
-def test_all_faults_of_all_texts_are_told_at_once(check, tmp_path):
+def test_all_faults_of_all_texts_are_reported_at_once(check, tmp_path):
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "intro.tex").write_text("\\am{a}\n\\input{main}\n", encoding="utf-8")
     told = check("\\input{parts/intro} \\am{b} \\am{c}\n% \\input{parts/old}\n\\include{generated/numbers}")
@@ -68,7 +68,7 @@ def test_a_copy_of_a_number_as_it_was_built_is_found(check, built):
     assert "numbers.tex: 'sort' is 28.5, the store gives 30.0" in told
 
 
-def test_files_that_are_stale_missing_or_left_over_are_told(check, built):
+def test_files_that_are_stale_missing_or_left_over_are_reported(check, built):
     table = built.folder / "everything" / "table-table4.tex"
     table.write_text(table.read_text(encoding="utf-8") + "by hand", encoding="utf-8")
     (built.folder / "compute.tex").unlink()

@@ -89,7 +89,7 @@ def test_dark_is_dark_and_paper_is_white(window, pages):
     assert window.evaluate(ground) == "rgb(255, 255, 255)"
 
 
-def test_what_is_folded_is_open_on_paper(window, pages):
+def test_collapsed_sections_are_open_on_paper(window, pages):
     seen = "document.querySelector('details img').checkVisibility({contentVisibilityAuto: true})"
     window.open(pages / "everything.html")
     assert window.evaluate(seen) is False

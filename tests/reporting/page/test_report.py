@@ -61,7 +61,7 @@ def test_each_section_that_has_something_to_say_is_there_in_order(read):
     assert [each["href"] for each in read.all("a")] == [f"#{name}" for name in EVERYTHING]
 
 
-def test_what_has_nothing_to_say_is_left_out(everything, tmp_path):
+def test_empty_sections_are_left_out(everything, tmp_path):
     read = Reader(report(everything, Store(tmp_path)))
     assert [each["aria-labelledby"] for each in read.all("section")] == NOTHING_YET
     assert all(each["alt"].startswith("Diagram of ") for each in read.all("img"))
@@ -172,7 +172,7 @@ def test_settings_have_all_sources_that_the_study_gives(tmp_path):
         assert name in rows
 
 
-def test_provenance_tells_programs_devices_and_dates(read):
+def test_provenance_reports_programs_devices_and_dates(read):
     text = read.texts["provenance"]
     assert "a1b2c3d" in text
     assert "a1b2c3d4" not in text
@@ -180,7 +180,7 @@ def test_provenance_tells_programs_devices_and_dates(read):
     assert "2026-11-28 09:00 UTC" in text
 
 
-def test_provenance_tells_changed_code_and_the_versions_below_it(everything, tmp_path):
+def test_provenance_reports_changed_code_and_the_versions_below_it(everything, tmp_path):
     store, trial = Store(tmp_path), everything.trials[0]
     versions = {"torch_version": "2.13.0+cu130", "cuda_version": "13.0", "python_version": "3.11.2"}
     store.write(replace(made_row(trial, {"loss": 1.0}, 1), commit="5d02964+a1b2c3d4", **versions), [])
@@ -189,27 +189,27 @@ def test_provenance_tells_changed_code_and_the_versions_below_it(everything, tmp
         assert told in text
 
 
-def test_a_study_that_does_not_come_along_is_on_the_page_to_be_saved(everything, read):
+def test_the_file_of_a_study_that_is_not_shipped_is_on_the_page(everything, read):
     text = read.texts["reproduce"]
     assert "Save the study file below as everything.toml." in text
     assert "activemem study run everything.toml\nactivemem table render everything --published\n" in text
     assert everything.text in text
 
 
-def test_a_study_that_comes_along_is_named_with_its_overrides(tmp_path):
+def test_a_shipped_study_is_named_with_its_overrides(tmp_path):
     text = Reader(report(load_study("quickstart", ["train.epochs=3"]), Store(tmp_path))).texts["reproduce"]
     assert "activemem study run quickstart --set train.epochs=3\n" in text
     assert "Save" not in text
 
 
-def test_trials_of_another_study_are_told(everything, kept, tmp_path):
+def test_trials_of_another_study_are_reported(everything, kept, tmp_path):
     [first, *_] = kept.trials().drop("metrics").filter(study="everything").iter_rows(named=True)
     store = Store(tmp_path)
     store.write(TrialRow(metrics=(), **{**first, "study": "before"}), [])
     assert "1 trial trained for the study before." in Reader(report(everything, store)).texts["provenance"]
 
 
-def test_what_a_file_says_is_shown_and_never_obeyed(everything, tmp_path):
+def test_the_text_of_a_file_is_shown_and_never_interpreted(everything, tmp_path):
     wild = '<script>alert(1)</script> & \\"quotes\\"'
     study = load_study(
         f"# <b>why</b>\n{everything.text.lstrip().replace('Everything that can happen to a cell', wild)}"

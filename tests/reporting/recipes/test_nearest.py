@@ -78,7 +78,7 @@ def test_a_task_and_a_metric_leave_out_the_rest():
     assert [each.metric for each in nearest_recipes("sa", STORE, metric="loss")[0].results] == ["loss"] * 2
 
 
-def test_all_faults_of_a_question_are_told_at_once():
+def test_all_faults_of_a_question_are_reported_at_once():
     with pytest.raises(NearestError) as error:
         nearest_recipes("choice(sa, gru) >> {end}", STORE, task="cpoy", metric="acuracy")
     assert str(error.value) == (

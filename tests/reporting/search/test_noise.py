@@ -65,7 +65,7 @@ def test_a_plateau_begins_where_the_first_of_its_points_ended(tmp_path):
     assert (plateau.points, plateau.since) == (12, 1)
 
 
-def test_a_plan_tells_what_a_search_can_see(tmp_path):
+def test_a_plan_reports_what_a_search_can_see(tmp_path):
     assert StudyResults(load_study(WITH_BASELINE), Store(tmp_path / "empty")).noise == [
         "the baseline is trained first, with 4 seeds, whose spread estimates the noise"
     ]
@@ -88,7 +88,7 @@ def test_a_plan_tells_what_a_search_can_see(tmp_path):
     assert told[2].startswith("5 fresh seeds detect a difference of 1.")
 
 
-def test_an_incumbent_stands_over_a_band_of_chance(tmp_path):
+def test_an_incumbent_is_drawn_over_a_band_of_chance(tmp_path):
     text = WITH_BASELINE + '[[curve]]\nname = "i"\nkind = "incumbent"\n'
     made = searched(tmp_path, 12.0).study
     results = StudyResults(load_study(text), Store(tmp_path))

@@ -53,7 +53,7 @@ def test_every_format_has_the_points(table, form):
         ('[[curve]]\nname = "t"\nkind = "front"\nvalue = "loss"\n', "expected two metrics or costs, got 1"),
     ],
 )
-def test_what_does_not_fit_a_search_is_told(text, told):
+def test_tables_that_do_not_fit_a_search_are_reported(text, told):
     with pytest.raises(StudyError, match=told):
         load_study(SEARCH + text)
 

@@ -47,7 +47,7 @@ def test_winners_are_trained_as_in_the_search_on_seeds_that_it_has_not_seen(resu
     assert not {trial.id for trial in study.trials} & set(results.store.trials()["trial"])
 
 
-def test_a_baseline_among_the_best_is_no_winner_beside_itself(results):
+def test_a_baseline_among_the_best_points_is_not_a_winner(results):
     levels = {trial.levels["point"] for trial in load_study(results.promote(best=5)).trials}
     assert levels == {"baseline", "best_1", "best_2", "best_3", "best_4"}  # of five that are whole
 
@@ -158,7 +158,7 @@ def test_holes_in_levels_sources_overrides_and_fixed_factors_are_kept(tmp_path):
         ('{ lr = 0.01, choice = "gru" }', "unknown level 'gru' among the options"),
     ],
 )
-def test_a_baseline_that_is_no_point_of_the_space_is_told(baseline, told):
+def test_a_baseline_that_is_no_point_of_the_space_is_reported(baseline, told):
     with pytest.raises(StudyError) as caught:
         load_study(replaced(WITH_BASELINE, ('{ lr = 0.01, choice = "sa" }', baseline)))
     assert told in str(caught.value)
@@ -234,7 +234,7 @@ def test_each_round_of_a_path_keeps_what_is_best_over_all_that_is_around(tmp_pat
     assert follow_rounds(path, store).design.kept == ("filter",)
 
 
-def test_steps_that_read_alike_are_told_apart_by_their_factors(tmp_path):
+def test_steps_with_equal_names_are_distinguished_by_their_factors(tmp_path):
     mixers = ["sa", "sa + conv(k=3)"]
     path = load_study(
         study_text(

@@ -21,13 +21,13 @@ def store(tmp_path_factory):
     return store
 
 
-def test_what_none_surpasses_comes_first(store):
+def test_undominated_points_come_first(store):
     table = StudyResults(load_study(TWO), store).best_table()
     assert [row[1].text for row in table.cells] == ["1,700", "1,500", "1,000", "3,000", "3,000"]
     assert "first those not dominated in the highest max_length, the lowest parameters" in (table.caption[0])
 
 
-def test_what_is_optimised_has_the_arrow_of_its_direction_and_its_best_in_bold(store):
+def test_objectives_have_the_arrow_of_their_direction_and_the_best_in_bold(store):
     table = StudyResults(load_study(TWO), store).best_table()
     assert [str(getattr(column, "text", column)) for column in table.columns[:2]] == [
         "max_length ↑",
@@ -62,7 +62,7 @@ def test_a_front_is_of_what_is_optimised(store):
     ]
 
 
-def test_only_what_is_measured_is_claimed(store):
+def test_claims_are_only_about_measured_quantities(store):
     study = load_study(StudyResults(load_study(TWO), store).promote(best=2))
     assert [claim.spec.name for claim in study.claims] == [
         "best_1 has a higher max_length than baseline",
@@ -70,7 +70,7 @@ def test_only_what_is_measured_is_claimed(store):
     ]
 
 
-def test_points_beyond_a_limit_are_told_and_left_out(store):
+def test_points_beyond_a_limit_are_reported_and_left_out(store):
     limited = TWO.replace("[search]", '[search]\nlimits = { seconds = "< 10" }', 1)
     table = StudyResults(load_study(limited), store).best_table()
     assert table.rows == ()

@@ -88,7 +88,7 @@ def test_nothing_in_a_page_runs_and_every_file_is_ours(still):
         assert not re.search(r"https?://(?!www\.w3\.org)", page)
 
 
-def test_what_others_wrote_stays_text(tmp_path, drawn):
+def test_foreign_text_stays_text(tmp_path, drawn):
     store = Store(tmp_path)
     title = 'Everything "that" <b>can</b> \u202egnihton\x1b[2J'
     text = drawn.text.replace('"Everything that can happen to a cell"', json.dumps(title))
@@ -189,7 +189,7 @@ def test_trials_are_found_by_their_state(still):
         "/favicon.ico",
     ],
 )
-def test_what_is_not_there_is_not_found(still, path):
+def test_unknown_addresses_are_not_found(still, path):
     assert get(still, path)[0].status == 404
 
 
@@ -198,7 +198,7 @@ def test_nothing_can_be_changed(still):
     assert (answer.status, answer.getheader("Allow")) == (405, "GET, HEAD")
 
 
-def test_a_study_that_cannot_be_read_is_told_and_hides_no_other(tmp_path, drawn):
+def test_a_study_that_cannot_be_read_is_reported_and_hides_no_other(tmp_path, drawn):
     store = Store(tmp_path)
     write_study(store, drawn)
     store.records.save("broken", {"text": "[study]\nname = 3\n", "overrides": []})

@@ -120,7 +120,7 @@ def test_a_half_fraction_names_what_it_confuses():
     assert effects["a", "b"].p is None
 
 
-def test_factors_confused_with_interactions_say_so_and_those_in_step_are_not_told():
+def test_factors_confounded_with_interactions_say_so_and_confounded_factors_have_no_effect():
     draw = random.Random(3)
     terms = columns([(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0)], 2)
     effects = by_term(FactorModel(terms, [draw.random() for _ in terms.seeds]))

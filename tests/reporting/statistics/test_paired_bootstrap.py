@@ -65,7 +65,7 @@ def test_the_tokenisation_is_that_which_is_asked_for():
     assert whole.bleu == sacrebleu.corpus_bleu(GOOD, [REFERENCES], tokenize="char").score
 
 
-def test_what_cannot_be_compared_is_told():
+def test_outputs_that_cannot_be_compared_are_reported():
     with pytest.raises(StatisticsError, match=r"^expected 60 lines of each system, got 60, 59$"):
         paired_bootstrap(GOOD, [BAD[1:]], REFERENCES)
     with pytest.raises(StatisticsError, match=r"^expected some lines of each system, got 0$"):

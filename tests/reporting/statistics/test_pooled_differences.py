@@ -46,7 +46,7 @@ def test_one_comparison_is_a_paired_t_test(drawn):
     assert (found.mean - found.half_width, found.mean + found.half_width) == pytest.approx((low, high))
 
 
-def test_of_several_the_variance_is_that_of_all_or_the_largest(drawn):
+def test_the_variance_of_several_cells_is_pooled_or_the_largest(drawn):
     base, *others = values(drawn)
     found = differences_from(base, others)
     residual, freedom = residual_variance(drawn)
@@ -90,7 +90,7 @@ def test_the_pooled_variance_is_the_mean_over_all_pairs_of_cells_whatever_units_
     assert pooled_variance(many).variance == pytest.approx(2, abs=0.1)
 
 
-def test_what_differs_by_rounding_alone_does_not_vary():
+def test_values_that_differ_only_by_rounding_do_not_vary():
     base = {0: 0.1, 1: 0.2, 2: 100.7}
     same = {unit: value + 1.1 for unit, value in base.items()}
     assert len({same[unit] - base[unit] for unit in base}) > 1
@@ -98,7 +98,7 @@ def test_what_differs_by_rounding_alone_does_not_vary():
     assert [(each.half_width, each.p) for each in found.each] == [(None, None), (None, None)]
 
 
-def test_what_has_no_unit_in_common_or_does_not_vary_is_not_known():
+def test_differences_without_a_common_unit_or_variation_are_unknown():
     base, same, other = {0: 1.0, 1: 2.0}, {0: 2.0, 1: 3.0}, {7: 1.0}
     found = differences_from(base, [same, other])
     assert found.each[1] is None

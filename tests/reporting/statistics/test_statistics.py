@@ -125,7 +125,7 @@ def test_it_is_said_how_many_pairs_would_do(size, fewest, needed):
     assert pairs_needed(size, 0.95, min_pairs=fewest) == needed
 
 
-def test_the_power_behind_that_number_is_scipys():
+def test_the_power_for_that_number_of_pairs_is_scipys():
     needed = pairs_needed(0.7, 0.95)
 
     def power(n):
@@ -160,7 +160,7 @@ def test_sums_are_exact():
         ((1.0, math.nan, -math.inf), "expected finite values, got nan, -inf"),
     ],
 )
-def test_what_is_no_number_is_refused(values, message):
+def test_values_that_are_not_numbers_are_rejected(values, message):
     with pytest.raises(StatisticsError) as error:
         estimate(values)
     assert str(error.value) == message

@@ -37,7 +37,7 @@ def spec(**changes: str) -> CellsTable:
     return CellsTable(**(keys | changes))
 
 
-def test_rows_and_columns_stand_in_the_order_of_the_study_file(made: Table) -> None:
+def test_rows_and_columns_are_in_the_order_of_the_study_file(made: Table) -> None:
     assert made.rows == ("sa", "conv(k=20)", "persistent_conv(k=20) + sa", "conv(k=3) + conv(k=5)")
     assert made.columns == ("sort", "reverse", "copy")
     assert made.corner == "mixer"
@@ -109,7 +109,7 @@ def test_a_value_alone_in_its_column_is_not_called_the_best(everything: Study, r
         ("conv(k=3) + conv(k=5)", "copy", CellStatus.MISSING, "–", []),
     ],
 )
-def test_what_is_not_in_a_mean_is_told(
+def test_trials_that_are_not_in_a_mean_are_reported(
     made: Table, row: str, column: str, status: CellStatus, text: str, notes: list[str]
 ) -> None:
     cell = cell_of(made, row, column)
@@ -138,7 +138,7 @@ def test_a_caption_of_ones_own_takes_the_place_of_the_metrics(everything: Study,
     assert made.caption[0] == "How far they come: mean ± s.d. of 3 seeds."
 
 
-def test_the_paper_stands_beside_ours_even_where_nothing_of_ours_is(made: Table) -> None:
+def test_published_numbers_are_shown_even_where_we_have_no_result(made: Table) -> None:
     printed = {
         (row, column): cell.published.text
         for row, cells in zip(made.rows, made.cells, strict=True)
@@ -155,7 +155,7 @@ def test_the_paper_stands_beside_ours_even_where_nothing_of_ours_is(made: Table)
     }
 
 
-def test_the_paper_stands_aside_unless_asked_for(everything: Study, rows: pl.DataFrame) -> None:
+def test_published_numbers_are_shown_only_on_request(everything: Study, rows: pl.DataFrame) -> None:
     made = build_table(everything, spec(), rows)
     assert all(cell.published is None for row in made.cells for cell in row)
     assert not any(sentence.startswith("Small") for sentence in made.caption)
@@ -174,14 +174,14 @@ def test_one_seed_has_neither_deviation_nor_a_count_of_seeds(everything: Study, 
     assert made.footnotes[1] == Footnote(mark="b", text="pruned: behind the others at epoch 1")
 
 
-def test_provenance_is_told_by_the_rows_alone(everything: Study, rows: pl.DataFrame) -> None:
+def test_provenance_is_reported_by_the_rows_alone(everything: Study, rows: pl.DataFrame) -> None:
     assert (
         build_table(everything, spec(), rows).provenance
         == "27 of 36 trials · activemem 0.1.0 (a1b2c3d) · H200 & 2 others · 2026-11-28"
     )
 
 
-def test_provenance_tells_changed_code_and_torch(everything: Study, rows: pl.DataFrame) -> None:
+def test_provenance_reports_changed_code_and_torch(everything: Study, rows: pl.DataFrame) -> None:
     first = pl.int_range(pl.len()) == 1
     known = rows.with_columns(
         commit=pl.when(first).then(pl.lit("5d02964+a1b2c3d4")).otherwise("commit"),
@@ -213,7 +213,7 @@ def test_the_order_of_the_stores_rows_changes_nothing(everything: Study, rows: p
     assert [build_table(everything, spec(), order) for order in shuffled] == [made] * 5
 
 
-def test_all_that_does_not_fit_the_study_is_told_at_once(everything: Study, rows: pl.DataFrame) -> None:
+def test_all_faults_of_a_table_are_reported_together(everything: Study, rows: pl.DataFrame) -> None:
     with pytest.raises(TableError) as error:
         build_table(
             everything, spec(rows="mixr", columns="mixr", value="max_lenght", published="table5"), rows

@@ -76,7 +76,7 @@ def test_the_caption_says_what_a_number_is_and_over_how_many(
     assert make(**changes).caption[0] == f"Longest length with 100 % accuracy: {sentence}"
 
 
-def test_an_interval_stands_in_brackets_and_only_where_the_seeds_allow_it(make: Make) -> None:
+def test_an_interval_is_in_brackets_and_only_shown_if_the_seeds_allow_it(make: Make) -> None:
     few = {"lr": 1e-3, "seed": [0, 1, 2]}
     assert cell_of(make(spread="ci", select=few), "sa", "sort").full_text == "30.2 [27.4, 33.1]"
 
@@ -91,7 +91,7 @@ def test_bold_is_all_than_which_none_is_significantly_better(make: Make) -> None
     assert " degrees of freedom; Holm over 3 to 6 pairs of the column; " in made.caption[1]
 
 
-def test_three_seeds_tell_apart_what_is_far_apart_and_the_caption_says_how_far(make: Make) -> None:
+def test_three_seeds_distinguish_what_is_far_apart_and_the_caption_says_how_far(make: Make) -> None:
     made = make(best="test", select={"lr": 1e-3, "seed": [0, 1, 2]})
     assert [row[0].best for row in made.cells] == [True, True, False, False]
     assert "6 degrees of freedom; Holm over" in made.caption[1]
@@ -99,7 +99,7 @@ def test_three_seeds_tell_apart_what_is_far_apart_and_the_caption_says_how_far(m
     assert made.caption[1].endswith(told)  # of two columns
 
 
-def test_one_seed_tells_nothing_apart(make: Make) -> None:
+def test_one_seed_shows_no_difference(make: Make) -> None:
     made = make(best="test", select={"lr": 1e-3, "seed": 0})
     assert all(row[0].best for row in made.cells)
     assert made.caption[1] == "Bold: no value in its column is provably better with these seeds."
@@ -111,7 +111,7 @@ def test_published_differences_have_the_digits_of_the_paper(make: Make) -> None:
     assert cell_of(made, "sa", "addition").published_text == "7.0"
 
 
-def test_several_metrics_stand_side_by_side_each_with_its_side_and_digits(make: Make) -> None:
+def test_several_metrics_are_side_by_side_with_their_directions_and_digits(make: Make) -> None:
     made = make(value=["max_length", "loss", "parameters"], columns=None, select={"lr": 1e-3, "task": "sort"})
     assert made.columns == ("max_length ↑", "loss ↓", "parameters")
     assert made.cells[0][2].full_text == "1"

@@ -64,7 +64,7 @@ def test_rows_say_what_differs_under_the_factor_that_does(tmp_path):
     )
 
 
-def test_a_design_stands_around_each_level_of_a_factor_with_a_baseline_of_its_own(tmp_path):
+def test_a_design_is_repeated_around_each_level_of_a_factor_with_its_own_baseline(tmp_path):
     factors = {"mixer": ["sa", "conv(k=3)", "gru"], "norm": ["pre", "post"], "p": [0.0, 0.1]}
     study = ablation(factors=factors, around="mixer")
     assert len(study.trials) == 3 * 3 * 3
@@ -143,7 +143,7 @@ def test_another_baseline_can_be_named(tmp_path):
         ),
     ],
 )
-def test_what_does_not_fit_is_told(changes, message):
+def test_settings_that_do_not_fit_are_reported(changes, message):
     with pytest.raises(StudyError) as caught:
         ablation(**changes)
     assert any(fault.message.endswith(message) for fault in caught.value.faults), caught.value
@@ -170,7 +170,7 @@ def test_parts_of_a_recipe_are_taken_away_one_by_one(tmp_path):
         ("sa + grue", {}, "unknown block 'grue'; nearest: gru"),
     ],
 )
-def test_what_cannot_be_taken_apart_is_told(recipe, factors, message):
+def test_recipes_that_cannot_be_broken_down_are_reported(recipe, factors, message):
     factors = {"task": ["sort"], **factors}
     with pytest.raises(StudyError) as caught:
         load_study(study_text(study={"ablate": "parts"}, model={"recipe": recipe}, factors=factors))

@@ -92,7 +92,7 @@ def notes(made: Table, cell: Cell) -> list[str]:
     return [note.text for note in made.footnotes if note.mark in cell.marks]
 
 
-def test_of_levels_the_one_is_picked_that_more_seeds_solve_and_then_the_quicker(made: Table) -> None:
+def test_the_level_that_more_seeds_solve_is_picked_and_then_the_quicker_one(made: Table) -> None:
     cell = cell_of(made, "attention_pool", "50")
     assert (cell.full_text, cell.picked, cell.metric) == ("3 ± 1", "lr 0.001", "")
     some = cell_of(made, "attention_pool", "100")
@@ -100,20 +100,20 @@ def test_of_levels_the_one_is_picked_that_more_seeds_solve_and_then_the_quicker(
     assert notes(made, some) == ["lr 0.001", "2 of 3 seeds ended without a finite solved_epochs"]
 
 
-def test_where_none_is_solved_the_other_metric_stands_in_parentheses_and_picks(made: Table) -> None:
+def test_if_no_level_is_solved_the_other_metric_is_in_parentheses_and_decides(made: Table) -> None:
     cell = cell_of(made, "mean_pool", "50")
     assert (cell.full_text, cell.picked, cell.metric) == ("(0.812 ± 0.088)", "lr 0.001", "best_accuracy")
     assert (cell.status, cell.best) == (CellStatus.PARTIAL, False)
     assert notes(made, cell) == ["lr 0.001", "1 of 3 seeds failed: not a number at epoch 2"]
 
 
-def test_a_level_without_either_metric_is_told(made: Table) -> None:
+def test_a_level_without_either_metric_is_reported(made: Table) -> None:
     cell = cell_of(made, "mean_pool", "100")
     assert cell.full_text == "(0.250 ± 0.000)"
     assert notes(made, cell) == ["lr 0.001", "1 of 2 levels of lr gave no value"]
 
 
-def test_what_has_not_run_says_so(made: Table) -> None:
+def test_cells_that_have_not_run_say_so(made: Table) -> None:
     assert cell_of(made, "last", "50").full_text == "–"
 
 
@@ -126,7 +126,7 @@ def test_the_caption_says_what_the_parentheses_are(made: Table) -> None:
     )
 
 
-def test_of_one_level_nothing_is_picked_and_nothing_said() -> None:
+def test_a_single_level_is_not_picked_and_not_mentioned() -> None:
     one = load_study(STUDY, ["factors.lr=[0.001]", "factors.seed=[0]"])
     rows = [trial_frame(made_row(trial, {"solved_epochs": 2.0}, n)) for n, trial in enumerate(one.trials)]
     assert build_table(one, one.tables[0], pl.concat(rows)).caption[0] == (
@@ -142,7 +142,7 @@ def test_a_trial_that_is_done_without_the_metric_did_not_fail(study: Study, outc
     assert notes(alone, cell) == ["3 of 3 seeds ended without a finite solved_epochs"]
 
 
-def test_programs_are_told_which_metric_a_number_is(made: Table) -> None:
+def test_the_long_form_says_which_metric_a_number_is(made: Table) -> None:
     frame = tidy_frame(made).filter(pl.col("column") == "50").select("row", "metric", "value")
     assert frame.rows() == [
         ("attention_pool", "solved_epochs", 3.0),
@@ -193,11 +193,13 @@ def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcome
     ],
     ids=str,
 )
-def test_what_cannot_stand_there_is_a_fault(study: Study, changes: dict[str, Any], faults: list[Any]) -> None:
+def test_an_unsuitable_fallback_metric_is_a_fault(
+    study: Study, changes: dict[str, Any], faults: list[Any]
+) -> None:
     assert spec(study, **changes).faults(study.design, None) == faults
 
 
-def test_a_level_that_has_not_run_is_told_from_one_that_gave_no_value() -> None:
+def test_a_level_that_has_not_run_is_distinguished_from_one_without_a_value() -> None:
     spec = load_study(STUDY).tables[0]
     done = Tally(trials=1, values=(3.0,))
     failed, open_ = (replace(done, values=(), gaps=((each, "x"),)) for each in ("failed", "missing"))

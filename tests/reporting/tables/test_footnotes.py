@@ -9,7 +9,7 @@ def test_equal_sentences_share_a_letter() -> None:
     assert notes.as_tuple() == (Footnote(mark="a", text="failed"), Footnote(mark="b", text="pruned"))
 
 
-def test_letters_go_on_after_z() -> None:
+def test_letters_continue_after_z() -> None:
     notes = Footnotes()
     marks = [notes.mark(str(number)) for number in range(26 * 27 + 1)]
     assert [marks[number] for number in (25, 26, 27, 51, 52, 701, 702)] == [

@@ -10,7 +10,7 @@ from ...registry_entries import replace_entry
 
 @pytest.mark.parametrize("check", format_conformance.CHECKS)
 @pytest.mark.parametrize("name", own_format_names())
-def test_a_format_that_comes_along_conforms(name, check):
+def test_an_included_format_conforms(name, check):
     check(name)
 
 

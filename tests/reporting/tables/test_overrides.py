@@ -18,7 +18,7 @@ def test_a_table_names_the_settings_that_are_not_the_files(tmp_path):
     assert caption[1] == "Changed from the study's file: train.epochs=2, train.batch_size=8."
 
 
-def test_what_asks_for_levels_that_an_override_took_away_is_empty_and_no_fault(tmp_path):
+def test_a_table_of_removed_levels_is_empty_and_no_fault(tmp_path):
     store = Store(tmp_path)
     overrides = [
         'factors.pool=["mean_pool"]',

@@ -25,7 +25,7 @@ IDS = [f"{each.paper} {each.name}" for each in TABLES]
 
 
 @pytest.mark.parametrize("theirs", TABLES, ids=IDS)
-def test_every_published_number_stands_in_its_table_in_every_format(theirs):
+def test_every_published_number_is_in_its_table_in_every_format(theirs):
     made = published_only_table(theirs)
     printed = {
         (row, column): cell.text
@@ -54,7 +54,7 @@ def test_every_unit_of_the_file_has_a_side():
     } == HIGHER_IS_BETTER_BY_UNIT.keys()
 
 
-def test_a_deviation_of_the_paper_is_printed_and_not_told_twice():
+def test_a_deviation_of_the_paper_is_printed_and_not_reported_twice():
     made = published_only_table(published_tables()["memory-degradation", "table2"])
     assert made.cells[0][0].text == "0.77 ± 0.05"
     assert made.caption == ("Published: memory-degradation table2 (fraction).", "Over 10 trainings.")
@@ -63,7 +63,7 @@ def test_a_deviation_of_the_paper_is_printed_and_not_told_twice():
     assert made.footnotes == ()
 
 
-def test_words_of_the_paper_stand_where_its_number_would():
+def test_words_of_the_paper_are_shown_in_place_of_its_number():
     made = published_only_table(published_tables()["extended-neural-gpu", "table1"])
     assert [cell.text for cell in made.cells[0]] == ["30.1", "3.5", "below 5"]
     assert made.columns == ("perplexity ↓", "log_perplexity ↓", "bleu ↑")
@@ -76,7 +76,7 @@ def test_notes_that_are_not_of_all_numbers_are_footnotes():
     assert made.caption == ("Published: all-attention table2 (bpc, lower is better).",)
 
 
-def test_ours_stand_in_the_papers_table_as_soon_as_there_are_any(everything: Study, rows: pl.DataFrame):
+def test_the_papers_table_shows_our_numbers_as_soon_as_there_are_any(everything: Study, rows: pl.DataFrame):
     first, second = paper_tables(published_tables_of(PAPER), [everything], rows)
     assert (first.name, second.name) == (f"{PAPER}-table1", f"{PAPER}-table4-everything")
     assert second.provenance.startswith("study everything · 27 of 36 trials · ")
@@ -136,7 +136,7 @@ def _notes(made: Table, cell: Cell) -> list[str]:
     return [note.text for note in made.footnotes if note.mark in cell.marks]
 
 
-def test_the_studies_of_a_paper_are_those_that_come_along_and_those_that_ran(tmp_path, everything: Study):
+def test_the_studies_of_a_paper_are_shipped_studies_and_studies_that_ran(tmp_path, everything: Study):
     store = Store(tmp_path)
     shipped = {
         path.stem: tomllib.loads(path.read_text(encoding="utf-8"))["study"].get("paper")
@@ -154,7 +154,7 @@ def test_the_studies_of_a_paper_are_those_that_come_along_and_those_that_ran(tmp
         (("all-attention", "table4"), "all-attention has no published table 'table4'; nearest: table3"),
     ],
 )
-def test_what_no_paper_has_is_told(name, message):
+def test_unknown_papers_and_tables_are_reported(name, message):
     with pytest.raises(TableError) as error:
         published_tables_of(*name)
     assert str(error.value) == message

@@ -49,7 +49,7 @@ def test_one_value_has_no_deviation_and_none_has_no_mean() -> None:
     assert tally().estimate() is None
 
 
-def test_every_kind_of_trial_outside_the_mean_is_told_with_its_reason() -> None:
+def test_every_kind_of_trial_outside_the_mean_is_reported_with_its_reason() -> None:
     cell = tally(
         trials=8,
         values=(1.0,),

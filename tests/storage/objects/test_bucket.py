@@ -25,7 +25,7 @@ def puts(method, _):
         ("az://box/x", "az://box/x: expected a bucket, got: Account must be specified"),
     ],
 )
-def test_an_address_that_will_not_do_is_told_in_one_line(server, monkeypatch, address, expected):
+def test_an_address_that_will_not_do_is_reported_in_one_line(server, monkeypatch, address, expected):
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     with pytest.raises(StoreError) as caught:
         Store(address)
@@ -48,7 +48,7 @@ def test_an_address_that_will_not_do_is_told_in_one_line(server, monkeypatch, ad
         ),
     ],
 )
-def test_wrong_credentials_and_no_network_are_told_in_one_line(
+def test_wrong_credentials_and_no_network_are_reported_in_one_line(
     server, monkeypatch, variable, value, expected
 ):
     if value is None:
@@ -61,7 +61,7 @@ def test_wrong_credentials_and_no_network_are_told_in_one_line(
     assert str(caught.value) == f"s3://bucket: {told}"
 
 
-def test_where_neither_the_environment_nor_the_machine_has_credentials_that_is_told(server, monkeypatch):
+def test_missing_credentials_are_reported(server, monkeypatch):
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.setenv("AWS_METADATA_ENDPOINT", "http://127.0.0.1:9")
@@ -71,7 +71,7 @@ def test_where_neither_the_environment_nor_the_machine_has_credentials_that_is_t
     assert str(caught.value) == f"s3://bucket: {told}"
 
 
-def test_without_the_extra_the_command_that_installs_it_is_told(monkeypatch):
+def test_without_the_extra_the_command_that_installs_it_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore.store", None)
     with pytest.raises(StoreError) as caught:
         Store("s3://bucket/x")
@@ -124,7 +124,7 @@ def test_an_update_is_of_the_version_that_was_read(server, address):
     assert bucket.get("key") is None
 
 
-def test_a_list_has_all_pages_and_nothing_beside_the_folder(address):
+def test_a_listing_has_all_pages_and_nothing_outside_the_folder(address):
     bucket = Bucket(address)
     for number in range(120):
         bucket.put(f"trials/a/{number}", b"")

@@ -45,7 +45,7 @@ def test_an_attempt_is_claimed_by_one_and_the_other_learns_by_whom(elsewhere):
     assert second.find(TRIAL, 0).lists_are_current
 
 
-def test_of_many_that_claim_at_once_one_gets_it(elsewhere):
+def test_one_of_many_simultaneous_claims_succeeds(elsewhere):
     several, claims = [elsewhere(f"host {number}") for number in range(4)], []
     start = threading.Barrier(4)
 
@@ -114,7 +114,7 @@ def test_lost_answers_neither_give_a_claim_away_nor_stop_its_renewals(server, el
     assert server.objects[KEY][0].partition(b"\n")[2] == beats + b"e"
 
 
-def test_what_is_released_can_be_claimed_by_others(elsewhere):
+def test_a_released_attempt_can_be_claimed_by_others(elsewhere):
     elsewhere("a").claim(TRIAL, 0).release()
     assert elsewhere("b").claim(TRIAL, 0).attempt == 0
 

@@ -34,7 +34,7 @@ def keys(server, start=""):
     return sorted(key.removeprefix(PREFIX) for key in server.objects if key.startswith(PREFIX + start))
 
 
-def test_what_is_written_is_read_by_others_as_from_a_folder(tmp_path, server, address, store):
+def test_others_read_what_is_written_as_from_a_folder(tmp_path, server, address, store):
     folder = Store(tmp_path / "results")
     for each in (store, folder):
         for number in range(60):  # more than a page
@@ -67,14 +67,14 @@ def test_an_attempt_is_never_written_over(address, store):
     assert Store(address).trials()["epochs"].to_list() == [2]
 
 
-def test_a_row_whose_answer_was_lost_is_stored_once_and_told_as_stored(server, address, store):
+def test_a_row_whose_answer_was_lost_is_stored_once_and_reported_as_stored(server, address, store):
     server.lose.append(lambda method, key: method == "PUT" and "/trials/" in key)
     store.write(make_trial_row(1), make_metric_rows())
     assert server.lose == []
     assert Store(address).trials().height == 1
 
 
-def test_a_damaged_object_is_told_set_aside_and_mended(server, address, store, caplog):
+def test_a_damaged_object_is_reported_set_aside_and_mended(server, address, store, caplog):
     fill_store(address, range(3))
     key = f"{PREFIX}trials/alpha/{make_trial_id(1)}-0.parquet"
     data = bytearray(server.objects[key][0])

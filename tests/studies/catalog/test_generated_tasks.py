@@ -58,7 +58,7 @@ def test_its_settings_are_those_of_its_class(small):
     ]
 
 
-def test_sizes_that_do_not_fit_its_kind_are_told(small):
+def test_sizes_that_do_not_fit_its_kind_are_reported(small):
     with pytest.raises(TaskError) as caught:
         _ = Small(name="small", columns=2).interface
     assert str(caught.value) == (
@@ -78,7 +78,7 @@ class Bare(GeneratedTask):
     other: int = 3
 
 
-def test_what_a_class_lacks_is_told_at_once():
+def test_everything_that_a_class_lacks_is_reported_together():
     with pytest.raises(ValueError) as caught:
         register_task("bare", kind="tagging", **ABOUT)(Bare)
     assert str(caught.value) == (

@@ -24,7 +24,7 @@ def test_a_number_has_its_metrics_digits(name: str, value: float, text: str) -> 
     assert METRICS[name].format(value) == text
 
 
-def test_what_measures_an_error_is_better_when_lower() -> None:
+def test_metrics_of_errors_are_better_when_lower() -> None:
     splits = [
         f"{split}_{name}"
         for split in ("dev", "test")
@@ -43,7 +43,7 @@ def test_a_metric_with_an_index_is_one_of_a_family() -> None:
     ]
 
 
-def test_a_name_that_is_like_no_metric_is_told_without_all_that_there_are():
+def test_an_unknown_metric_without_a_near_name_is_reported_without_the_list():
     assert unknown_metric("acuracy") == "unknown metric 'acuracy'; nearest: accuracy"
     told = "unknown metric 'qq'; list all: activemem list metrics (a plug-in's metrics need --plugin FILE)"
     assert unknown_metric("qq") == told

@@ -153,7 +153,7 @@ def test_a_model_that_hides_the_future_cannot_reverse_and_can_still_remember():
 
 
 @pytest.mark.parametrize("name", ALGORITHMIC)
-def test_what_is_certain_is_part_of_what_is_needed_and_grows_with_the_length(name):
+def test_the_unguessable_reach_is_part_of_the_required_reach_and_grows_with_the_length(name):
     spec = require_task(name)
     lengths = range(spec.min_length, 300, 2 if spec.odd_lengths_only else 1)
     certain = [spec.unguessable_reach(length) for length in lengths]
@@ -164,7 +164,7 @@ def test_what_is_certain_is_part_of_what_is_needed_and_grows_with_the_length(nam
     assert [part.right for part in certain] == sorted(part.right for part in certain)
 
 
-def test_a_task_of_symbols_has_as_many_as_it_is_told_and_those_of_the_paper_are_one_trial():
+def test_a_task_has_the_requested_number_of_symbols_and_the_papers_number_is_the_default():
     for vocab, count, kept in ((None, 20, None), (20, 20, None), (50, 50, 50)):
         settings = read_task_settings({"name": "sort", "vocab": vocab})
         assert (settings.interface.vocab, settings.vocab) == (count, kept)
@@ -193,7 +193,7 @@ def test_a_task_of_symbols_has_as_many_as_it_is_told_and_those_of_the_paper_are_
         ),
     ],
 )
-def test_lengths_that_cannot_be_tested_are_told(task, told):
+def test_lengths_that_cannot_be_tested_are_reported(task, told):
     with pytest.raises(InvalidTableError) as caught:
         read_task_settings({"name": "sort", **task})
     assert str(caught.value).removeprefix(": ") == told

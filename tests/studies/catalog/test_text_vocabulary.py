@@ -67,7 +67,7 @@ def test_splits_of_one_file_follow_each_other_without_a_gap(name):
         assert len({train.source, dev.source, test.source}) == 3
 
 
-def test_a_name_that_no_corpus_has_is_told_with_the_nearest():
+def test_a_name_that_no_corpus_has_is_reported_with_the_nearest():
     with pytest.raises(CorpusError) as caught:
         vocabulary_size(SimpleNamespace(corpus="wikitext103", tokens="words", pieces=0, batching="stream"))
     assert str(caught.value) == "unknown corpus 'wikitext103'; nearest: wikitext-103"

@@ -60,7 +60,7 @@ def test_in_a_design_of_one_at_a_time_other_factors_are_as_in_the_baseline():
         ("task", "max_length[mixer=conv(k=4)] > 3", "unknown level 'conv(k=4)' of mixer; nearest: conv(k=3)"),
     ],
 )
-def test_what_is_wrong_is_said_once(each, holds, message):
+def test_each_fault_is_reported_once(each, holds, message):
     with pytest.raises(StudyError) as raised:
         study_with_claims(holds, each=each)
     assert str(raised.value).count(message) == max(1, holds.count("task="))
@@ -76,7 +76,7 @@ def test_a_level_that_a_sample_of_cells_leaves_out_is_passed_over():
     assert [claim.spec.name for claim in study.claims] == [f"at width={width}: 0" for width in widths]
 
 
-def test_a_cell_that_lacks_is_told_with_the_level():
+def test_a_missing_cell_is_reported_with_the_level():
     written = STUDY_TEXT.partition("[factors]")[0] + "[factors]\nseed = [0]\n"
     cells = """cells = [
     { mixer = "sa", task = "not", width = 8 },

@@ -24,7 +24,7 @@ def written(holds, **how):
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.partition("\n")[0][:60] for case in CASES])
-def test_a_fault_is_told_under_the_claim(case):
+def test_a_fault_is_reported_under_the_claim(case):
     holds, _, told = case.partition("\n")
     with pytest.raises(StudyError) as caught:
         study_with_claims(holds)
@@ -125,7 +125,7 @@ def test_levels_that_are_words_numbers_and_truths_are_found_as_they_are_written(
         assert (cell["width"], cell["lr"], cell["norm"]) == (float(width), float(rate), norm.strip("'"))
 
 
-def test_comparisons_are_called_by_what_tells_them_apart():
+def test_comparisons_are_labelled_by_what_distinguishes_them():
     study = study_with_claims(
         "all(max_length[task=t, mixer=sa + c] > max_length[task=t, mixer=c] > 3"
         " for t in [not, reverse] for c in [conv(k=3)])",
@@ -146,7 +146,7 @@ def test_comparisons_are_called_by_what_tells_them_apart():
     ]
 
 
-def test_numbers_are_called_with_their_factor_and_a_metric_of_both_sides_stands_in_front():
+def test_labels_name_the_factor_of_a_number_and_put_a_shared_metric_first():
     text = STUDY_TEXT.replace("width = [8]", "width = [8, 16]")
     study = study_with_claims(
         "max_length[task=not, mixer=sa, width=8] > max_length[task=not, mixer=sa, width=16] + 1",
@@ -160,7 +160,7 @@ def test_numbers_are_called_with_their_factor_and_a_metric_of_both_sides_stands_
     ]
 
 
-def test_what_follows_from_another_level_is_left_out_of_a_name():
+def test_levels_that_follow_from_another_level_are_left_out_of_a_label():
     text = STUDY_TEXT.replace("[study]", '[study]\ndesign = "zip"').replace(
         "width = [8]", "width = [8, 16, 32]"
     )
@@ -233,7 +233,7 @@ def test_a_level_that_neither_the_file_nor_an_override_has_is_a_fault(holds, tol
     assert [fault.message for fault in caught.value.faults] == [f"[[claim]] holds: {told}"]
 
 
-def test_what_is_wrong_with_the_keys_of_a_claim_is_told():
+def test_faults_in_the_keys_of_a_claim_are_reported():
     with pytest.raises(StudyError) as caught:
         study_with_claims("max_length[task=not, mixer=sa] > 3", level=2.0, test="chi", sauce="x")
     assert str(caught.value) == (
@@ -273,7 +273,7 @@ PIECES = (  # noqa: SIM905 -- easier to read than a list
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=14), st.integers(0, 2**32))
-def test_any_text_is_read_or_its_faults_are_told_and_nothing_else_happens(pieces, seed):
+def test_any_text_is_read_or_its_faults_are_reported_and_nothing_else_happens(pieces, seed):
     text = (" " if random.Random(seed).random() < 0.5 else "").join(pieces)
     try:
         study = study_with_claims(text)
@@ -293,7 +293,7 @@ def test_loops_in_loops_come_to_an_end():
         study_with_claims(holds)
 
 
-def test_brackets_without_end_are_told():
+def test_brackets_without_end_are_reported():
     for text in ("(" * 3000, "[" * 3000, "not " * 900, "all(" * 900, "-" * 3000, "loss[a=" + "(" * 3000):
         with pytest.raises(StudyError):
             study_with_claims(text)

@@ -33,7 +33,7 @@ def test_a_random_sample_of_all_cells_has_each_once():
 
 
 @pytest.mark.parametrize("cells", [1, 5, 12, 18])
-def test_each_level_of_a_hypercube_is_as_frequent_as_the_others_but_for_one(cells):
+def test_each_level_of_a_hypercube_is_as_frequent_as_the_others_except_for_one(cells):
     sizes = {"a": 4, "b": 3, "c": 2}
     rows = latin_hypercube_rows(tuple(sizes.items()), cells, 0)
     assert len(set(rows)) == cells

@@ -90,7 +90,7 @@ def test_screening_designs_are_balanced_and_orthogonal(factors):
         (24, "+++++-+-++--++--+-+----"),
     ],
 )
-def test_generators_are_the_published_ones_but_for_where_they_begin(runs, generator):
+def test_generators_are_the_published_ones_except_for_where_they_begin(runs, generator):
     ours = ["".join("-+"[level] for level in row) for row in plackett_burman_rows(runs - 1)]
     shifts = {generator[at:] + generator[:at] for at in range(runs - 1)}
     backwards = {shift[::-1] for shift in shifts}
@@ -98,7 +98,7 @@ def test_generators_are_the_published_ones_but_for_where_they_begin(runs, genera
     assert set(ours[1:]) in (shifts, backwards)
 
 
-def test_aliases_are_told_from_the_runs():
+def test_aliases_are_computed_from_the_runs():
     whole = tuple(product((0, 1), repeat=4))
     assert find_aliases(whole).groups == ()
     half = find_aliases(fractional_rows(4, 4))

@@ -64,7 +64,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("change", WRONG)
-def test_what_can_be_no_fidelity_is_told_at_once(change):
+def test_impossible_fidelities_are_reported_together(change):
     more = ["search.scheduler.fidelity=data"] if change.startswith("factors.data") else []
     with pytest.raises(StudyError) as told:
         load_study(SEARCH, [change, *more])

@@ -79,7 +79,7 @@ def test_without_a_rule_a_rate_can_be_searched_at_each_size():
     assert {trial.settings.train.optimizer.lr for trial in study.trials} == {1e-3, 1e-2}
 
 
-def test_a_plan_tells_parameters_steps_and_tokens_of_each_size():
+def test_a_plan_shows_parameters_steps_and_tokens_of_each_size():
     study = load_study(
         TEXT.replace('mixer = ["sa(heads=2, head_width=8)", "lstm"]\n', "")
         .replace("{mixer}", "lstm")
@@ -97,7 +97,7 @@ def test_a_plan_tells_parameters_steps_and_tokens_of_each_size():
     assert max(map(len, format_rungs(load_study("scaling-small")))) <= 80
 
 
-def test_all_faults_of_a_ladder_are_told_at_once():
+def test_all_faults_of_a_ladder_are_reported_at_once():
     text = TEXT.replace('title = "Two', 'design = "random"\ntitle = "Two').replace(
         "epochs = 2", "epochs = 2\nsteps_per_epoch = 9"
     )
@@ -131,7 +131,7 @@ def test_all_faults_of_a_ladder_are_told_at_once():
         ),
     ],
 )
-def test_a_fault_of_a_ladder_is_told_once_and_nothing_that_follows_from_it(old, new, told):
+def test_a_fault_of_a_ladder_is_reported_once_and_nothing_that_follows_from_it(old, new, told):
     assert faults(TEXT.replace(old, new)) == [told]
 
 

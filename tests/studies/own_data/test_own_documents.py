@@ -126,7 +126,7 @@ def test_faults_name_the_file_and_the_column(folder):
         ({"context": 100_000, "batching": "packed"}, "expected at least 100,000 bytes for 1 row of 100000"),
     ],
 )
-def test_what_documents_cannot_be_is_refused(folder, task, message):
+def test_invalid_documents_are_rejected(folder, task, message):
     assert any(message in each for each in told(folder, {"documents": "shards"}, **task))
 
 

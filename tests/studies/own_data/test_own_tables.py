@@ -125,7 +125,7 @@ VALUES = {"name": "sequence_regression"}
 SENTENCES = {"name": "translation", "recipe": "seq2seq(gru, gru)"}
 
 
-def test_tokens_and_their_labels_are_lists_or_stand_between_spaces(folder):
+def test_tokens_and_their_labels_are_lists_or_separated_by_spaces(folder):
     rows = [("a film by Ann", ("O", "O", "O", "B")), ("Bo and Ann", ("B", "O", "B"))] * 30
     rows = [(f"{text} {number}", (*labels, "O")) for number, (text, labels) in enumerate(rows)]
     lists = [json.dumps({"text": text.split(), "label": labels}) for text, labels in rows]
@@ -248,7 +248,7 @@ def test_pairs_are_the_same_in_two_files_and_in_a_table(folder):
         ({"train": {"source": "a.en", "target": "a.en"}}, "missing key 'test'"),
     ],
 )
-def test_what_is_wrong_with_pairs_is_told(folder, corpus, expected):
+def test_faults_of_pairs_are_reported(folder, corpus, expected):
     files = {
         "a.en": "a\nb\n",
         "b.fr": "a\nb\nc\n",
@@ -290,7 +290,7 @@ def test_fields_of_structs_are_columns(folder):
     assert message.endswith("expected a column 'translation.de', got translation.en, translation.fr")
 
 
-def test_of_a_folder_of_other_files_only_the_first_faults_are_told(folder):
+def test_only_the_first_faults_of_a_folder_of_other_files_are_reported(folder):
     hub_folder(
         folder, {f"train{number}": range(number, number + 3) for number in range(40)}, other=lambda n: n
     )
@@ -307,7 +307,7 @@ def test_of_a_folder_of_other_files_only_the_first_faults_are_told(folder):
         ("text;label", "expected a comma between the names of columns, got ';' in text;label"),
     ],
 )
-def test_a_header_with_other_names_or_marks_is_told_with_what_to_write(folder, header, expected):
+def test_a_header_with_other_names_or_marks_is_reported_with_what_to_write(folder, header, expected):
     (folder / "odd.csv").write_text(f"{header}\n", encoding="utf-8")
     assert any(message.endswith(expected) for message in told(folder, {"path": "odd.csv"}))
 
@@ -456,7 +456,7 @@ BAD = {
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_file_line_and_column(folder, corpus, expected):
+def test_faults_are_reported_with_their_file_line_and_column(folder, corpus, expected):
     for name, content in BAD.items():
         (folder / name).write_text(content, encoding="utf-8")
     found = [message.removeprefix("[task] corpus") for message in told(folder, corpus)]
@@ -465,7 +465,7 @@ def test_what_is_wrong_is_told_with_its_file_line_and_column(folder, corpus, exp
         assert message.lstrip(":.").split(": ", 1)[-1].startswith(start) or start in message
 
 
-def test_a_model_of_classes_ends_in_a_pool_and_has_no_activation_behind_its_output(folder):
+def test_a_model_of_classes_ends_in_a_pool_and_has_no_activation_after_its_output(folder):
     assert told(folder, {"path": "my.csv"}, recipe="conv(k=3)") == [
         "[model] recipe: conv(k=3) gives a sequence, but sequence_classification needs a class for a whole "
         "sequence: end it with a pool, for example sa >> mean_pool"

@@ -122,7 +122,7 @@ def test_a_model_of_words_has_as_many_symbols_as_are_asked_for(folder):
     ],
     ids=["not UTF-8", "two of three files", "blank", "one line", "unknown key", "no path", "no table"],
 )
-def test_what_is_wrong_is_told_at_the_key_that_names_it(folder, corpus, expected):
+def test_faults_of_a_text_are_reported_at_the_key_that_names_it(folder, corpus, expected):
     found = [(at, message.split(": ", 1)) for at, message in told(folder, corpus)]
     messages = [
         (at, rest if head.startswith("[task] corpus.") else f"{head}: {rest}") for at, (head, rest) in found
@@ -130,7 +130,7 @@ def test_what_is_wrong_is_told_at_the_key_that_names_it(folder, corpus, expected
     assert [(at, message.removeprefix("[task] corpus: ")) for at, message in messages] == expected
 
 
-def test_a_text_that_is_too_short_for_a_batch_is_told(folder):
+def test_a_text_that_is_too_short_for_a_batch_is_reported(folder):
     ((_, stream),) = told(folder, {"path": "my.txt"}, context=5000)
     assert stream == (
         "[task] corpus: "

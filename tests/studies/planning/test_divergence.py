@@ -56,7 +56,7 @@ def test_a_training_diverged_if_it_lost_more_than_half_of_what_it_had_learnt(los
     assert told(losses)[DIVERGED].to_list() == [what]
 
 
-def test_a_metric_of_a_training_that_diverged_is_told_with_its_value_and_a_cost_counts():
+def test_a_metric_of_a_training_that_diverged_is_reported_with_its_value_and_a_cost_counts():
     rows = told([6.21, 3.98, 5.59], test_perplexity=5302.7)
     assert trial_values("mine", ["a"], rows, "test_perplexity").rows() == [
         ("a", 1, 5302.7, "diverged", f"{TOLD}5,302.7")
@@ -71,7 +71,7 @@ def test_a_training_on_sequences_that_grow_longer_or_that_failed_does_not_diverg
     assert not outcomes("failed", loss=1.0).select(may_diverge()).item()
 
 
-def test_what_equally_likely_symbols_cost_is_known_of_tasks_with_symbols():
+def test_the_loss_of_equally_likely_symbols_is_known_for_tasks_with_symbols():
     tables = {"symbols": {"name": "reverse_copy"}, "numbers": {"name": "recall_addition", "length": 50}}
     tasks = {trial: read_task_settings(table) for trial, table in tables.items()}
     assert uniform_losses(tasks) == {"symbols": math.log(132)}

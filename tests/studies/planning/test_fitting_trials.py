@@ -64,7 +64,7 @@ def test_more_trials_of_other_studies_than_a_search_asks_for_are_its_trials(stor
     assert study_status(study, store).summary() == f"{known} of {known} trials done · 0 left"
 
 
-def test_what_other_studies_have_trained_on_all_seeds_is_known(store):
+def test_points_that_other_studies_trained_on_all_seeds_are_known(store):
     study = load_study(SEARCH, WARM)
     rows = study_outcomes(study, store.trials())
     found = [
@@ -76,7 +76,7 @@ def test_what_other_studies_have_trained_on_all_seeds_is_known(store):
     assert found[::2] == [shared | {"choice": "{mixer}"} | own for own in MIXERS.values()]
 
 
-def test_a_plan_tells_how_many_and_a_switch_takes_them(store):
+def test_a_plan_counts_fitting_trials_and_a_key_reuses_them(store):
     cold, warm = load_study(SEARCH), load_study(SEARCH, WARM)
     assert make_plan(cold, store).elsewhere == make_plan(warm, store).elsewhere == 2
     assert study_status(cold, store).summary() == "0 of 18 trials done · 18 left"
@@ -85,7 +85,7 @@ def test_a_plan_tells_how_many_and_a_switch_takes_them(store):
     assert best_points(cold, store.trials()) == []
 
 
-def test_a_search_is_told_of_them_and_trains_none_again(store):
+def test_a_search_learns_from_fitting_trials_and_trains_none_again(store):
     told = {
         len(changes): Search(
             load_study(SEARCH, changes), store, "run", NOBODY
@@ -98,7 +98,7 @@ def test_a_search_is_told_of_them_and_trains_none_again(store):
     assert full.next_cohort() is None
 
 
-def test_a_search_with_other_names_goes_on_with_what_still_fits(store):
+def test_a_search_with_other_names_continues_with_what_still_fits(store):
     renamed = SEARCH.replace("{k}", "{kernel}").replace("\nk = ", "\nkernel = ")
     values = {"count": 3, "lr": 0.02, "width": 16, "ff.filter": 9}
     values |= {"choice": "{mixer}", "mixer": "conv(k={k})", "k": 4}

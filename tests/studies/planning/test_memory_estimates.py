@@ -123,7 +123,7 @@ def shaped(mixer, width, length, batch, dropout):
 
 
 @pytest.mark.parametrize(("mixer", "width", "length", "batch", "dropout"), SHAPES)
-def test_what_a_step_holds_is_within_15_percent_of_what_torch_allocates(
+def test_the_estimated_memory_of_a_step_is_within_15_percent_of_torch_allocations(
     mixer, width, length, batch, dropout, monkeypatch
 ):
     monkeypatch.setattr(correlation, "choose_tile", lambda *_: None)  # as on a GPU
@@ -210,7 +210,7 @@ def test_the_operations_of_drawn_lengths_are_those_of_their_mean():
     assert step_flops(settings) == train.batch_size * each[-1]
 
 
-def test_a_plan_tells_of_each_model_what_a_step_holds_at_most_over_its_trials(tmp_path):
+def test_a_plan_shows_the_maximum_memory_of_a_step_over_the_trials_of_each_model(tmp_path):
     text = study_text(
         train={"batch_size": "{batch}", "lengths": [3, 40], "curriculum": None},
         factors={"mixer": ["sa", "conv(k=5)"], "task": ["reverse", "sort"], "batch": [2, 8], "seed": [0, 1]},
@@ -231,7 +231,7 @@ def test_a_plan_tells_of_each_model_what_a_step_holds_at_most_over_its_trials(tm
         assert f"   {format_bytes(held)}   " in line
 
 
-def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_path):
+def test_a_plan_shows_memory_test_and_the_length_that_does_not_fit(tmp_path):
     study = load_study(TEXT)
     told = " ".join(str(on_machine(make_plan(study, Store(tmp_path)), Machine())).split())
     assert "memory a step of sa holds " in told
@@ -262,7 +262,7 @@ def test_a_step_of_a_paper_that_does_not_fit_on_a_gpu_does_in_parts(tmp_path):
         ({"lengths": [0, 40]}, "[train] lengths: expected at least 1, got 0"),
     ],
 )  # fmt: skip
-def test_lengths_of_a_training_that_do_not_fit_are_told(train, told):
+def test_lengths_of_a_training_that_do_not_fit_are_reported(train, told):
     text = study_text(
         task={"name": "remember"}, train={"curriculum": None, **train}, factors={"mixer": ["sa"]}
     )

@@ -16,7 +16,7 @@ from .test_memory_estimates import shaped
 @pytest.mark.parametrize(
     "mixer", ["sa", "sa(span=50)", "conv(k=5)", "highway_conv(k=5)", "gru", "sa + conv(k=5)"]
 )
-def test_what_a_plan_says_of_a_step_is_near_what_torch_allocates_on_a_gpu(mixer, dropout):
+def test_the_planned_memory_of_a_step_is_near_torch_allocations_on_a_gpu(mixer, dropout):
     settings = shaped(mixer, 512, 60, 256, dropout=dropout)
     gc.collect()
     torch.cuda.empty_cache()

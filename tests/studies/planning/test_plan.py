@@ -149,7 +149,7 @@ def test_a_trial_grows_by_the_task_s_step_from_its_start():
     }
 
 
-def test_what_a_recipe_cannot_reach_is_predicted(store):
+def test_lengths_beyond_the_reach_of_a_recipe_are_predicted(store):
     found = make_plan(load_study("algorithmic"), store).reach_limits
     assert [str(one) for one in found] == [
         "cgru(k=20): 4 layers reach 72 to the left, so no length beyond 73 on reverse, 97 on sort, "
@@ -181,7 +181,7 @@ def test_a_ceiling_on_one_task_is_one_sentence(store, recipe, told):
     assert [str(one) for one in found] == [told]
 
 
-def test_a_ceiling_tells_the_side_that_sets_it(store):
+def test_a_ceiling_reports_the_side_that_sets_it(store):
     text = SMALL.replace('["not", "remember"]', '["reverse", "sort"]').replace("conv(k=5)", "conv(k=6)")
     (found,) = make_plan(load_study(text), store).reach_limits
     assert (found.labels, found.layers, found.left, found.right) == (("conv(k=6)",), 2, 4, None)
@@ -192,7 +192,7 @@ def test_a_length_that_no_epoch_can_come_to_is_no_ceiling(store):
     assert make_plan(load_study(SMALL.replace("conv(k=5)", "conv(k=69)")), store).reach_limits == ()
 
 
-def test_what_the_store_has_is_not_left(store):
+def test_stored_trials_do_not_remain(store):
     study = load_study(SMALL)
     for trial, status in zip(study.trials, ("done", "failed", "pruned", "done"), strict=False):
         keep(store, trial, status=status)
@@ -246,7 +246,7 @@ def test_a_time_is_expected_by_the_length_that_like_models_reached_anywhere(stor
     assert found.estimate.expected < found.estimate.seconds
 
 
-def test_steps_are_measured_once_where_the_store_tells_no_speed(store):
+def test_steps_are_measured_once_if_the_store_has_no_speed(store):
     study, asked = load_study(SMALL), []
 
     def measure(settings):
@@ -341,7 +341,7 @@ def test_a_study_that_is_done_has_nothing_left(store):
     assert (found.num_remaining, found.estimate, found.max_trial_s) == (0, TimeEstimate(0.0, "measured"), 0.0)
 
 
-def test_what_is_done_without_the_weights_that_the_study_keeps_is_left(store):
+def test_done_trials_without_their_weights_remain(store):
     study = load_study(
         SMALL.replace('title = "A small study"', 'title = "A small study"\nkeep_weights = true')
     )
@@ -381,7 +381,7 @@ def test_models_are_called_by_the_levels_in_which_they_differ(store):
     [("position", ["timing", "learned", "none"], {"timing": 0, "learned": 2048 * 16}),
      ("norm_kind", ["layer_norm", "rms_norm"], {"layer_norm": 0, "rms_norm": -5 * 16})],
 )  # fmt: skip
-def test_models_that_learn_other_positions_or_norms_are_told_apart(store, key, levels, more):
+def test_models_that_learn_other_positions_or_norms_are_distinguished(store, key, levels, more):
     text = SMALL.replace("{mixer}", "sa").replace('mixer = ["sa", "conv(k=5)"]', f"{key} = {levels}")
     models = make_plan(load_study(text, [f'model.{key}="{{{key}}}"']), store).models
     assert {one.label: one.parameters - models[0].parameters for one in models} == more

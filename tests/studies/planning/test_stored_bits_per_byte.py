@@ -40,11 +40,11 @@ def test_words_of_wikitext_have_the_bytes_of_its_file():
         assert bits == pytest.approx(math.log2(perplexity) * words / size, rel=1e-12)
 
 
-def test_lower_case_has_none():
+def test_lower_case_tokens_have_no_bits_per_byte():
     assert {bits for (bits,) in finals("language-modelling-small", "test_bits_per_byte")} == {None}
 
 
-def test_a_row_that_has_them_keeps_them():
+def test_a_row_with_bits_per_byte_keeps_them():
     names = ("test_bits_per_byte",)
     found = load_outcomes(Store(RESULTS), load_study("all-attention-words-small"))
     tasks = task_by_trial("all-attention-words-small")

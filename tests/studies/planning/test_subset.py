@@ -33,7 +33,7 @@ def levels(study: Study, *wanted: str) -> set[tuple[object, ...]]:
     return {tuple(trial.levels.values()) for trial in study.trials if trial.id in ids}
 
 
-def test_of_several_factors_all_must_fit_and_of_one_any_level(study: Study) -> None:
+def test_all_named_factors_must_match_and_any_level_of_one_factor(study: Study) -> None:
     assert len(levels(study, "task=not")) == 14
     assert levels(study, "task = not", "lr=0.001", "seed=1", "model=ff(8)", "model=attention") == {
         ("{attention}", "not", 1e-3, 1),
@@ -60,7 +60,7 @@ def test_numbers_may_be_spelled_in_any_way(study: Study) -> None:
     assert levels(study, "lr=1e-3") == levels(study, "lr=0.001") == levels(study, "lr=.00100")
 
 
-def test_every_fault_is_told_at_once(study: Study) -> None:
+def test_every_fault_is_reported_together(study: Study) -> None:
     with pytest.raises(StudyError) as error:
         select_trials(study, ["model=sa", "tusk=sort", "lr=3", "seed", "task=sort"])
     assert [fault.message for fault in error.value.faults] == [

@@ -67,7 +67,7 @@ def test_a_trial_that_is_asked_for_twice_has_one_row_with_its_seed():
     assert found.select("trial", "seed").rows() == [("a", 3), ("x", None)]
 
 
-def test_of_several_values_of_one_name_the_last_counts():
+def test_the_last_of_several_values_of_a_name_counts():
     twice = [{"name": "loss", "value": 1.0}, {"name": "acc", "value": 5.0}, {"name": "loss", "value": 2.0}]
     rows = outcomes(ENDS[:1]).with_columns(metrics=pl.Series([twice], dtype=TRIALS["metrics"]))
     assert rows.select(final_value("loss")).item() == 2.0

@@ -92,7 +92,7 @@ study: 12 faults
        [[curve]] band: expected 'sd', 'se', 'ci' or 'minmax', got 'std'; nearest: sd"""
 
 
-def test_everything_that_is_wrong_is_told_at_once():
+def test_all_faults_are_reported_together():
     assert message(STUDY_TEXT + WRONG) == TOLD
 
 
@@ -134,7 +134,7 @@ def test_everything_that_is_wrong_is_told_at_once():
         ),
     ],
 )
-def test_what_does_not_fit_is_told(lines, told):
+def test_settings_that_do_not_fit_are_reported(lines, told):
     first, *rest = message(STUDY_TEXT + f'\n[[curve]]\nname = "one"\n{lines}\n').splitlines()
     assert (first, rest[-1].strip(" ^")) == ("study: 1 fault", f"[[curve]] {told}")
 
@@ -166,6 +166,6 @@ def test_no_figure_changes_a_trial():
     ]
 
 
-def test_figures_stand_in_the_order_of_the_file():
+def test_figures_are_in_the_order_of_the_file():
     study = study_with_curves(GOOD, GOOD.replace("good", "better"))
     assert [spec.name for spec in study.curves] == ["good", "better"]

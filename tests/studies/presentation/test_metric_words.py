@@ -110,7 +110,7 @@ def test_a_title_says_what_settings_make_of_a_metric(name, tables, title, headin
     assert found[1:] == (title, heading)
 
 
-def test_where_trials_differ_the_title_holds_for_all_and_a_sentence_says_in_what():
+def test_where_trials_differ_the_title_fits_all_and_a_sentence_says_in_what():
     settings = settings_of(**GROWN, factors={"mixer": ["sa"], "grow_at": [0.9, 1.0], "seed": [0, 1]})
     metric = find_metric("max_length")
     assert titled("max_length", settings)[1:] == (METRICS["max_length"].title, "")
@@ -130,5 +130,5 @@ def test_an_axis_of_lengths_leaves_them_to_its_ticks():
     )
 
 
-def test_without_trials_a_title_holds_for_all_settings():
+def test_without_trials_a_title_fits_all_settings():
     assert titled("max_length", [])[1] == METRICS["max_length"].title

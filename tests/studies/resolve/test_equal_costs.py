@@ -71,7 +71,7 @@ def test_equal_state_is_solved_over_the_heads_of_recurrences() -> None:
     assert str(second) == "512 B (+0 %)"
 
 
-def test_a_size_that_changes_no_state_is_told() -> None:
+def test_a_size_that_changes_no_state_is_reported() -> None:
     with pytest.raises(StudyError) as error:
         study_of("state")
     assert "bytes" not in str(error.value)

@@ -101,7 +101,7 @@ def test_a_listed_cell_is_the_same_trial_as_the_cell_of_a_grid():
     assert study(TWO + "\n[factors]\nseed = [3, 5]\n").trials[0].id in grid
 
 
-def test_what_several_cells_ask_for_is_one_trial_and_all_of_its_cells():
+def test_equal_cells_are_one_trial_that_has_all_of_them():
     found = study(FACTORS.replace('"cgru(k=3)"', '"conv(3)"'))
     assert len(found.trials) == 2 * 3 * 3 * 2
     assert len(found.cells) == 3 * 3 * 3 * 2

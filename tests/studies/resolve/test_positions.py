@@ -61,7 +61,7 @@ STUDIES = Path(activemem.__file__).parent / "studies"
         ),
     ],
 )
-def test_positions_that_a_task_cannot_have_are_told(name, changes, told):
+def test_positions_that_a_task_cannot_have_are_reported(name, changes, told):
     with pytest.raises(StudyError) as caught:
         load_study(STUDIES / f"{name}.toml", changes)
     assert told in str(caught.value)

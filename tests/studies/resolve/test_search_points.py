@@ -57,7 +57,7 @@ def test_a_dimension_is_read_from_its_text(text, dimension):
         ("choice(a=sa, 3)", ["the options of a choice have no names, got a="]),
     ],
 )
-def test_a_text_that_is_no_dimension_is_told(text, faults):
+def test_a_text_that_is_no_dimension_is_reported(text, faults):
     with pytest.raises(RecipeError) as caught:
         read_dimension(text)
     assert [fault.message for fault in caught.value.faults] == faults
@@ -71,13 +71,13 @@ def test_a_text_that_is_no_dimension_is_told(text, faults):
         ("0.1", 'or "choice(64, 128)", got 0.1'),
     ],
 )
-def test_a_dimension_that_is_no_text_is_told_with_the_text_that_is_meant(value, expected):
+def test_a_dimension_that_is_no_text_is_reported_with_the_text_that_is_meant(value, expected):
     with pytest.raises(StudyError) as caught:
         load_study(TEXT, [f"search.space.dropout={value}"])
     assert expected in str(caught.value)
 
 
-def test_what_stands_for_a_dimension_is_both_ends_or_every_option():
+def test_a_dimension_is_represented_by_both_ends_or_every_option():
     assert representative_values(IntegerDimension(3, 40)) == (3, 40)
     assert representative_values(ChoiceDimension(("sa", 3))) == ("sa", 3)
 
@@ -112,7 +112,7 @@ def test_a_point_is_the_same_trial_as_the_cell_of_a_grid():
     assert load_study(grid).trials[0].id == load_study(TEXT).trial_for({"k": 7, "dropout": 0.25}).id
 
 
-def test_dimensions_may_stand_in_the_recipe_itself():
+def test_dimensions_may_be_in_the_recipe_itself():
     text = replaced(
         TEXT, ('"4 * (conv(k={k}) >> ff(512))"', '"4 * (choice(sa, conv(k=integer(3, 9))) >> ff({filter}))"')
     )
@@ -198,7 +198,7 @@ def test_epochs_may_be_searched():
         ({"k": 3, "dropout": 1.5}, "model.dropout: expected a number below 1, got 1.5"),
     ],
 )
-def test_a_point_that_does_not_fit_is_told(values, told):
+def test_a_point_that_does_not_fit_is_reported(values, told):
     with pytest.raises(ValueError, match=told) as caught:
         load_study(TEXT).trial_for(values)
     assert str(caught.value) == told
@@ -296,7 +296,7 @@ def test_a_point_that_does_not_fit_is_told(values, told):
     ],
     ids=lambda value: value[1] if isinstance(value, tuple) else "",
 )
-def test_a_search_that_cannot_be_is_told(change, told):
+def test_an_impossible_search_is_reported(change, told):
     count = told.count("^\n") + told.count("^  ")
     assert message(replaced(TEXT, change)) == f"study: {count} fault{'s' if count > 1 else ''}\n\n{told}"
 

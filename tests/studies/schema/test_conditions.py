@@ -32,7 +32,7 @@ def faults(*overrides, **keys):
     return [fault.message for fault in caught.value.faults]
 
 
-def test_a_grid_has_each_cell_once_and_no_level_where_a_factor_is_not():
+def test_a_grid_has_each_cell_once_and_no_level_where_a_factor_is_absent():
     found = study()
     assert cells(found) == [
         ("sa", "–", "–"),
@@ -50,7 +50,7 @@ def test_a_grid_has_each_cell_once_and_no_level_where_a_factor_is_not():
     assert {trial.id for trial in found.trials} == {trial.id for trial in plain.trials}
 
 
-def test_a_nested_grid_is_counted_without_what_is_not_there():
+def test_a_nested_grid_is_counted_without_absent_factors():
     design = Design(
         combined_factors={"k": tuple(range(60_000)), "mixer": ("sa", "gru", "conv"), "seed": (0,)},
         listed_cells={},
@@ -60,7 +60,7 @@ def test_a_nested_grid_is_counted_without_what_is_not_there():
     assert design.count() == 60_002 < MAX_TRIALS
 
 
-def test_one_at_a_time_changes_what_is_there():
+def test_one_at_a_time_changes_factors_that_are_present():
     assert cells(study(design="one_at_a_time")) == [
         ("sa", "–", "–"),
         (CONV, "3", "–"),
@@ -84,7 +84,7 @@ def test_a_random_sample_has_as_many_different_cells_as_are_asked_for():
     assert set(cells(found)) < set(cells(study()))
 
 
-def test_listed_cells_need_no_level_of_what_is_not_there():
+def test_listed_cells_need_no_level_of_absent_factors():
     listed = [{"mixer": "sa"}, {"mixer": CONV, "k": 9}]
     factors = {"task": ["sort"], "mixer": ["sa", CONV], "k": [3]}
     found = study(
@@ -97,7 +97,7 @@ def test_listed_cells_need_no_level_of_what_is_not_there():
     ]
 
 
-def test_tables_figures_and_claims_have_nothing_where_a_factor_is_not(tmp_path):
+def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
     found = study(
         arrays={
             "table": [
@@ -186,12 +186,12 @@ def test_tables_figures_and_claims_have_nothing_where_a_factor_is_not(tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_a_condition_is_told(keys, told):
+def test_impossible_conditions_are_reported(keys, told):
     messages = faults(**keys)
     assert any(told in message for message in messages), messages
 
 
-def test_a_random_sample_that_is_larger_than_what_is_there_is_told():
+def test_a_random_sample_that_is_larger_than_the_grid_is_reported():
     (message,) = faults(design="random", cells=8, design_seed=0)
     assert message == "[study] cells: found 7 different cells, since some factors are conditional, got 8"
 
@@ -229,7 +229,7 @@ longest = { task = "parity" }
 """
 
 
-def test_a_key_that_is_the_hole_of_a_factor_that_is_not_there_is_left_out():
+def test_a_key_with_the_hole_of_an_absent_factor_is_left_out():
     found = [trial.settings.task for trial in load_study(OWN_KEYS).trials]
     assert [(task.name, getattr(task, "pairs", None)) for task in found] == [
         ("mqar", 2),
@@ -239,7 +239,7 @@ def test_a_key_that_is_the_hole_of_a_factor_that_is_not_there_is_left_out():
     assert found[2].lengths == (4, 9)
 
 
-def test_levels_are_tried_where_their_factor_is_there():
+def test_levels_are_checked_where_their_factor_is_present():
     with pytest.raises(StudyError) as caught:
         load_study(OWN_KEYS.replace("[2, 3]", "[2, 900]"))
     (fault,) = caught.value.faults

@@ -45,14 +45,14 @@ def test_cumulative_changes_one_factor_after_the_other_in_the_order_of_the_file(
     ]
 
 
-def test_cumulative_ends_at_the_target_and_stands_around_other_factors():
+def test_cumulative_ends_at_the_target_and_crosses_other_factors():
     mixers = {"mixer": ["sa", "conv(k=3)", "gru"]}
     found = study(mixers, design="cumulative", target={"mixer": "gru"}, around=["norm", "p"])
     assert len(found.cells) == 2 * 2 * 4
     assert [trial.levels["mixer"] for trial in found.cells[:4]] == ["sa", "gru", "gru", "gru"]
 
 
-def test_a_fraction_begins_at_the_baseline_and_says_what_it_cannot_tell():
+def test_a_fraction_begins_at_the_baseline_and_names_what_it_cannot_separate():
     found = study(design="fractional", resolution="IV", baseline={"p": 0.1})
     assert cells(found) == ["0100", "0111", "0001", "0010", "1101", "1110", "1000", "1011"]
     assert found.design.alias_words() == [
@@ -91,7 +91,7 @@ def test_screening_takes_the_fewest_runs():
 
 
 @pytest.mark.parametrize("design", ["random", "latin_hypercube"])
-def test_a_sample_of_a_grid_of_a_milliard_cells_is_there_at_once(design):
+def test_a_sample_of_a_grid_of_a_billion_cells_is_drawn_quickly(design):
     kernels = {f"k{number}": list(range(3, 13)) for number in range(9)}
     body = " >> ".join(f"conv(k={{{name}}})" for name in kernels)
     text = study_text(
@@ -133,7 +133,7 @@ def test_a_sample_of_a_grid_of_a_milliard_cells_is_there_at_once(design):
         ({"design": "cumulative", "target": {"nor": "pre"}}, "unknown factor 'nor'; nearest: norm"),
     ],
 )
-def test_keys_that_do_not_fit_a_design_are_told(keys, told):
+def test_keys_that_do_not_fit_a_design_are_reported(keys, told):
     (message,) = faults(**keys)
     assert message.endswith(told)
 
@@ -146,7 +146,7 @@ def test_keys_that_do_not_fit_a_design_are_told(keys, told):
         ({"design": "fractional", "resolution": "III"}, "fractional takes factors of two levels, got 3"),
     ],
 )
-def test_factors_that_do_not_fit_a_design_are_told(design, told):
+def test_factors_that_do_not_fit_a_design_are_reported(design, told):
     (message,) = faults({"mixer": ["sa", "gru", "conv(k=3)"]}, **design)
     assert message.endswith(told)
 
@@ -220,7 +220,7 @@ def test_listed_cells_may_have_labels():
         ({"design": "grid", "around": None, "labels": None}, "the level 8 is listed twice"),
     ],
 )
-def test_what_cannot_be_a_label_or_a_zip_is_told(keys, told):
+def test_impossible_labels_and_zips_are_reported(keys, told):
     with pytest.raises(StudyError) as caught:
         sized(**{"around": "mixer"} | keys)
     assert any(fault.message.endswith(told) for fault in caught.value.faults), caught.value

@@ -109,7 +109,7 @@ def test_the_whole_table_must_be_one():
     assert "expected a text as paper" in refused('source = "paper: all"\n' + STUDY)
 
 
-def test_what_an_override_gives_is_ours():
+def test_the_source_of_an_override_is_ours():
     sheet = load_study(
         STUDY + SOURCE, ["train.epochs=1", "train.span_loss=0.5", "factors.seed=[3]"]
     ).source_sheet
@@ -119,7 +119,7 @@ def test_what_an_override_gives_is_ours():
     }
 
 
-def test_without_the_table_nothing_is_asked_and_nothing_told():
+def test_without_the_table_no_source_is_required_or_shown():
     sheet = load_study(STUDY).source_sheet
     assert not sheet.is_given
     assert {each.source for each in sheet.settings} == {None}
@@ -167,6 +167,6 @@ def test_settings_that_are_neither_the_papers_nor_its_programs_are_counted(setti
     assert sheet(*settings).summary("it") == sentence
 
 
-def test_a_study_that_does_not_say_is_told_as_such():
+def test_a_study_without_sources_is_reported_as_such():
     nothing = SourceSheet(settings=(), is_given=False)
     assert nothing.summary("it") == "The study does not state the sources of its settings."

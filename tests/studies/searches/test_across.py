@@ -54,7 +54,7 @@ def test_a_point_is_trained_on_each_task_with_each_seed(study):
     assert study.total == 8 * 4 + 2  # the space has 8 points of the 9 asked for
 
 
-def test_what_is_optimised_is_the_mean_over_the_tasks(study, store):
+def test_the_objective_is_the_mean_over_the_tasks(study, store):
     found = {each.values["k"]: each for each in find_points(study, store.trials()).points}
     costs = [trial.settings for trial in study.point_trials({"k": 2})[:2]]
     assert costs[0].task.name != costs[1].task.name
@@ -63,7 +63,7 @@ def test_what_is_optimised_is_the_mean_over_the_tasks(study, store):
     assert (found[4].mean("max_length"), found[4].is_comparable) == (None, False)
 
 
-def test_what_another_study_has_trained_fits_on_every_task(study, store):
+def test_trials_of_another_study_fit_on_every_task(study, store):
     other = load_study(replaced(SEARCH, ('name = "tiny"', 'name = "other"')))
     factors = [json.loads(text) for text in reusable_outcomes(other, store.trials())["factors"]]
     assert sorted((each["k"], each["task"], each["seed"]) for each in factors) == [

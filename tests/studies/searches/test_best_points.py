@@ -61,7 +61,7 @@ def test_points_outside_of_the_space_are_not_of_this_search(store):
     assert study_outcomes(narrow, store.trials()).is_empty()
 
 
-def test_what_a_point_does_not_take_makes_no_other_point_of_it(store):
+def test_inactive_dimensions_do_not_distinguish_points(store):
     study = load_study(SEARCH)
     values = {"lr": 0.05, "choice": "sa"}
     for trial, untaken in zip(study.point_trials(values), ({}, {"conv.k": 3}), strict=True):
@@ -78,7 +78,7 @@ def test_what_a_point_does_not_take_makes_no_other_point_of_it(store):
         (["train.lengths=[1, 8]", "search.metric=dev_accuracy"], ""),
     ],
 )
-def test_an_accuracy_at_different_lengths_is_told(changes, told):
+def test_an_accuracy_at_different_lengths_is_reported(changes, told):
     text = replaced(SEARCH, ("curriculum = { start = 5 }\n", "")) if "train" in str(changes) else SEARCH
     note = comparison_note(load_study(text, changes))
     assert note.startswith(told)

@@ -40,7 +40,7 @@ def store(tmp_path):
     return found
 
 
-def test_each_point_has_its_objectives_and_whether_it_keeps_to_the_limits(store):
+def test_each_point_has_its_objectives_and_whether_it_respects_the_limits(store):
     study = load_study(SEARCH)
     points = find_points(study, store.trials())
     found = {each.values["conv.k"]: each for each in points.points}
@@ -108,7 +108,7 @@ def test_a_failed_point_has_no_objectives_and_is_not_compared(store):
         ),
     ],
 )
-def test_what_cannot_be_optimised_is_refused(changes, told):
+def test_quantities_that_cannot_be_optimised_are_rejected(changes, told):
     with pytest.raises(StudyError) as failure:
         load_study(SEARCH, changes)
     assert told in str(failure.value)

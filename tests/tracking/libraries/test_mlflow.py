@@ -28,7 +28,7 @@ def runs(address):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_what_a_run_began_an_export_completes_once(trained, address):
+def test_an_export_completes_once_what_a_run_has_begun(trained, address):
     study, store = trained
     trial = study.trials[0]
     losses = store.metrics([trial.id]).filter(name="loss")["value"].to_list()
@@ -72,7 +72,7 @@ def test_a_server_that_is_away_stops_no_training_and_its_export_breaks_off(train
         export_study(study, store, open_trackers({"mlflow": AWAY})["mlflow"])
 
 
-def test_what_is_no_address_is_refused_before_anything_runs():
+def test_an_invalid_address_is_rejected_before_anything_runs():
     with pytest.raises(TrackingError, match=r"mlflow: expected an address such as .*, got 'runs'"):
         open_trackers({"mlflow": "runs"})
     with pytest.raises(

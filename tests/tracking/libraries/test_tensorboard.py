@@ -50,7 +50,7 @@ def test_the_files_have_each_epoch_the_final_metrics_the_outcome_and_the_tables(
     assert "| " in read(tmp_path / "tiny" / "tables")[1]["reached"]
 
 
-def test_what_is_in_the_files_is_not_written_again(trained, tmp_path):
+def test_stored_data_are_not_written_again(trained, tmp_path):
     export(trained, tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.glob("tiny/*-*/*")}
     assert export(trained, tmp_path) == StudyExport(trials=0, epochs=0, known=4, tables=1)
@@ -71,7 +71,7 @@ def test_the_settings_are_hyperparameters(trained, tmp_path):
     assert (start.group_name, start.hparams["train.compile"].bool_value) == (trial.id, False)
 
 
-def test_a_trial_that_was_killed_goes_on_in_its_folder_from_a_torn_file(trained, tmp_path):
+def test_a_trial_that_was_killed_continues_in_its_folder_from_a_torn_file(trained, tmp_path):
     trial = trained[0].trials[0]
 
     def run(first, last, *, ends):

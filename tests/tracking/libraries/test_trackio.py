@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
     return str(tmp_path_factory.mktemp("trackio"))
 
 
-def test_what_a_run_began_an_export_completes_once(trained, folder):
+def test_an_export_completes_once_what_a_run_has_begun(trained, folder):
     study, store = trained
     trial = study.trials[0]
     losses = store.metrics([trial.id]).filter(name="loss")["value"].to_list()

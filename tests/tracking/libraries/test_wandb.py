@@ -61,7 +61,7 @@ def test_an_export_has_each_epoch_the_settings_the_end_and_the_tables_once(train
     assert sorted(path.name for path in tables.glob("files/reached.*")) == ["reached.csv", "reached.md"]
 
 
-def test_a_trial_that_goes_on_after_a_kill_is_one_run_whose_steps_are_in_order(trained, tmp_path):
+def test_a_trial_that_continues_after_a_kill_is_one_run_whose_steps_are_in_order(trained, tmp_path):
     trial = trained[0].trials[0]
     assert run(tmp_path, trial, 0, 3) == []
     folder, found = read(tmp_path, trial.id)

@@ -42,7 +42,7 @@ CHECKS = (
     "text", [pytest.param(text, marks=[pytest.mark.heavy] * (text in SIMPLER)) for text in VARIANTS]
 )
 @pytest.mark.parametrize("check", CHECKS)
-def test_every_variant_holds_to_every_check(check, text):
+def test_every_variant_passes_every_check(check, text):
     check(text, causal=True)
 
 

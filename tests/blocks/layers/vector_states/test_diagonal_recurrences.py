@@ -27,7 +27,7 @@ def test_a_scan_gives_the_outputs_and_gradients_of_the_reference(text):
 
 
 @pytest.mark.parametrize("length", [1, 2, 16, 19])
-def test_a_scan_goes_on_from_a_state_and_forgets_at_once(length):
+def test_a_scan_resumes_from_a_state_and_forgets_at_once(length):
     generator = make_generator(length)
     decay, added = torch.rand(2, 2, length, 3, generator=generator, dtype=torch.float64)
     decay[:, ::3] = 0.0

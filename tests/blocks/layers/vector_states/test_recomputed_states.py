@@ -46,7 +46,7 @@ def read(*given, negative=False):
 @pytest.mark.parametrize("held", [states.HELD, 4 * 6])
 @pytest.mark.parametrize("length", [1, 6, 17])
 @pytest.mark.parametrize("negative", [False, True])
-def test_what_is_read_has_the_numbers_and_gradients_of_a_scan(length, negative, held, monkeypatch):
+def test_outputs_have_the_numbers_and_gradients_of_a_scan(length, negative, held, monkeypatch):
     monkeypatch.setattr(states, "HELD", held)  # all sequences together, or one by one
     given = rows(length)
     found, expected = read(*given, negative=negative), scanned(*given, negative)

@@ -63,7 +63,7 @@ def assert_as_by_products(block, run, x):
 @both_ways
 @pytest.mark.parametrize("text", WINDOWS)
 @pytest.mark.parametrize("length", [70, 300])
-def test_fused_windows_give_what_products_give(text, causal, length):
+def test_fused_windows_give_the_results_of_products(text, causal, length):
     block, x = make_block(parse_block(text), causal=causal), random_sequences(3, length)
     mask = prefix_mask([length, 1, 66], length)
     assert_as_by_products(block, block, x)
@@ -72,7 +72,7 @@ def test_fused_windows_give_what_products_give(text, causal, length):
 
 
 @pytest.mark.parametrize("text", WINDOWS)
-def test_fused_windows_behind_a_past_give_what_products_give(text):
+def test_fused_windows_after_a_past_give_the_results_of_products(text):
     block, seen = make_block(parse_block(text), causal=True), random_sequences(3, 300)
     for past in (3, 90, 270):
         if min(past, block.window.max_distance) + 300 - past > 64:
@@ -111,7 +111,7 @@ def test_fused_attention_keeps_no_weights_and_takes_the_products_that_are_stated
 
 
 @pytest.mark.parametrize("text", PRODUCTS)
-def test_what_has_more_than_scores_by_content_has_no_fused_kernel(text):
+def test_scores_other_than_by_content_have_no_fused_kernel(text):
     block = make_block(parse_block(text), causal=True)
     with patch.object(window_attention, "window_fused", side_effect=AssertionError):
         assert block(random_sequences(2, 80)).isfinite().all()

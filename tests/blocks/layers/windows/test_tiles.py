@@ -64,14 +64,14 @@ def assert_both_give_the_same(monkeypatch, block, run, *inputs):
 
 @both_ways
 @every_block
-def test_tiles_give_what_products_give(text, causal, monkeypatch):
+def test_tiles_give_the_results_of_products(text, causal, monkeypatch):
     block, x, mask = make(text, causal=causal), random_sequences(3, 29), prefix_mask([29, 1, 17], 29)
     assert_both_give_the_same(monkeypatch, block, block, x)
     assert_both_give_the_same(monkeypatch, block, lambda x: block(x, mask)[mask], x)
 
 
 @every_block
-def test_tiles_behind_a_past_give_what_products_give(text, monkeypatch):
+def test_tiles_after_a_past_give_the_results_of_products(text, monkeypatch):
     block, seen = make(text, causal=True), random_sequences(3, 50)
     for past in (3, 40):
         assert_both_give_the_same(monkeypatch, block, block.forward_with_past, seen[:, past:], seen[:, :past])

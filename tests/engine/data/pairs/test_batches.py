@@ -47,7 +47,7 @@ def test_a_batch_has_both_sides_padded():
     assert batch.words == 5
 
 
-def test_in_a_pass_each_pair_comes_once_but_for_what_does_not_fill_a_batch():
+def test_in_a_pass_each_pair_comes_once_except_for_what_does_not_fill_a_batch():
     batches = list(islice(iter_pair_batches(SPLIT, batch_size=8, max_length=30, seed=1), 12))
     passes = [torch.cat([batch.pairs for batch in batches[start : start + 6]]).tolist() for start in (0, 6)]
     for once in passes:

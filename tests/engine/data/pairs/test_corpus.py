@@ -79,7 +79,7 @@ def columns(folder: Path, rows: int = 400):
     )
 
 
-def test_pairs_of_two_files_stand_line_by_line_and_only_a_line_feed_ends_a_line(tmp_path):
+def test_pairs_of_two_files_are_read_line_by_line_and_only_a_line_feed_ends_a_line(tmp_path):
     files = PairFiles(
         source=put(tmp_path, "a.en", "one\u2028two\nthree \n"), target=put(tmp_path, "a.fr", "un\r\ntrois\n")
     )
@@ -98,7 +98,7 @@ def test_only_the_first_bytes_of_a_file_count(tmp_path):
     assert list(iter_pairs(corpus({}), PairFiles(source=side), tmp_path)) == [("one", "un")]
 
 
-def test_what_is_missing_another_or_uneven_is_refused_with_its_name(tmp_path):
+def test_missing_different_and_uneven_files_are_rejected_by_name(tmp_path):
     small, place = corpus({}), tmp_path / "small"
     one = put(tmp_path, "a.en", "one\n")
 
@@ -164,7 +164,7 @@ def by_split(small, folder):
     return found
 
 
-def test_no_source_stands_in_two_splits_of_a_collection_whatever_its_case_and_spaces(tmp_path):
+def test_no_source_is_in_two_splits_of_a_collection_whatever_its_case_and_spaces(tmp_path):
     splits = by_split(columns(tmp_path, 2000), tmp_path)
     sources = {split: set(found) for split, found in splits.items()}
     assert sum(map(len, sources.values())) == 2000
@@ -296,7 +296,7 @@ ENCODED = {  # hashes of all that the numbers depend on
 
 
 @pytest.mark.parametrize("name", dataset_names(ParallelCorpus))
-def test_what_was_encoded_once_is_found_again_under_its_name(tmp_path, name):
+def test_encoded_pairs_are_found_again_by_name(tmp_path, name):
     with pytest.raises(DataError):  # the pairs are not here, but it is known where they would be written
         open_pairs(Task(corpus=name, tokens="words", pieces=10_000), tmp_path)
     (lock,) = (tmp_path / "encoded").iterdir()

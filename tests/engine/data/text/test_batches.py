@@ -33,7 +33,7 @@ def split(*texts):
 
 
 @given(length=st.integers(2, 200), batch=SIZES, block=SIZES)
-def test_a_pass_over_a_stream_has_each_target_at_most_once_in_rows_that_go_on(length, batch, block):
+def test_a_pass_over_a_stream_has_each_target_at_most_once_in_rows_that_continue(length, batch, block):
     tokens = text(length)
     if length - 1 < batch * block:
         with pytest.raises(DataError):
@@ -55,7 +55,7 @@ def test_a_pass_over_a_stream_has_each_target_at_most_once_in_rows_that_go_on(le
 
 @pytest.mark.parametrize("position", [0, 11, 24])
 @pytest.mark.parametrize("seed", [None, 1])
-def test_a_stream_that_is_taken_up_at_a_position_goes_on_as_it_would_have(seed, position):
+def test_a_stream_that_is_taken_up_at_a_position_resumes_as_if_uninterrupted(seed, position):
     tokens, sizes = text(103), {"batch_size": 3, "context": 4}
     whole = list(islice(iter_stream_batches(tokens, **sizes, offsets=draws(seed)), position + 14))[position:]
     rest = list(islice(iter_stream_batches(tokens, **sizes, offsets=draws(seed), position=position), 14))
@@ -161,7 +161,7 @@ def test_each_pass_over_lines_has_an_order_of_its_own_and_no_line_twice():
     assert other.lengths.tolist() != first[0]
 
 
-def test_lines_that_are_taken_up_at_a_position_go_on_as_they_would_have():
+def test_lines_that_are_taken_up_at_a_position_resume_as_if_uninterrupted():
     texts = split(*range(2, 22))
     whole = list(islice(iter_line_batches(texts, batch_size=3, max_length=30, seed=3), 15))
     rest = list(islice(iter_line_batches(texts, batch_size=3, max_length=30, seed=3, position=7), 8))

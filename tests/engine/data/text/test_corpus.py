@@ -90,7 +90,7 @@ def test_processes_that_ask_at_once_get_the_same_tokens_and_leave_nothing_else(t
     assert sorted(path.is_dir() for path in (tmp_path / "encoded").iterdir()) == [False, True]
 
 
-def test_what_one_who_died_has_left_unfinished_is_made_anew(tmp_path):
+def test_unfinished_files_of_a_dead_process_are_written_again(tmp_path):
     open_corpus(task(), tmp_path)
     (place,) = (path for path in (tmp_path / "encoded").iterdir() if path.is_dir())
     place.rename(place.with_name(f".{place.name}.unfinished"))
@@ -99,7 +99,7 @@ def test_what_one_who_died_has_left_unfinished_is_made_anew(tmp_path):
     assert [path for path in (tmp_path / "encoded").iterdir() if path.is_dir()] == [place]
 
 
-def test_a_file_of_tokens_that_was_cut_is_told(tmp_path):
+def test_a_file_of_tokens_that_was_cut_is_reported(tmp_path):
     open_corpus(task(), tmp_path)
     (file,) = tmp_path.rglob("dev.tokens")
     file.write_bytes(file.read_bytes()[:-1])
@@ -190,7 +190,7 @@ def test_wikitext_103_has_about_as_many_sentences_as_the_program_of_the_first_pa
     assert b" ".join(text.split()) == b" ".join(b" ".join(sentences).split())
 
 
-def test_sentences_end_at_marks_that_stand_alone_whatever_the_lines():
+def test_sentences_end_at_separate_marks_whatever_the_lines():
     text = b" \n = Heading = \n \n One sentence . A second , with 3.5 in it ? \n It goes on \n ! An end"
     assert sentences_as_lines(text).decode().splitlines() == [
         "= Heading = One sentence .",

@@ -62,7 +62,7 @@ def test_each_document_is_kept_as_it_is_and_ends_in_a_mark(folder, kind):
         assert split.line_words.tolist() == [len(each.split()) + 1 for each in expected]
 
 
-def test_tokens_are_written_once_and_weights_do_not_write_them_anew(folder):
+def test_tokens_are_written_once_and_not_again_for_other_weights(folder):
     write(folder / "b.parquet", [f"b {text}" for text in DOCUMENTS])
     for weight in (1.0, 3.0):
         mixture = {"documents": [{"path": "shards", "weight": weight}, {"path": "b.parquet"}]}
@@ -129,7 +129,7 @@ def test_each_pass_has_every_piece_once_in_an_order_of_its_own():
 
 
 @pytest.mark.parametrize("position", [0, 1, 7, 40])
-def test_a_mixture_goes_on_from_any_batch(position):
+def test_a_mixture_resumes_from_any_batch(position):
     sources = [
         (0.7, torch.arange(1_000)),
         (0.2, torch.arange(1_000, 1_100)),

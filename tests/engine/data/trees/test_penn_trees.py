@@ -37,7 +37,7 @@ def one(text):
     return tree
 
 
-def test_trees_are_read_one_behind_the_other_and_the_outermost_bracket_is_called_top():
+def test_trees_are_read_one_after_the_other_and_the_outermost_bracket_is_called_top():
     first, second = parse_trees(WRITTEN)
     assert str(second) == "(TOP (FRAG (UH No)))"
     assert first.label == "TOP"
@@ -75,7 +75,7 @@ def test_traces_and_functions_are_stripped_and_tags_stay():
         ("(NN x)", "expected a tree, got the word (NN x)"),
     ],
 )
-def test_what_is_no_tree_is_refused_with_its_place(text, fault):
+def test_text_that_is_no_tree_is_rejected_with_its_position(text, fault):
     with pytest.raises(DataError) as found:
         list(parse_trees(text))
     assert str(found.value) == fault

@@ -12,7 +12,7 @@ from activemem.studies.schema.search_settings import SearchBudget
 from activemem.studies.study import load_study
 
 
-def test_what_is_spent_is_that_of_the_attempts_that_count(tmp_path):
+def test_the_spent_budget_is_that_of_the_attempts_that_count(tmp_path):
     study, store = load_study(STUDY), Store(tmp_path)
     points = StoredPoints(study, store)
     begun = BegunPoints(study, store, points, lambda _: ())

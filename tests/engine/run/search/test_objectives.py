@@ -38,7 +38,7 @@ def told(store, notes, changes=()):
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "nsga2", "gp", "random", "evolution"])
-def test_a_search_for_trade_offs_goes_on_from_the_store(store, notes, sampler):
+def test_a_search_for_trade_offs_resumes_from_the_store(store, notes, sampler):
     chosen = "{ name = 'evolution', population = 2, sample = 2 }" if sampler == "evolution" else sampler
     changes = [f"search.sampler={chosen}", "search.trials=4", 'search.limits.seconds="< 60"']
     changes += ["model.recipe=conv(k=integer(2, 9)) >> ff(integer(4, 12))"] if sampler == "gp" else []
@@ -53,7 +53,7 @@ def test_a_search_for_trade_offs_goes_on_from_the_store(store, notes, sampler):
     assert len(points(store)) == 4
 
 
-def test_limits_that_the_text_tells_are_never_exceeded(store, notes):
+def test_limits_that_follow_from_the_text_are_never_exceeded(store, notes):
     limits = ['search.limits.parameters="< 500"', 'search.limits.reach=">= 4"', "search.trials=50"]
     assert run(SEARCH, store, notes, limits).ran
     kernels = [json.loads(text)["conv.k"] for text in store.trials()["factors"]]
@@ -61,7 +61,7 @@ def test_limits_that_the_text_tells_are_never_exceeded(store, notes):
     assert store.trials()["parameters"].max() < 500
 
 
-def test_an_evolution_for_trade_offs_goes_on_as_if_it_had_not_been_cut_off(tmp_path, notes):
+def test_an_evolution_for_trade_offs_resumes_as_if_uninterrupted(tmp_path, notes):
     changes = ["search.sampler={ name = 'evolution', population = 4, sample = 3 }", "search.trials=10"]
     whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
     run(SEARCH, whole, notes, changes)
@@ -70,7 +70,7 @@ def test_an_evolution_for_trade_offs_goes_on_as_if_it_had_not_been_cut_off(tmp_p
     assert points(parts) == points(whole)
 
 
-def test_a_search_ends_where_its_budget_does_and_goes_on_with_more(store, notes):
+def test_a_search_ends_where_its_budget_does_and_continues_with_more(store, notes):
     changes = ["search.sampler=quasi_random", "factors.seed=[0, 1]"]
     assert run(SEARCH, store, notes, [*changes, "search.budget={ trainings = 3 }"]).ran == 4  # whole points
     assert run(SEARCH, store, notes, [*changes, "search.budget={ trainings = 4 }"]).ran == 0
@@ -78,7 +78,7 @@ def test_a_search_ends_where_its_budget_does_and_goes_on_with_more(store, notes)
     assert run(SEARCH, store, notes, [*changes, "search.budget={ hours = 1, trainings = 5 }"]).ran == 2
 
 
-def test_what_is_left_of_a_search_whose_budget_is_spent_are_the_points_that_have_begun(store, notes):
+def test_a_search_with_a_spent_budget_only_has_begun_points_left(store, notes):
     changes = ["search.sampler=quasi_random", "search.budget={ trainings = 2 }"]
     assert run(SEARCH, store, notes, changes).ran == 2
     for seeds, left in (("[0, 1]", 2), ("[0]", 0)):
@@ -91,7 +91,7 @@ def test_what_is_left_of_a_search_whose_budget_is_spent_are_the_points_that_have
     assert study_status(more, store).summary() == "4 of 12 trials done · 8 left"
 
 
-def test_what_another_driver_has_begun_and_ended_is_spent(store, notes):
+def test_trials_of_another_driver_count_as_spent(store, notes):
     study = load_study(SEARCH, ["search.budget={ trainings = 1 }"])
     other, mine = (Search(study, store, name, notes) for name in ("other", "mine"))
     _, [job] = other.next_cohort()

@@ -164,7 +164,7 @@ def test_every_sampler_finds_all_of_a_conditional_space_once(store, notes, sampl
     ]
 
 
-def test_only_what_a_point_takes_is_stored_and_told(store, notes):
+def test_only_the_active_dimensions_of_a_point_are_stored_and_reported(store, notes):
     run(CONDITIONAL, store, notes)
     stored = {tuple(json.loads(text)) for text in store.trials()["factors"]}
     assert stored - {("choice", "seed")} in (
@@ -203,7 +203,7 @@ def test_architectures_that_only_look_different_are_trained_once(store, notes):
     assert run(text, store, notes, ["factors.seed=[0]"]).done == 3
 
 
-def test_asha_gives_points_up_and_stores_what_they_reached(store, notes):
+def test_asha_prunes_points_and_stores_what_they_reached(store, notes):
     overrides = [
         *("search.scheduler=asha", "search.trials=12", "search.metric=loss", "search.direction=min"),
         "train.steps_per_epoch=2",
@@ -220,7 +220,7 @@ def test_asha_gives_points_up_and_stores_what_they_reached(store, notes):
 
 
 @pytest.mark.heavy
-def test_a_search_that_is_continued_again_and_again_still_gives_points_up(tmp_path, notes):
+def test_a_search_that_is_continued_again_and_again_still_prunes_points(tmp_path, notes):
     overrides = [
         *("search.scheduler=asha", "search.trials=12", "search.metric=loss", "search.direction=min"),
         "train.steps_per_epoch=2",
@@ -247,7 +247,7 @@ def test_a_point_that_another_study_has_trained_is_taken_from_there(store, notes
     assert run(other, store, notes).ran == 0
 
 
-def test_what_another_study_has_trained_is_a_point_like_any_other_once_it_is_proposed(store, notes):
+def test_trials_of_another_study_become_a_point_once_it_is_proposed(store, notes):
     baseline = "baseline = { k = 3, dropout = 0.25 }\nbaseline_seeds = 3\n[model]"
     text = SHORT.replace("[model]", baseline, 1)
     run(text, store, notes)
@@ -277,7 +277,7 @@ def test_a_point_of_which_another_study_has_trained_a_seed_has_all_of_its_seeds(
     assert study_status(other, store).num_remaining == 0
 
 
-def test_what_another_study_has_trained_costs_a_budget_nothing(store, notes):
+def test_trials_of_another_study_do_not_count_in_a_budget(store, notes):
     run(SHORT, store, notes)
     overrides = ["study.name=other", "search.trials=8", "search.budget={trainings=3}"]
     assert run(SHORT, store, notes, overrides).ran == 4  # two points, of which the second was begun
@@ -300,7 +300,7 @@ def test_points_of_another_task_are_not_taken_up(store, notes):
     assert of_task["addition"].isdisjoint(of_task["sort"])
 
 
-def test_evolution_goes_on_from_the_store_as_if_it_had_not_been_cut_off(tmp_path, notes):
+def test_evolution_resumes_from_the_store_as_if_uninterrupted(tmp_path, notes):
     overrides = ["search.sampler={ name = 'evolution', population = 3, sample = 2 }", "search.trials=9"]
     whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
     run(SHORT, whole, notes, overrides)

@@ -43,7 +43,7 @@ def answers(desk, *lines):
     return [desk.hand_in(line).answer for line in lines]
 
 
-def test_what_is_proposed_is_what_a_run_trains_and_nothing_is_stored_by_it(study, store):
+def test_proposals_are_the_points_that_a_run_trains_and_are_not_stored(study, store):
     first, second = SearchService(study, store).propose(2)
     assert [each.point.values for each in SearchService(study, store).propose(2)] == [
         first.point.values,
@@ -153,7 +153,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("line", "faults"), REFUSED.items())
-def test_what_is_no_point_of_the_space_is_refused_with_all_that_is_wrong(study, store, line, faults):
+def test_a_point_outside_the_space_is_rejected_with_all_faults(study, store, line, faults):
     refused = SearchService(study, store).hand_in_text(line)
     assert (refused.answer, list(refused.faults)) == ("refused", faults)
     assert not store.root.exists()

@@ -48,7 +48,7 @@ def _registered():
     SCHEDULERS.unregister("impatient")
 
 
-def test_the_suites_find_what_a_sampler_and_a_scheduler_do_not_keep_to():
+def test_the_suites_find_violations_of_samplers_and_schedulers():
     with pytest.raises(AssertionError, match="the same seed proposes different points"):
         conformance.sampler_seed_decides("unseeded")
     with pytest.raises(AssertionError, match="the best of 25 points is pruned after epoch 1"):
@@ -78,7 +78,7 @@ def broken_scheduler():
 """
 
 
-def test_what_a_plug_in_raises_is_told_with_its_name(tmp_path):
+def test_exceptions_of_a_plug_in_are_reported_with_its_name(tmp_path):
     path = tmp_path / "broken_searching.py"
     path.write_text(BROKEN, encoding="utf-8")
     load_plugin(path)
@@ -96,7 +96,7 @@ def test_what_a_plug_in_raises_is_told_with_its_name(tmp_path):
         study.ask().suggest_int("kernel", 1, 3)
 
 
-def test_a_scheduler_compares_points_from_the_first_rung_on_and_lets_one_of_so_many_go_on(monkeypatch):
+def test_a_scheduler_compares_points_from_the_first_rung_on_and_promotes_a_fraction(monkeypatch):
     scheduler = {"name": "asha", "min_fidelity": 2, "reduction": 2}
     settings = SearchSettings(trials=9, metric=("accuracy",), scheduler=scheduler)
     monkeypatch.setattr(

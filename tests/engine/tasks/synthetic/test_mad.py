@@ -70,7 +70,7 @@ def test_symbols_are_copied_in_their_order():
         assert targets == [IGNORED] * 16 + symbols
 
 
-def test_what_is_learnt_by_heart_is_the_same_everywhere():
+def test_memorised_pairs_are_the_same_in_all_sets():
     _, examples = test_set_of(problem="memorization", length=12, vocab=33)
     found = {}
     for inputs, targets in examples:

@@ -70,7 +70,7 @@ def test_more_pairs_than_there_is_room_for_are_refused():
     assert "tests: expected an even length and at most 4 pairs in 16 tokens" in str(error.value.problems)
 
 
-def test_the_symbol_behind_the_trigger_is_asked():
+def test_the_target_is_the_symbol_after_the_trigger():
     task = read_task_settings({"name": "induction_heads", "lengths": [3, 9], "vocab": 5})
     inputs, targets, _ = task.draw(300, torch.Generator().manual_seed(0))
     places = set()

@@ -56,7 +56,7 @@ def test_modular_arithmetic_is_what_python_computes(keys):
 
 
 @pytest.mark.parametrize("group", sorted(GROUP_ORDERS))
-def test_a_group_is_one(group):
+def test_the_elements_of_a_group_form_a_group(group):
     table = multiplication_table(group)
     order = len(table)
     assert order == GROUP_ORDERS[group]
@@ -99,7 +99,7 @@ def test_a_test_set_has_its_length_alone():
         ({"test_lengths": [50, 40]}, "expected increasing test_lengths, got 40 before 50"),
     ],
 )
-def test_lengths_that_cannot_be(keys, told):
+def test_impossible_lengths_are_rejected(keys, told):
     with pytest.raises(InvalidTableError) as error:
         read_task_settings({"name": "parity", **keys})
     assert told in str(error.value.problems)

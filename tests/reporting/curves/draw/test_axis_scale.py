@@ -36,9 +36,9 @@ def test_a_single_number_has_one_tick_of_its_own_on_a_logarithmic_axis():
     assert [text for _, text in make_scale([0, 0.3], Axis(title="", log=True)).ticks] == ["0.0", "0.3"]
 
 
-def test_a_single_integer_has_no_fractions_beside_it():
+def test_the_axis_of_a_single_integer_has_no_fractions():
     assert [text for _, text in make_scale([0], Axis(title="")).ticks] == ["0"]
 
 
-def test_large_numbers_have_prefixes_and_small_ones_beside_them_have_none():
+def test_large_numbers_have_prefixes_and_small_ones_on_the_same_axis_have_none():
     assert tick_texts([1e-4, 1e-2, 1, 100, 1e4]) == ["0.0001", "0.01", "1", "100", "10k"]

@@ -187,7 +187,7 @@ def test_logarithmic_axes_show_zero_in_front():
     assert len(set(steps)) == 1  # from 0 to 1 as far as from 1 to 10
 
 
-def test_ticks_that_would_stand_over_each_other_have_no_text():
+def test_ticks_that_would_overlap_have_no_text():
     ticks = tuple((place, f"level {place}") for place in (1, 2, 3, 1000))
     line = Line(name="", points=tuple(Point(x=place, y=1) for place, _ in ticks))
     drawn = draw(curve(Lines(lines=(line,)), x=Axis(title="x", ticks=ticks)), "svg").decode()

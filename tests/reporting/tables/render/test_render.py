@@ -179,7 +179,7 @@ def test_columns_are_parted_at_their_headings_and_evenly(tables: dict[str, Table
     assert heads == [["mixer", "one", "two", "three", "four"]] * 2
 
 
-def test_a_format_that_there_is_not_is_told_with_the_nearest(tables: dict[str, Table]) -> None:
+def test_an_unknown_format_is_reported_with_the_nearest(tables: dict[str, Table]) -> None:
     with pytest.raises(TableError, match=r"^there is no format 'markdwn' of tables; nearest: markdown$"):
         render(tables["everything"], "markdwn")
 

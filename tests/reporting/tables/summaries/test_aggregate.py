@@ -92,7 +92,7 @@ def test_a_method_that_lacks_a_task_has_no_number():
         ({"baseline": "ff"}, "unknown level 'ff' of "),
     ],
 )
-def test_what_cannot_be_aggregated_is_told(changes, message):
+def test_tables_that_cannot_be_aggregated_are_reported(changes, message):
     with pytest.raises(StudyError) as told:
         study(**changes)
     assert message in str(told.value)

@@ -71,7 +71,7 @@ def test_a_grid_has_the_effects_of_its_factors_and_interactions():
     assert shares.sum() == pytest.approx(1)
 
 
-def test_trials_without_a_value_are_told_and_shares_do_not_add_up():
+def test_trials_without_a_value_are_reported_and_shares_do_not_add_up():
     table = made(study(), loss, fails={3, 17})
     assert "Excluded from 36 trials: 2 failed." in table.caption
     assert any("do not add up" in sentence for sentence in table.caption)
@@ -84,7 +84,7 @@ def test_one_factor_at_a_time_takes_interactions_to_be_nothing_and_says_so():
     assert "Not estimable from these cells and assumed to be zero: 3 interactions." in table.caption
 
 
-def test_what_a_missing_level_hides_is_not_a_number():
+def test_effects_that_a_missing_level_hides_have_no_number():
     lost = [at for at, trial in enumerate(study().trials) if trial.levels["dropout"] == 0.1]
     table = made(study(), loss, fails=lost)
     rows, notes = text(table), {note.mark: note.text for note in table.footnotes}
@@ -115,7 +115,7 @@ def test_a_study_without_any_value_has_an_empty_table():
         ({"digits": {"accuracy": 1}}, "unknown metric 'accuracy'"),
     ],
 )
-def test_what_does_not_fit_is_told(table, message):
+def test_settings_that_do_not_fit_are_reported(table, message):
     with pytest.raises(StudyError) as told:
         study(table=TABLE | table)
     assert message in str(told.value)

@@ -24,7 +24,7 @@ def drawn(rng):
     return {name: draw(each, rng) for name, each in SPACE.items()}
 
 
-def test_what_is_drawn_or_changed_is_in_the_space_and_one_value_differs():
+def test_drawn_and_mutated_points_are_in_the_space_and_differ_in_one_value():
     rng, changed = Random(1), set()
     for _ in range(500):
         values = drawn(rng)
@@ -36,7 +36,7 @@ def test_what_is_drawn_or_changed_is_in_the_space_and_one_value_differs():
     assert changed == SPACE.keys() - {"fixed"}
 
 
-def test_what_cannot_be_changed_stays():
+def test_values_that_cannot_be_mutated_stay():
     assert PointChanges(SPACE).of({"fixed": "only"}, Random(1)) == {"fixed": "only"}
 
 
@@ -92,7 +92,7 @@ def test_the_best_of_a_few_of_the_last_points_is_changed(told, sample, changed):
     assert parents(told, population=2, sample=sample) == changed
 
 
-def test_what_others_are_training_counts_for_a_population_but_is_not_changed():
+def test_points_in_training_count_for_a_population_but_are_not_mutated():
     study = optuna.create_study(sampler=EvolutionSampler(seed=0, population=2, sample=2))
     first, second, third = study.ask(SPACE), study.ask(SPACE), study.ask(SPACE)
     assert first.params != second.params != third.params

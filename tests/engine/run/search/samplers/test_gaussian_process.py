@@ -79,7 +79,7 @@ def test_the_likeliest_settings_are_near_those_that_values_were_drawn_with():
     assert likeliest(points, values, grid) == true
 
 
-def test_what_is_no_covariance_is_told():
+def test_a_matrix_that_is_no_covariance_is_reported():
     points = [np.zeros((3, 1))]
     with pytest.raises(np.linalg.LinAlgError, match=r"(?i)not positive definite"):
         likeliest(points, np.zeros(3), settings_grid([(1.0,)], (-0.5,)))

@@ -49,7 +49,7 @@ def searching(searched, told, seed=0):
     return study
 
 
-def test_a_search_that_was_killed_goes_on_as_it_would_have_and_finds_what_is_best(searched):
+def test_a_search_that_was_killed_resumes_as_if_uninterrupted_and_finds_what_is_best(searched):
     first = searching(searched, [])
     for _ in range(40):
         trial, values = asked(searched, first)
@@ -93,7 +93,7 @@ def test_a_search_whose_points_are_dealt_to_brackets_learns_within_each(searched
     assert len({point_key(each.params) for each in study.trials}) == 3 * DRAWN
 
 
-def test_what_was_given_up_is_worse_than_what_ended_and_better_the_later(searched):
+def test_pruned_points_rank_below_ended_points_and_higher_the_later_they_were_pruned(searched):
     study = optuna.create_study(direction="minimize")
     for state, step, value in [
         (TrialState.PRUNED, 2, 0.1),
@@ -120,7 +120,7 @@ def test_scores_are_quantiles_of_ranks_and_equal_ones_share_theirs():
     assert normal_scores(order).round(3).tolist() == [0.0, 1.15, -1.15, 0.0]
 
 
-def test_of_many_points_the_best_and_the_last_are_known():
+def test_the_best_and_the_last_of_many_points_are_used():
     ended = [EndedPoint({"place": place}, (True, 0, float(place % 1000))) for place in range(10_000)]
     window = EliteWindow(best=KEPT, last=WINDOW - KEPT)
     assert [len(window.of(ended[:count])) for count in (10, WINDOW, 1000, 7777)] == [10, *[WINDOW] * 3]

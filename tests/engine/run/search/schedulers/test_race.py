@@ -48,7 +48,7 @@ def test_only_points_that_may_be_the_best_get_all_seeds(store, notes):
     assert search(SEARCH, store, loss, notes) == []
 
 
-def test_a_race_that_was_cut_off_anywhere_goes_on_as_it_would_have(tmp_path, notes):
+def test_a_race_that_was_cut_off_anywhere_resumes_as_if_uninterrupted(tmp_path, notes):
     few = ["search.trials=6"]
     whole = search(SEARCH, Store(tmp_path / "whole"), loss, notes, few)
     parts = Store(tmp_path / "parts")
@@ -58,7 +58,7 @@ def test_a_race_that_was_cut_off_anywhere_goes_on_as_it_would_have(tmp_path, not
     assert trained == whole
 
 
-def test_a_point_that_was_half_given_up_when_the_search_was_killed_gets_no_more_seeds(store, notes):
+def test_a_point_that_was_half_pruned_when_the_search_was_killed_gets_no_more_seeds(store, notes):
     search(SEARCH, store, loss, notes, ["search.trials=6"])
     lost = store.trials().filter(status="pruned")["trial"][0]
     (path,) = store.root.glob(f"trials/**/{lost}*.parquet")
@@ -98,7 +98,7 @@ def test_a_point_beyond_a_limit_is_no_rival():
     assert not race.is_promising({0: float("nan")})
 
 
-def test_the_best_is_given_up_as_seldom_as_the_risk_says():
+def test_the_best_point_is_pruned_no_more_often_than_the_risk():
     rng, wrong, kept = random.Random(0), 0, 0
     for _ in range(200):
         race, true = SeedRace(range(3), 0.05), [rng.gauss(0, 3) for _ in range(20)]
@@ -113,7 +113,7 @@ def test_the_best_is_given_up_as_seldom_as_the_risk_says():
     assert kept <= 0.5 * 200
 
 
-def test_what_cannot_race_is_told_at_once():
+def test_searches_that_cannot_race_are_reported():
     changes = ["factors.seed=[0]", "search.metric=parameters"]
     with pytest.raises(StudyError) as told:
         load_study(SEARCH, changes[:1])

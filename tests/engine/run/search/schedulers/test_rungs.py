@@ -57,7 +57,7 @@ def places(store, name="width"):
     return found
 
 
-def test_the_best_of_each_rung_go_on_and_all_of_it_is_told_by_the_plan(searched, notes):
+def test_the_best_points_of_each_rung_are_promoted_and_the_plan_shows_all_rungs(searched, notes):
     study = load_study(SEARCH)
     assert (study.fidelity.rungs, study.points_by_rung, study.total) == ((8, 24, 72), [18, 6, 2], 26)
     assert rung_words("width", rung_costs(study)).startswith(
@@ -88,7 +88,7 @@ def test_only_the_last_rung_is_a_result(searched):
 
 
 @pytest.mark.parametrize("changes", [["search.trials=9"], HYPERBAND])
-def test_a_search_that_was_cut_off_anywhere_goes_on_from_the_store_alone(tmp_path, notes, changes):
+def test_a_search_that_was_cut_off_anywhere_resumes_from_the_store(tmp_path, notes, changes):
     whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
     at_once = search(SEARCH, whole, loss, notes, changes)
     trained = []
@@ -155,7 +155,7 @@ def test_a_point_of_another_rung_has_begun_and_is_no_rejected_proposal():
         *(pytest.param(name, marks=pytest.mark.heavy) for name in ("gp_trees", "quasi_random", "cmaes")),
     ],
 )
-def test_samplers_propose_what_is_new_on_any_rung_and_go_on_where_a_search_was_cut_off(
+def test_samplers_propose_what_is_new_on_any_rung_and_continue_where_a_search_was_cut_off(
     tmp_path, notes, sampler
 ):
     chosen = "{ name = 'evolution', population = 12 }" if sampler == "evolution" else sampler
@@ -184,7 +184,7 @@ def test_a_point_that_fails_goes_no_further_and_the_baseline_is_trained_whole(st
     assert min(found[24]) >= 20
 
 
-def test_a_rung_of_epochs_goes_on_from_the_one_before_where_its_state_is_kept(store, notes):
+def test_a_rung_of_epochs_resumes_from_the_one_before_where_its_state_is_kept(store, notes):
     text = SEARCH.replace("epochs = 1", 'epochs = "{passes}"').replace("{width}", "8")
     text = text.replace('width = "integer(8, 72)"', 'passes = "integer(1, 4)"')
     changes = [
