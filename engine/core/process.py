@@ -150,7 +150,7 @@ REPEAT_S = 1.0
 
 
 class Interruption(BaseException):
-    """Base of interruptions of a training; not an Exception, so that blocks do not catch it."""
+    """Base class of interruptions of a training; not an Exception, so that blocks do not catch it."""
 
 
 class TimeLimitPassed(Interruption):

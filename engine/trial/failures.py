@@ -377,7 +377,7 @@ class OomRetries:
 
     @property
     def device_suffix(self) -> str:
-        """Return a suffix for the device in a row: the number of parts, or "" if it is that of [train]."""
+        """Return the number of parts as a suffix for the device in a row; "" if [train] sets this number."""
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
     def read(self) -> None:

@@ -68,7 +68,7 @@ class SobolSampler(optuna.samplers.QMCSampler):
 
 
 class CmaEsSampler(optuna.samplers.CmaEsSampler):
-    """Optuna's CMA-ES, which starts from the best point that has ended."""
+    """Optuna's CMA-ES, which starts from the best search point that has ended."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -207,7 +207,7 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
-    """Return, for Optuna's genetic samplers, the generation of the point that ended after `ended` points.
+    """Return, for Optuna's genetic samplers, the generation of the search point that ended as number `ended`.
 
     These samplers note the generation on each trial that they propose. For points from the store, the
     generation follows from the order in which they ended.
@@ -301,7 +301,7 @@ class AskTell:
         self._restored = 0  # number of restored points with a value
 
     def ask_for(self, values: Mapping[str, Level]) -> optuna.Trial:
-        """Return an Optuna trial for a point that was chosen without Optuna."""
+        """Return an Optuna trial for a search point that was chosen without Optuna."""
         self.studies.current.enqueue_trial(dict(values))
         trial = self.studies.current.ask()
         self._study.choose(partial(suggest, trial))
@@ -310,7 +310,7 @@ class AskTell:
     def propose(
         self, accept: Callable[[Values], SearchPoint | None], begun: int
     ) -> tuple[SearchPoint, optuna.Trial, str] | None:
-        """Return a new point, its Optuna trial and the sampler that proposed it; None if no point is left.
+        """Return a new search point, its Optuna trial and its sampler; None if no point is left.
 
         `accept` returns the point with these values if it is new, else None. `begun` is the number of points
         so far.
@@ -330,7 +330,7 @@ class AskTell:
         return None
 
     def should_prune(self, trial: optuna.Trial, course: Mapping[int, float]) -> bool:
-        """Report the metric of each epoch to the scheduler; return whether it prunes the point."""
+        """Report the metric of each epoch to the scheduler; return whether it prunes the search point."""
         gives_up = False
         for epoch, value in course.items():
             trial.report(value, epoch)
@@ -338,7 +338,7 @@ class AskTell:
         return gives_up
 
     def tell(self, point: SearchPoint, end: PointEnd, trial: optuna.Trial | None, judged: int = 0) -> None:
-        """Report to Optuna how a point has ended.
+        """Report to Optuna how a search point has ended.
 
         A point without a trial was restored from the store. `judged` is the last epoch that was reported. If
         a pruned point has a later value, that value is reported as well.
@@ -356,7 +356,7 @@ class AskTell:
     def frozen(
         self, point: SearchPoint, end: PointEnd, attributes: Mapping[str, object] | None = None
     ) -> FrozenTrial:
-        """Return an ended point as a frozen Optuna trial, with its active dimensions."""
+        """Return an ended search point as a frozen Optuna trial, with its active dimensions."""
         return frozen_trial(self._study, point, end, attributes=attributes)
 
 
@@ -369,7 +369,7 @@ def frozen_trial(
     notes: Mapping[str, object] | None = None,
     attributes: Mapping[str, object] | None = None,
 ) -> FrozenTrial:
-    """Return an ended point as an Optuna trial, with its metric by epoch, notes and attributes."""
+    """Return an ended search point as an Optuna trial, with its metric by epoch, notes and attributes."""
     reported = {end.epoch: end.values[0]} if len(end.values) == 1 else {}
     found = create_trial(
         params=point.values,
@@ -386,7 +386,7 @@ def frozen_trial(
 
 
 def enough_points(study: Study) -> int:
-    """Return how many points of a rung must have a value before samplers learn from that rung."""
+    """Return how many search points of a rung must have a value before samplers learn from that rung."""
     return max(ENOUGH, len(study.dimensions) + MORE_THAN_DIMENSIONS)
 
 
@@ -408,13 +408,13 @@ class RungStudies:
         return self._studies[0]
 
     def add(self, found: FrozenTrial, rung: int) -> None:
-        """Add a point that has ended on a rung."""
+        """Add a search point that has ended on a rung."""
         self._studies[rung].add_trial(found)
         self._complete[rung] += found.state == TrialState.COMPLETE
         self._note_elsewhere(found, rung)
 
     def tell(self, trial: optuna.Trial, end: PointEnd, rung: int) -> bool:
-        """Report how the point of a trial ended on a rung.
+        """Report how the search point of a trial ended on a rung.
 
         Return False if the study of a different rung proposed the point; that study gets no value.
         """
@@ -447,7 +447,7 @@ class RungStudies:
 
 
 class UnseenPoints:
-    """Source of the untried points of a study's space, which are drawn uniformly or taken in order.
+    """Source of the untried search points of a study's space, which are drawn uniformly or taken in order.
 
     Draws depend on the search's seed and on the number of known points, so that a resumed search repeats
     them.
@@ -461,15 +461,15 @@ class UnseenPoints:
         self._noted = set[PointKey]()
 
     def note(self, values: Mapping[str, Level]) -> None:
-        """Mark the point with these values as known."""
+        """Mark the search point with these values as known."""
         self._noted.add(point_key(values))
 
     def __contains__(self, values: Mapping[str, Level]) -> bool:
-        """Return whether a point has not been tried yet."""
+        """Return whether a search point has not been tried yet."""
         return point_key(values) not in self._noted
 
     def draw(self, known: int) -> Iterator[Values]:
-        """Yield untried points, drawn uniformly in each dimension.
+        """Yield untried search points, drawn uniformly in each dimension.
 
         The number `known` of points seeds the draw.
         """

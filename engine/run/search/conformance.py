@@ -64,7 +64,7 @@ _EPOCHS = 8
 
 
 def points_are_within_the_space(name: str) -> None:
-    """Check that each point has exactly its active dimensions, each within its bounds."""
+    """Check that each search point has exactly its active dimensions, each within its bounds."""
     for values in _search(name, 0, _POINTS):
         taken = {"rate", "heads", "kernel", "other"}
         if "mixer" in values:
@@ -77,12 +77,12 @@ def points_are_within_the_space(name: str) -> None:
 
 
 def points_are_not_all_one(name: str) -> None:
-    """Check that more than one distinct point is proposed."""
+    """Check that more than one distinct search point is proposed."""
     assert len({str(values) for values in _search(name, 0, _POINTS)}) > 1, "every proposed point is the same"
 
 
 def sampler_seed_decides(name: str) -> None:
-    """Check that the points depend only on the seed, and that Python's generator is not used."""
+    """Check that the search points depend only on the seed, and that Python's generator is not used."""
     random.seed(1)
     before = random.getstate()
     first = _search(name, 3, _POINTS)
@@ -103,7 +103,7 @@ def restarted_search_is_the_same(name: str) -> None:
 
 
 def failed_points_are_survived(name: str) -> None:
-    """Check that failed and pruned points are accepted."""
+    """Check that failed and pruned search points are accepted."""
     study = _study(name, 0)
     for place in range(_POINTS):
         trial = study.ask()
@@ -125,14 +125,14 @@ SAMPLER_CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def best_point_is_kept(name: str) -> None:
-    """Check that a point that is better than all others at each epoch is not pruned."""
+    """Check that a search point that is better than all others at each epoch is not pruned."""
     courses = [[place / 40 + epoch / 100 for epoch in range(_EPOCHS)] for place in range(_POINTS)]
     given_up = _given_up(name, courses)
     assert given_up[-1] is None, f"the best of {_POINTS} points is pruned after epoch {given_up[-1]}"
 
 
 def first_point_is_kept(name: str) -> None:
-    """Check that the first point, which has no others for comparison, is not pruned."""
+    """Check that the first search point, which has no others for comparison, is not pruned."""
     (given_up,) = _given_up(name, [[0.1] * _EPOCHS])
     assert given_up is None, f"the only point is pruned after epoch {given_up}"
 

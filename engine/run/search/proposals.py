@@ -50,7 +50,7 @@ class PointError(ActivememError):
 
 
 def read_handed_in(study: Study, line: object) -> SearchPoint:
-    """Return the point that a line of JSON gives: by the value of each dimension, by its recipe, or by both.
+    """Return the search point that a line of JSON gives by values of dimensions, by a recipe, or by both.
 
     The values must include all dimensions that the recipe does not determine. Raise PointError if the line is
     no point of the study's space or has a result: results come only from trainings.
@@ -178,7 +178,7 @@ class Proposal:
 
 
 class PointAnswer(StrEnum):
-    """The possible answers to a submitted point."""
+    """The possible answers to a submitted search point."""
 
     ACCEPTED = "accepted"  # the next run trains it
     WAITING = "waiting"  # handed in before, or begun by a run
@@ -188,7 +188,7 @@ class PointAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandInAnswer:
-    """The answer to a submitted point; for a known point, `trials` has the stored outcome of each seed."""
+    """The answer to a submitted search point; `trials` has the stored outcomes of a known point by seed."""
 
     answer: PointAnswer
     point: SearchPoint | None = None
@@ -210,14 +210,14 @@ class SearchService:
         self._search = Search(study, store, "desk", NOBODY, looks=True)
 
     def propose(self, count: int) -> list[Proposal]:
-        """Return the next points that no driver has begun, at most `count`."""
+        """Return the next search points that no driver has begun, at most `count`."""
         found: list[Proposal] = []
         while len(found) < count and (proposed := self._search.propose()) is not None:
             found.append(Proposal(point=proposed[0], proposed_by=proposed[1]))
         return found
 
     def hand_in_text(self, text: str) -> HandInAnswer:
-        """Submit a point that is given as JSON text; see `hand_in`."""
+        """Submit a search point that is given as JSON text; see `hand_in`."""
         try:
             line = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -227,7 +227,7 @@ class SearchService:
         return self.hand_in(line)
 
     def hand_in(self, line: object) -> HandInAnswer:
-        """Submit a point, given as JSON, to the next run; the answer says whether it is accepted, or why not.
+        """Submit a search point, given as JSON, to the next run; return whether it is accepted, or why not.
 
         For a known point return the outcomes of its trainings. It is not trained again.
         """

@@ -1,4 +1,4 @@
-"""Search driver: a source of cohorts; a cohort has the trials of one point, which Optuna proposed.
+"""Search driver: a source of cohorts; a cohort has the trials of one search point, which Optuna proposed.
 
 The store is the source of truth. A search replays the stored points into Optuna, resumes unfinished points,
 and then asks for new ones. A point is identified by the id of its first trial, so that values that make the
@@ -45,7 +45,7 @@ from .stored_points import BegunPoints, SearchPoint, StoredPoints, mean_course
 
 
 class RungBoard:
-    """The losses of points for each bracket and rung, which decide the points to promote."""
+    """The losses of search points for each bracket and rung, which decide the points to promote."""
 
     def __init__(self, fidelity: Fidelity) -> None:
         self._fidelity = fidelity
@@ -55,23 +55,23 @@ class RungBoard:
         self._ended: dict[tuple[int, int], list[tuple[float, int, str]]] = {}  # the best first
 
     def next_first(self) -> int:
-        """Return the rung on which the next point starts."""
+        """Return the rung on which the next search point starts."""
         return self._fidelity.next_first(self._counts)
 
     def begin(self, point: str, rung: int) -> None:
-        """Record that a point is trained on a rung; its first rung is its bracket."""
+        """Record that a search point is trained on a rung; its first rung is its bracket."""
         if point not in self._first:
             self._first[point] = rung
             self._counts[rung] += 1
         self._begun.add((point, rung))
 
     def end(self, point: str, rung: int, loss: float) -> None:
-        """Record the loss of a point on a rung; a point with an infinite loss is never promoted."""
+        """Record the loss of a search point on a rung; a point with an infinite loss is never promoted."""
         ended = self._ended.setdefault((self._first[point], rung), [])
         insort(ended, (loss, len(ended), point))
 
     def next_promoted(self) -> tuple[str, int] | None:
-        """Return the next point to promote, with its new rung; None if there is none.
+        """Return the next search point to promote, with its new rung; None if there is none.
 
         Points for the highest rung come first.
         """
@@ -85,7 +85,7 @@ class RungBoard:
 
 
 class SeedRace:
-    """A race between points, seed by seed: only points that may still be the best get another seed.
+    """A race between search points, seed by seed: only points that may still be the best get another seed.
 
     The noise is the part of the losses that points and seeds do not explain. It is assumed to be normal and
     equal for all points. `bench/race.py` measures how often the race drops the best point if that does not
@@ -98,14 +98,14 @@ class SeedRace:
         self._eligible: list[bool] = []  # whether they are within the limits and can be the best
 
     def add(self, losses: Mapping[int, float], *, eligible: bool = True) -> None:
-        """Add the losses of an ended point by seed; ignore a point that has no loss for some seed."""
+        """Add the losses of an ended search point by seed; ignore a point that has no loss for some seed."""
         found = [losses.get(seed, math.nan) for seed in self._seeds]
         if all(map(math.isfinite, found)):
             self._losses.append(found)
             self._eligible.append(eligible)
 
     def is_promising(self, losses: Mapping[int, float]) -> bool:
-        """Return whether a point with these losses may still be the best; false if a loss is NaN."""
+        """Return whether a search point with these losses may still be the best; false if a loss is NaN."""
         if not all(map(math.isfinite, losses.values())):
             return False
         places = [place for place, seed in enumerate(self._seeds) if seed in losses]
@@ -164,7 +164,7 @@ class PointState(Enum):
 
 @dataclass(slots=True)
 class TrackedPoint:
-    """A point on one of its rungs; `trial` is Optuna's trial for the point, if Optuna proposed it."""
+    """A search point on one of its rungs; `trial` is Optuna's trial for the point, if Optuna proposed it."""
 
     point: SearchPoint
     trial: optuna.Trial | None = None
@@ -185,15 +185,15 @@ class TrackedPoints:
         return any(point.name in several for several in self._points.values())
 
     def of(self, state: PointState) -> list[TrackedPoint]:
-        """Return the points in a state, in the order in which they entered it."""
+        """Return the search points in a state, in the order in which they entered it."""
         return list(self._points[state].values())
 
     def running_here(self, name: str) -> TrackedPoint:
-        """Return a point that this driver trains."""
+        """Return a search point that this driver trains."""
         return self._points[PointState.RUNNING_HERE][name]
 
     def move(self, tracked: TrackedPoint, state: PointState) -> None:
-        """Change a point's state; a point in any state but PROPOSED counts as begun."""
+        """Change a search point's state; a point in any state but PROPOSED counts as begun."""
         for several in self._points.values():
             several.pop(tracked.point.name, None)
         self._points[state][tracked.point.name] = tracked
@@ -201,12 +201,12 @@ class TrackedPoints:
             self.begun[tracked.point.global_id] = tracked.point.values
 
     def drop(self, tracked: TrackedPoint) -> None:
-        """Remove a point that cannot be trained."""
+        """Remove a search point that cannot be trained."""
         for several in self._points.values():
             several.pop(tracked.point.name, None)
 
     def count(self) -> int:
-        """Return the number of points; a point counts once over all its rungs."""
+        """Return the number of search points; a point counts once over all its rungs."""
         return len(self.begun.keys() | {each.point.global_id for each in self.of(PointState.PROPOSED)})
 
 
@@ -247,7 +247,7 @@ class Search:
         self._replay_stored()
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
-        """Return the missing trials of the next point, unfinished points first; None if there is no point."""
+        """Return the missing trials of the next search point, unfinished points first; None at the end."""
         if (found := self._found) is not None:
             self._found = None
             return found
@@ -269,12 +269,12 @@ class Search:
         return self._found is not None
 
     def may_have_more(self) -> bool:
-        """Return whether a point in training may get one more seed, or be promoted to a higher rung."""
+        """Return whether a search point in training may get one more seed or a higher rung."""
         has_more = self._race is not None or self._rungs is not None
         return has_more and bool(self._tracked.of(PointState.RUNNING_HERE))
 
     def propose(self) -> tuple[SearchPoint, str] | None:
-        """Return the next point that no driver has begun, and the sampler that proposed it; None at the end.
+        """Return the next search point that no driver has begun, and its sampler; None at the end.
 
         From then on the point counts as a point in training.
         """
@@ -288,20 +288,20 @@ class Search:
         return None
 
     def count_known(self) -> int:
-        """Return how many points have been begun, by this or any other driver."""
+        """Return how many search points have been begun, by this or any other driver."""
         self._learn_from_others()
         return self._tracked.count()
 
     def missing_trials(self, point: SearchPoint) -> list[Trial]:
-        """Return the trials of a point that a run would train."""
+        """Return the trials of a search point that a run would train."""
         return [job.trial for job in self._missing(point)]
 
     def outcomes(self, point: SearchPoint) -> tuple[Mapping[str, Any], ...]:
-        """Return the stored rows of a point's trials."""
+        """Return the stored rows of a search point's trials."""
         return tuple(self._stored[trial.id] for trial in point.trials if trial.id in self._stored)
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Return whether the scheduler prunes a point after an epoch with this value of the metric."""
+        """Return whether the scheduler prunes a search point after an epoch with this value of the metric."""
         if not self._settings.compares_epochs:
             return False
         tracked = self._tracked.running_here(name)
@@ -312,7 +312,7 @@ class Search:
         return self._ask_tell.should_prune(tracked.trial, {epoch: value})
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Report the point's value to Optuna; if the cohort was pruned, store its trials as pruned."""
+        """Report the search point's value to Optuna; if the cohort was pruned, store its trials as pruned."""
         tracked = self._tracked.running_here(name)
         jobs, events = tracked.jobs, list[Event]()
         if not completed:
@@ -355,7 +355,7 @@ class Search:
             self._rungs.begin(point.global_id, point.rung)
 
     def _trials_to_run(self, point: SearchPoint) -> list[Job]:
-        """Return the trials of a point to train now.
+        """Return the trials of a search point to train now.
 
         These are all missing trials; in a race, only those of the next seed, or none.
         """
@@ -368,7 +368,7 @@ class Search:
         return []
 
     def _end(self, tracked: TrackedPoint) -> None:
-        """Report to Optuna how a point has ended, or wait for the driver that trains it."""
+        """Report to Optuna how a search point has ended, or wait for the driver that trains it."""
         if self._missing(tracked.point):
             self._tracked.move(tracked, PointState.RUNNING_ELSEWHERE)
             return
@@ -408,7 +408,7 @@ class Search:
         return TrackedPoint(point, trial), source
 
     def _accept(self, values: dict[str, Level]) -> SearchPoint | None:
-        """Return the point with these values if it is new and within budget; mark the values as seen."""
+        """Return the search point with these values if it is new and within budget; note the values."""
         self._ask_tell.unseen.note(values)
         point = self._points.of_values(values)
         is_new = point.global_id not in self._tracked.begun
@@ -433,7 +433,7 @@ class Search:
                 self._end(tracked)
 
     def _replay_stored(self) -> None:
-        """Report every finished point of the store to Optuna, and mark unfinished points as PROPOSED."""
+        """Report the store's finished search points to Optuna; mark unfinished points as PROPOSED."""
         ended: list[TrackedPoint] = []
         for point in self._others.new():
             if not self._looks:
@@ -453,7 +453,7 @@ class Search:
         return self._points.courses(points) if self._settings.compares_epochs else {}
 
     def _tell(self, tracked: TrackedPoint, courses: Mapping[str, Mapping[int, float]]) -> None:
-        """Report to Optuna, the rungs and the race how a point has ended.
+        """Report to Optuna, the rungs and the race how a search point has ended.
 
         A scheduler receives all epochs of a restored point in turn, because it compares later points with
         them.
@@ -474,7 +474,7 @@ class Search:
             self._race.add(self._points.losses(point), eligible=self._points.keeps_limits(point))
 
     def _prune_with_others(self, point: SearchPoint) -> None:
-        """Store the begun trials of a point as pruned if one of its other trials was pruned.
+        """Store the begun trials of a search point as pruned if one of its other trials was pruned.
 
         This happens if a driver was killed while it stored them. If they trained on, they would be compared
         with trials of fewer epochs.

@@ -36,7 +36,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class SearchPoint:
-    """A point: the values of its active dimensions, and its trials ordered by seed.
+    """A search point: the values of its active dimensions, and its trials ordered by seed.
 
     With rungs the trials belong to one `rung`, and `whole` is the id of the first trial of the last rung.
     """
@@ -48,18 +48,18 @@ class SearchPoint:
 
     @property
     def name(self) -> str:
-        """Return the name of the point on this rung, which is the id of its first trial."""
+        """Return the name of the search point on this rung, which is the id of its first trial."""
         return self.trials[0].id
 
     @property
     def global_id(self) -> str:
-        """Return the name of the point that all rungs share: the id of its first trial on the last rung."""
+        """Return the search point's name for all rungs: the id of its first trial on the last rung."""
         return self.whole or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class PointEnd:
-    """How a point has ended: its state, its last epoch and the values of its objectives (none for a failure).
+    """How a search point has ended: its state, its last epoch and its objectives (none for a failure).
 
     `excess` is how far the point exceeds each limit on a trained value.
     """
@@ -90,7 +90,7 @@ class StoredPoints:
             self.attempts.refresh()
 
     def of_values(self, values: dict[str, Level], rung: int | None = None) -> SearchPoint:
-        """Return the point with these values, by default on the last rung."""
+        """Return the search point with these values, by default on the last rung."""
         if self._last is None or self._last.values != values:  # a point is often requested twice in a row
             trials = self._study.point_trials(values)
             self._last = SearchPoint(values, trials, self._top, trials[0].id)
@@ -99,7 +99,7 @@ class StoredPoints:
         return replace(self._last, trials=self._study.point_trials(values, rung), rung=rung)
 
     def of_levels(self, levels: Iterable[Mapping[str, Level]]) -> list[SearchPoint]:
-        """Return the distinct points of trials with these levels; levels outside the space are skipped."""
+        """Return the distinct search points of trials with these levels; skip levels outside the space."""
         fidelity = self._study.fidelity
         found = (
             (read_point(self._study.choose, each), fidelity.rung_of(each) if fidelity else None)
@@ -109,7 +109,7 @@ class StoredPoints:
         return list({point.name: point for point in points}.values())
 
     def courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
-        """Return the metric of each trial of some points, by trial id and epoch."""
+        """Return the metric of each trial of some search points, by trial id and epoch."""
         courses: dict[str, dict[int, float]] = {}
         if points:
             rows = self.attempts.frame(trial.id for point in points for trial in point.trials)
@@ -120,7 +120,7 @@ class StoredPoints:
         return courses
 
     def end(self, point: SearchPoint) -> PointEnd:
-        """Return how a point has ended; its values are means over its trials.
+        """Return how a search point has ended; its values are means over its trials.
 
         For a pruned point, these are the means at the last epoch that all trials have reached.
         """
@@ -145,7 +145,7 @@ class StoredPoints:
         return PointEnd(state, epoch, tuple(values), excess)
 
     def was_pruned(self, point: SearchPoint) -> bool:
-        """Return whether a trial of a point was pruned."""
+        """Return whether a trial of a search point was pruned."""
         rows = (self.attempts[trial.id] for trial in point.trials if trial.id in self.attempts)
         return any(row["status"] == "pruned" for row in rows)
 
@@ -164,7 +164,7 @@ class StoredPoints:
         return {seed: fmean(whole[seed]) for seed, of in losses.items() if None not in of}
 
     def rung_loss(self, point: SearchPoint) -> float:
-        """Return the loss of an ended point, from its first objective.
+        """Return the loss of an ended search point, from its first objective.
 
         The loss is infinite if the point has failed or exceeds a limit.
         """
@@ -191,7 +191,7 @@ class StoredPoints:
 
 
 def mean_course(point: SearchPoint, courses: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-    """Return the mean of the metric over a point's trials, for each epoch that all trials have reached."""
+    """Return the metric's mean over a search point's trials, for each epoch that all have reached."""
     found = [courses.get(trial.id, {}) for trial in point.trials]
     shared = sorted(set.intersection(*(set(course) for course in found)))
     return {epoch: fmean(course[epoch] for course in found) for epoch in shared}
@@ -220,7 +220,7 @@ class BegunPoints:
         self._counted: dict[str, Mapping[str, Any]] = {}  # rows by trial
 
     def new(self) -> list[SearchPoint]:
-        """Return the points with rows or checkpoints that are new; of other studies, only complete points."""
+        """Return the search points with new rows or checkpoints; of other studies, only complete points."""
         stored, begun = self._points.attempts, dict[str, Mapping[str, Level]]()
         elsewhere: set[str] = set()
         arrived = stored.since(self._read)
@@ -252,7 +252,7 @@ class BegunPoints:
         ]
 
     def begin(self, point: SearchPoint, trials: Iterable[Trial]) -> None:
-        """Record that this driver trains trials of a point; adopt the point's trials from other studies."""
+        """Record that this driver trains trials of a search point; adopt its trials from other studies."""
         self.own.update(trial.id for trial in trials)
         for trial in point.trials:
             row = self._points.attempts.get(trial.id)

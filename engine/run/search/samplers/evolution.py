@@ -33,7 +33,7 @@ Worth = tuple[float, ...]
 
 
 class Population:
-    """The living points of an evolution: the newest ended points or, with several objectives, survivors.
+    """The population: the newest ended search points or, with several objectives, the surviving points.
 
     With several objectives, each point that ends beyond the population's size makes the worst point die.
     Points are compared by their excess over the limits, then by their front, then by crowding distance (Deb
@@ -59,7 +59,7 @@ class Population:
                 self._add(trial)
 
     def worth(self, place: int) -> Worth:
-        """Return the values by which the living point at index `place` is compared."""
+        """Return the values by which the living search point at index `place` is compared."""
         if not self._worths:
             self._worths = self._compare()
         return self._worths[place]
@@ -74,7 +74,7 @@ class Population:
             self._worths = []
 
     def _compare(self) -> list[Worth]:
-        """Return the values by which each living point is compared: first its excess over limits.
+        """Return the values by which each living search point is compared: first its excess over limits.
 
         The next value is the loss or, with several objectives, the front and the crowding distance.
         """
@@ -91,7 +91,7 @@ class Population:
         return found
 
     def _losses(self, trial: FrozenTrial) -> tuple[float, ...]:
-        """Return the objectives as losses; pruned points have no comparable value and get the worst loss."""
+        """Return the objectives of a search point as losses; a pruned point gets the worst loss."""
         if trial.state != TrialState.COMPLETE or trial.values is None:
             return (math.inf,) * len(self._signs)
         return tuple(sign * each for sign, each in zip(self._signs, trial.values, strict=True))
@@ -111,7 +111,7 @@ _MAX_UNORDERED = 4
 
 
 class EvolutionSampler(optuna.samplers.BaseSampler):
-    """Sampler that draws `population` points; later it mutates the best of `sample` random living points.
+    """Sampler that first draws `population` search points, then mutates the best of `sample` living points.
 
     Pruned points belong to the population, but never win. Failed points do not belong to it.
     """
@@ -162,7 +162,7 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
 
 
 def cross(first: Mapping[str, Any], second: Mapping[str, Any], rng: Random) -> dict[str, Any]:
-    """Cross two points: each value comes from either parent.
+    """Cross two search points: each value comes from either parent.
 
     A value that only one parent has is used if the option above it is chosen.
     """

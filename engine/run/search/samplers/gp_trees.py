@@ -221,7 +221,7 @@ class TreeSampler(optuna.samplers.BaseSampler):
         return values if is_whole else self._completed(values, rng)
 
     def _completed(self, values: Mapping[str, Level], rng: Random) -> Values:
-        """Complete a point: drop inactive dimensions, and draw missing active ones."""
+        """Complete a search point: drop inactive dimensions, and draw missing active ones."""
 
         def value(name: str, dimension: Dimension) -> Level:
             del dimension
@@ -231,7 +231,7 @@ class TreeSampler(optuna.samplers.BaseSampler):
 
 
 class Beliefs:
-    """The Gaussian process's predictions for points; points in training count as points of average value."""
+    """Predictions for search points by the Gaussian process; points in training count as average points."""
 
     def __init__(
         self,
@@ -251,12 +251,12 @@ class Beliefs:
         self._highest = 0.0
 
     def best(self) -> list[Values]:
-        """Return the best observed points, the best one first."""
+        """Return the best observed search points, the best one first."""
         order = np.argsort(-self._scores, kind="stable")
         return [self._members[place].values for place in order[:PARENTS].tolist()]
 
     def update(self) -> None:
-        """Fit the Gaussian process to newly ended points and to points in training."""
+        """Fit the Gaussian process to newly ended search points and to points in training."""
         observed, renewed = self.observed, last_renewal(len(self.observed.ended))
         if renewed != self._renewed:
             self._read = self._renewed = renewed
@@ -282,7 +282,7 @@ class Beliefs:
             self._scores = normal_scores(self._order)
 
     def promising(self) -> list[Values]:
-        """Return the best points of the pool, ordered by falling expected improvement."""
+        """Return the best search points of the pool, ordered by falling expected improvement."""
         return list(islice(self._ranked(self._pool), PARENTS))
 
     def best_of(self, candidates: Sequence[Values]) -> Values | None:
@@ -315,7 +315,7 @@ class Beliefs:
 
 
 def last_renewal(ended: int) -> int:
-    """Return how many points had ended when the hyperparameters were last chosen."""
+    """Return how many search points had ended when the hyperparameters were last chosen."""
     found, grown = DRAWN, math.ceil(DRAWN * GROWTH)
     while grown < RENEWAL and found + grown <= ended:
         found += grown

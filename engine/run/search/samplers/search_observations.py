@@ -132,7 +132,7 @@ KnownT = TypeVar("KnownT")
 
 
 def point_key(values: Mapping[str, Any]) -> PointKey:
-    """Return a key of a point's values that does not depend on their order."""
+    """Return a key of a search point's values that does not depend on their order."""
     return frozenset(values.items())
 
 
@@ -161,7 +161,7 @@ class PerStudyCache(Generic[KnownT]):
 
 @dataclass(frozen=True, slots=True)
 class EndedPoint:
-    """An ended point; higher `goodness` is better.
+    """An ended search point; higher `goodness` is better.
 
     Pruned points are worse than all others. Among them, points pruned later are better, and then points with
     the better value. `excess` is the distance beyond limits, which `worth` compares first.
@@ -173,12 +173,12 @@ class EndedPoint:
 
     @property
     def worth(self) -> tuple[float, tuple[bool, int, float]]:
-        """Return the sorting key of a point under limits: excess first, then goodness."""
+        """Return the sorting key of a search point under limits: excess first, then goodness."""
         return -self.excess, self.goodness
 
 
 class EliteWindow:
-    """Selection of the `last` points that ended most recently, and of the `best` points before these."""
+    """Selection of the `last` search points that ended, and of the `best` points that ended before."""
 
     def __init__(self, *, best: int, last: int) -> None:
         self._most, self._last = best, last
@@ -186,7 +186,7 @@ class EliteWindow:
         self._read = 0
 
     def of(self, ended: Sequence[EndedPoint]) -> list[EndedPoint]:
-        """Return the selected points in their order; between calls, points may only be added to `ended`."""
+        """Return the selected search points in order; between calls, `ended` may only become longer."""
         earlier = max(0, len(ended) - self._last)
         places = [*self._best, *range(self._read, earlier)]
         self._best = sorted(sorted(places, key=lambda place: ended[place].worth)[-self._most :])
@@ -207,17 +207,17 @@ class Proposals:
         self._rejected = Counter[PointKey]()  # rejected since the last point began
 
     def __contains__(self, key: PointKey) -> bool:
-        """Return whether a point has begun, or was rejected since the last point began."""
+        """Return whether a search point has begun, or was rejected since the last point began."""
         return self._here[key] > 0 or key in self._elsewhere or key in self._rejected
 
     @property
     def begun(self) -> int:
-        """Return the number of begun points."""
+        """Return the number of begun search points."""
         return self._here.total() + len(self._elsewhere)
 
     @property
     def tries(self) -> int:
-        """Return the number of proposals since the last point began."""
+        """Return the number of proposals since the last search point began."""
         return self._rejected.total()
 
     def read(self, before: int) -> list[FrozenTrial]:
@@ -254,7 +254,7 @@ def _is_no_point(trial: FrozenTrial) -> bool:
 
 
 class SearchObservations(Proposals):
-    """The points of an Optuna study with one objective: those that have ended, and those in training."""
+    """The search points of an Optuna study with one objective, both ended points and points in training."""
 
     def __init__(self, study: optuna.Study) -> None:
         super().__init__(study)
@@ -322,7 +322,7 @@ class RecipeFeatures:
         self._known: dict[frozenset[tuple[str, Level]], Numbers] = {}
 
     def of(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
-        """Return the feature matrix of points, a row for each."""
+        """Return the feature matrix of search points, a row for each."""
         keys = [frozenset(values.items()) for values in points]
         new = {key: values for key, values in zip(keys, points, strict=True) if key not in self._known}
         if len(self._known) + len(new) > _KEPT:
@@ -346,7 +346,7 @@ class RecipeFeatures:
         return found
 
     def labels(self, values: Mapping[str, Level]) -> dict[int, int]:
-        """Return the count of each label in the tree of a point's recipe."""
+        """Return the count of each label in the tree of a search point's recipe."""
         levels, root = {**self._fixed, **values}, self._root
         if self._has_dimensions:
             root = resolve(root, levels.get)
