@@ -66,7 +66,7 @@ class FaultCollector:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the limit of faults is reached, so that no more need to be found."""
+        """Return whether the limit of faults is reached, so that checking can stop."""
         return len(self._faults) >= MAX_FAULTS
 
     def add(self, start: int, end: int, message: str, detected_at: int | None = None) -> None:

@@ -271,7 +271,7 @@ def note_broken(owner: str, message: str, entry: str = "") -> None:
 
 
 def broken_plugins() -> tuple[BrokenPlugin, ...]:
-    """Return the plug-ins found so far that cannot be used."""
+    """Return the plug-ins that are known to be unusable."""
     return tuple(_broken.values())
 
 

@@ -18,7 +18,7 @@ class Token(NamedTuple):
 
 
 class Tokenizer:
-    """A tokenizer with a pattern for each kind of token; the first pattern that matches is taken.
+    """A tokenizer with a pattern for each kind of token; the first pattern that matches is used.
 
     The last pattern must match any character, so that every text has tokens. Tokens of the kind "space" are
     left out.

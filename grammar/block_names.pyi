@@ -289,7 +289,7 @@ class _DiffAttn(Recipe):
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
         pos: rope: rotated queries and keys; none or rope.
-        share: initial share of the second weights to subtract; number, 0.0 to 1.0.
+        share: initial factor of the second weights, which are subtracted; number, 0.0 to 1.0.
         head_norm: normalisation of each head's output, with gains shared by heads; rms or none.
 
         Ye et al. 2024 (Differential Transformer), equations 1 to 3, one share for all layers.
@@ -524,7 +524,7 @@ class _Hyena(Recipe):
         """Long convolutions with implicit filters, alternating with input-dependent gates: [g_0, …, g_N−1, z] = conv(W x + b); z ← h_n ∗ (g_n ⊗ z) + D_n ⊗ g_n ⊗ z, n = N−1 … 1; y = W_o (g_0 ⊗ z); h_n(s) = exp(−δ s / (k−1)) ⊗ W₄ sin(f W₃ sin(f W₂ sin(f W₁ e(s)))).
 
         channels: width of the recurrence; whole number, 1 to 1048576.
-        order: number of gates, one more than long convolutions; whole number, 2 to 8.
+        order: number of gates; there is one long convolution less; whole number, 2 to 8.
         k: kernel size of each long filter; whole number, 1 to 65536.
         short_conv: kernel size of a causal depthwise convolution after the linear map; 0 for none; whole number, 0 to 64.
 
@@ -932,7 +932,7 @@ class _Sa(Recipe):
         self: whether the span of a causal model includes the position itself; true or false.
         pos_values: whether position vectors are added to values as well as to keys; true or false.
         temperature: divisor of the scores in addition to √head_width; number, 1e-06 to 1000000.0.
-        kv_heads: number of key/value heads, each shared by equally many query heads; 0: heads; whole number, 0 to 1024.
+        kv_heads: number of key/value heads, each shared by equally many query heads; 0: as many as heads; whole number, 0 to 1024.
         qk_norm: normalisation of each head's queries and keys, with gains shared by heads; none or rms.
         logit_cap: cap c of scores: s becomes c tanh(s / c); 0 for none; number, 0.0 to 1000000.0.
 
@@ -1066,7 +1066,7 @@ class _Ttt(Recipe):
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 4 to 4096.
-        batch: mini-batch size in positions; its gradients use the weights before it; whole number, 1 to 65536.
+        batch: mini-batch size in positions; its gradients use the weights before the mini-batch; whole number, 1 to 65536.
         short_conv: kernel size of causal depthwise convolutions with SiLU on queries, keys and values; 0 for none; whole number, 0 to 64.
         qk_norm: normalisation of each head's queries and keys; l2 gives unit length; none or l2.
         head_norm: normalisation of each head's output, with gains shared by heads; none or rms.

@@ -190,7 +190,7 @@ class ModelConfig:
 
     @property
     def source(self) -> ModelConfig:
-        """Return the settings with the source's vocabulary in place of the target's."""
+        """Return the settings with the source's vocabulary in place of the target's vocabulary."""
         return self if self.source_vocab is None else replace(self, vocab=self.source_vocab)
 
     @property

@@ -68,7 +68,7 @@ def are_plain(x: Tensor, weight: Tensor) -> bool:
 
 @cache
 def onednn_has_wider_vectors() -> bool:
-    """Return whether oneDNN uses wider vectors than MKL on this CPU; MKL uses wide ones only on Intel's."""
+    """Return whether oneDNN uses wider vectors than MKL on this CPU; MKL uses wide vectors only on Intel."""
     if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
         return False
     if not torch.backends.cpu.get_cpu_capability().startswith("AVX512"):

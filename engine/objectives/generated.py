@@ -1,4 +1,4 @@
-"""Objectives of tasks that draw examples: fresh ones for each training step, fixed ones for evaluation.
+"""Objectives of tasks that draw examples: fresh examples for training steps, fixed ones for evaluation.
 
 `GeneratedObjective` takes its examples from the task's settings, which may be a plug-in's.
 `AlgorithmicObjective` draws sequences whose length grows with a curriculum or is random.
@@ -102,7 +102,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         return self._task_losses(outputs, targets).sum() * parts / self._num_scored(self._current.targets)
 
     def draw(self) -> tuple[Tensor, ...]:
-        """Return the whole next batch, on the CPU; raise TaskError if the task gives lengths of examples."""
+        """Return the whole next batch, on the CPU; raise TaskError if the examples come with lengths."""
         examples = self._draw_batch()
         if examples.lengths is not None:
             raise TaskError(

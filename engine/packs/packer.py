@@ -54,7 +54,7 @@ def form_of(settings: TrialSettings) -> str | None:
 
 
 def count_packs(every: Iterable[TrialSettings], most: int) -> int:
-    """Return the number of packs of at most `most` trials; a trial that trains alone counts as one."""
+    """Return the number of packs of at most `most` trials; a trial that trains alone counts as one pack."""
     forms = Counter(map(form_of, every) if most > 1 else (None for _ in every))
     alone = forms.pop(None, 0)
     return alone + sum(-(-count // most) for count in forms.values())

@@ -1,4 +1,4 @@
-"""Conformance checks of probes, both built-in ones and probes of plug-ins.
+"""Conformance checks of built-in probes and of probes from plug-ins.
 
     @pytest.mark.parametrize("check", CHECKS)
     def test_my_probe_conforms(check):

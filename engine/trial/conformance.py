@@ -1,4 +1,4 @@
-"""Conformance checks of loss terms and callbacks, both built-in and plug-in ones.
+"""Conformance checks of built-in and plug-in loss terms and callbacks.
 
 load_plugin("activity.py")
 

@@ -161,7 +161,7 @@ def _lost_gpu(error: BaseException) -> str | None:
 
 
 def _query_gpu() -> str | None:
-    """Query the GPU for an error of finished kernels, without waiting for running ones.
+    """Query the GPU for an error of finished kernels, without waiting for running kernels.
 
     Return None if there is no such error.
     """

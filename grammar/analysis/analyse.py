@@ -185,7 +185,7 @@ class Analysis:
 
     @property
     def training_flops(self) -> int:
-        """Return the FLOPs of a forward and a backward pass; the backward pass counts as two forward ones."""
+        """Return the FLOPs of a forward and a backward pass, which counts as two forward passes."""
         return 3 * self.flops
 
     @property

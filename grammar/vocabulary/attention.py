@@ -192,7 +192,7 @@ define(
             real("temperature", "divisor of the scores in addition to √head_width", (1e-6, 1e6), 1.0),
             integer(
                 "kv_heads",
-                "number of key/value heads, each shared by equally many query heads; 0: heads",
+                "number of key/value heads, each shared by equally many query heads; 0: as many as heads",
                 (0, 1024),
                 0,
             ),

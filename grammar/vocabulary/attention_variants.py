@@ -46,7 +46,7 @@ define(
             HEADS,
             HEAD_WIDTH,
             word("pos", "rope: rotated queries and keys", ("none", "rope")),
-            real("share", "initial share of the second weights to subtract", (0.0, 1.0), 0.8),
+            real("share", "initial factor of the second weights, which are subtracted", (0.0, 1.0), 0.8),
             head_norm("rms"),
         ),
         summary="softmax attention with the difference of two weight matrices, "

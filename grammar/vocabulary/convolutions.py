@@ -136,7 +136,7 @@ define(
         role=Role.MIXER,
         parameters=(
             CHANNELS,
-            integer("order", "number of gates, one more than long convolutions", (2, 8), 2),
+            integer("order", "number of gates; there is one long convolution less", (2, 8), 2),
             integer("k", "kernel size of each long filter", (1, 65536), 1024),
             integer(
                 "short_conv",

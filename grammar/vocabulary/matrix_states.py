@@ -273,7 +273,7 @@ define(
         "keys",
         integer(
             "batch",
-            "mini-batch size in positions; its gradients use the weights before it",
+            "mini-batch size in positions; its gradients use the weights before the mini-batch",
             (1, 65536),
             16,
         ),

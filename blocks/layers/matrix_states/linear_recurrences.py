@@ -200,7 +200,7 @@ def run_stabilised(
 
 
 def _pairs(total: Tensor, written: Tensor) -> Tensor:
-    """Return the log weight that each position gives to each earlier one: (…, size) to (…, size, size)."""
+    """Return the log weights that positions give to earlier positions: (…, size) to (…, size, size)."""
     size = total.shape[-1]
     later = torch.ones(size, size, dtype=torch.bool, device=total.device).triu(1)
     return (total.unsqueeze(-1) + (written - total).unsqueeze(-2)).masked_fill(later, -torch.inf)

@@ -28,7 +28,7 @@ class Vocabulary(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Return the number of symbols, special ones included."""
+        """Return the number of symbols, including special symbols."""
 
     @abstractmethod
     def encode(self, sentence: str) -> list[int]:

@@ -207,7 +207,7 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
-    """Return, for Optuna's genetic samplers, the generation of the search point that ended as number `ended`.
+    """Return a search point's generation for Optuna's genetic samplers; `ended` points ended before it.
 
     These samplers note the generation on each trial that they propose. For points from the store, the
     generation follows from the order in which they ended.

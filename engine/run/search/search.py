@@ -264,7 +264,7 @@ class Search:
         return None
 
     def has_next(self) -> bool:
-        """Return whether there is a next cohort; if so, keep it for `next_cohort`."""
+        """Return whether there is a next cohort, which is then stored for `next_cohort`."""
         self._found = self.next_cohort()
         return self._found is not None
 

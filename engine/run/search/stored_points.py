@@ -174,7 +174,7 @@ class StoredPoints:
         return self._search.objectives[0].loss(end.values[0])
 
     def keeps_limits(self, point: SearchPoint) -> bool:
-        """Return whether an ended point is within the search's limits on values that training gives."""
+        """Return whether an ended point is within the search's limits on values known after training."""
         return all(excess <= 0 for excess in self.end(point).excess.values())
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:

@@ -137,7 +137,7 @@ def point_key(values: Mapping[str, Any]) -> PointKey:
 
 
 def whole_study(study: optuna.Study) -> optuna.Study:
-    """Return the whole study if Hyperband gives only one bracket of it; samplers learn from all brackets."""
+    """Return the whole study for Hyperband's view of one bracket, since samplers learn from all brackets."""
     return getattr(study, "_study", study)
 
 
