@@ -153,7 +153,7 @@ class MachineSettings(StrictModel):
     @field_validator("format")
     @classmethod
     def validate_format(cls, name: str) -> str:
-        """Check that the table format exists."""
+        """Raise an error if no table format has this name."""
         if name not in FORMATS:
             raise ValueError(f"expected one of {', '.join(sorted(FORMATS))}, got {name!r}")
         return name

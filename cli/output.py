@@ -89,7 +89,7 @@ class LogHandler(logging.Handler):
     """Handler that writes log messages to standard error, for example those about damaged files."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record's message."""
+        """Print the message of a log record."""
         print_stderr(self.format(record))
 
 

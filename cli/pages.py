@@ -127,7 +127,7 @@ class NearestPage(RecipeName):
 
 
 class BlockEntry(Page):
-    """A block of the vocabulary."""
+    """A block of the recipe language."""
 
     kind: Literal["blocks"] = "blocks"
     name: str
@@ -270,7 +270,7 @@ class FetchedEntry(Page):
 
 
 class DataFetchPage(Page):
-    """The downloaded files of each corpus."""
+    """The files that were downloaded for each corpus."""
 
     datasets: Sequence[FetchedEntry]
 
@@ -657,7 +657,7 @@ class ProposalLine(Page):
 
     @classmethod
     def of(cls, proposal: Proposal) -> Self:
-        """Return the line of a proposal."""
+        """Return the JSON line for a proposed search point."""
         point, first = proposal.point, proposal.point.trials[0].settings
         settings = json.loads(settings_to_json(first))
         del settings["seed"]
@@ -710,7 +710,7 @@ class AnswerLine(Page):
 
     @classmethod
     def of(cls, line: int, handed_in: HandInAnswer) -> Self:
-        """Return the answer to a line."""
+        """Return the JSON line that answers an input line."""
         point = handed_in.point
         trials = [
             OutcomeEntry(
@@ -767,7 +767,7 @@ class TableRenderPage(Page):
 
 
 class CurveRenderPage(Page):
-    """The data of a study's figures."""
+    """The numbers of a study's figures."""
 
     curves: Sequence[Mapping[str, Any]]
 
@@ -840,7 +840,7 @@ class PaperCheckPage(Page):
 
 
 class ModelEntry(Page):
-    """A stored model."""
+    """A stored model in a list of models."""
 
     trial: str
     levels: Mapping[str, Level]
@@ -871,7 +871,7 @@ class ModelShowPage(Page):
 
     @classmethod
     def of(cls, trained: TrainedModel) -> Self:
-        """Return the facts about a model."""
+        """Return the page about one model."""
         file = trained.file
         return cls(
             trial=file.trial.id,
@@ -940,7 +940,7 @@ class FindingEntry(Page):
 
     @classmethod
     def all_of(cls, store: Store, findings: Iterable[Finding]) -> list[Self]:
-        """Return an entry for each finding."""
+        """Return an entry for each finding of a store check."""
         return [
             cls(kind=each.kind, path=each.path.relative_to(store.root), reason=each.reason, bytes=each.size)
             for each in findings
@@ -958,7 +958,7 @@ class StoreCheckPage(Page):
 
     @classmethod
     def of(cls, store: Store, found: StoreCheck, moved: Iterable[Finding] = ()) -> Self:
-        """Return the page of a check."""
+        """Return the page about a check and the files that were moved."""
         number, size = found.quarantined
         return cls(
             files=found.files,

@@ -70,7 +70,7 @@ class RequestedCell:
     settings: TrialSettings
 
     def trials(self, study: str, seeds: Sequence[int]) -> list[Trial]:
-        """Return the trials of the cell."""
+        """Return one trial of the cell for each seed."""
         labels: dict[str, Level] = {MODEL: self.model, CHANGE: self.change}
         return [
             Trial(
@@ -200,7 +200,7 @@ class MissingAblations:
 
 
 def find_missing(study: Study) -> MissingAblations:
-    """Return the requests for a grid; raise MissingError for a search."""
+    """Return the ablations that a reviewer may request of a grid; raise MissingError for a search."""
     if study.search is not None:
         raise MissingError(
             f"{study.name} is a search: first write the study of its best points, with activemem study "

@@ -83,7 +83,7 @@ class StudyResults:
 
     @property
     def status(self) -> StudyStatus:
-        """Return the status of the study."""
+        """Return the status of the study: the progress of its trials."""
         return self.now.status if self.study.gates else study_status(self.study, self.store)
 
     @property

@@ -45,7 +45,7 @@ class Snapshot:
 
     @cached_property
     def status(self) -> StudyStatus:
-        """Return the status of the study."""
+        """Return the status of the study: the progress of its trials."""
         return study_status(self.study, self.store, self.outcomes, confirmed=self.confirmed)
 
     @cached_property

@@ -196,7 +196,7 @@ class ResultSubject:
 
     @cached_property
     def settings(self) -> list[TrialSettings]:
-        """Return the settings of the trials."""
+        """Return the settings of all trials."""
         return [trial.settings for trial in self.trials]
 
     @cached_property

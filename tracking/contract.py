@@ -86,7 +86,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
-        """Replace the tables of a study."""
+        """Replace a study's tables in the tracker by these tables."""
 
     @abstractmethod
     def close(self) -> None:

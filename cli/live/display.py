@@ -90,7 +90,7 @@ class LineDisplay(Listener):
         self._started: set[str] = set()
 
     def print_line(self, line: str) -> None:
-        """Print a permanent line."""
+        """Print a line that is never overwritten."""
         print_stderr(line)
 
     def show_ended(self, line: str) -> None:
@@ -98,7 +98,7 @@ class LineDisplay(Listener):
         self.print_line(line)
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Count these trials as planned."""
+        """Add these trials to the number of planned trials."""
         with self._lock:
             self._progress.on_planned(trials)
             self._columns.add(trials)
@@ -163,7 +163,7 @@ class Display(LineDisplay):
         self._console.print(Text(replace_unprintable(line)), soft_wrap=True)
 
     def show_ended(self, line: str) -> None:
-        """Show the line below the bar."""
+        """Show the line of the latest ended trial below the progress bar."""
         self._last = line
 
     def on_planned(self, trials: Sequence[Trial]) -> None:

@@ -118,7 +118,7 @@ class _Drawn:
 
 
 class _Lines:
-    """Lines of a study's progress."""
+    """Printer of progress lines, for an output that is not a terminal."""
 
     def __init__(self, now: StudyNow) -> None:
         self._attempts = dict(now.outcomes.select("trial", "attempt").iter_rows())

@@ -1,4 +1,4 @@
-"""Views: results of commands as lines.
+"""Functions that format results of commands as lines of text.
 
 `blocks`, `catalog`, `datasets`, `models` and `paper` list what is available. `settings`, `status` and `query`
 format what their commands print. `missing` lists ablations that a reviewer may request, with costs.

@@ -66,7 +66,7 @@ def format_blocks(specs: Sequence[Spec]) -> str:
 
 
 def block_entry(spec: Spec) -> BlockEntry:
-    """Return a block for JSON."""
+    """Return the entry of a block for JSON output."""
     from ..pages import BlockEntry
 
     return BlockEntry(

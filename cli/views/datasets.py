@@ -29,7 +29,7 @@ def format_datasets(availabilities: Sequence[Availability]) -> str:
 
 
 def dataset_entry(availability: Availability) -> DatasetEntry:
-    """Return a dataset for JSON."""
+    """Return the entry of a dataset for JSON output."""
     dataset = availability.dataset
     sizes: dict[str, Any] = {}
     match dataset:

@@ -50,7 +50,7 @@ def format_model(trained: TrainedModel) -> Iterator[str]:
 
 
 def format_score(score: TextScore) -> list[str]:
-    """Return a text's score in lines."""
+    """Format a text's score as lines: the number of tokens and words, the loss and the perplexity."""
     return [
         f"{score.tokens:,} tokens, {score.words:,} words",
         f"  loss              {score.loss:.4f} nats per token",

@@ -40,7 +40,7 @@ class TrialNames(Protocol):
     """Names that distinguish trials in lines."""
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Include these trials in the layout."""
+        """Include these trials in the computation of column widths."""
         ...
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
@@ -65,7 +65,7 @@ class TrialNameColumns:
         self.add(trials)
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Include these trials in the layout."""
+        """Include these trials in the computation of columns and widths."""
         self._points |= {tuple(levels.items()): levels for levels in map(_levels, trials)}
         points = tuple(self._points.values())
         factors = sorted(dict.fromkeys(chain.from_iterable(points)), key=_SEED.__eq__)
@@ -329,7 +329,7 @@ def format_others(others: Sequence[ClaimedElsewhere]) -> str:
 
 
 def first_line(reason: str) -> str:
-    """Return a reason without its traceback."""
+    """Return the first line of a failure's reason, without a traceback."""
     return reason.partition("\n")[0]
 
 
@@ -363,7 +363,7 @@ class Headline:
 
     @property
     def name(self) -> str | None:
-        """Return the name of the metric."""
+        """Return the name of the headline metric."""
         return None if self._metric is None else self._metric.name
 
     def words(self, metrics: Mapping[str, float]) -> list[str]:

@@ -201,7 +201,7 @@ class CellFigure(CurveKind):
         return panels
 
     def y_axis(self, cells: FigureCells) -> Axis:
-        """Return the axis of the metric."""
+        """Return the vertical axis, with the title of the metric."""
         metric = cells.metric
         return Axis(title=metric.axis_title or metric.title, log=getattr(self, "logy", False))
 

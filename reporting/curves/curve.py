@@ -109,7 +109,7 @@ class Content:
         raise NotImplementedError
 
     def draw(self, plot: Plot, curve: Curve) -> None:
-        """Draw the content of a panel."""
+        """Draw the content of a panel into a plot."""
         raise NotImplementedError
 
 

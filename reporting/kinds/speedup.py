@@ -54,7 +54,7 @@ class SpeedupTable(TableKind):
     @field_validator("value")
     @classmethod
     def check_not_empty(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Check that there is a target."""
+        """Raise an error if the list of targets is empty."""
         if not names:
             raise ValueError("expected at least one target, such as steps_to[loss <= 1], got an empty list")
         return names

@@ -85,7 +85,7 @@ class PartCosts:
 
     @classmethod
     def of(cls, part: ModelPart) -> PartCosts:
-        """Return the costs of a part."""
+        """Return the costs of a model part."""
         return cls(
             label=part.label,
             parameters=part.parameters,
@@ -129,7 +129,7 @@ class RecipeCosts:
 
     @classmethod
     def of(cls, recipe: Recipe, analysis: Analysis, sizes: Sizes) -> RecipeCosts:
-        """Return the costs of a recipe."""
+        """Return the costs of a recipe and of each of its parts."""
         memory = analysis.memory(sizes.batch)
         items = ("parameters", "gradients", "optimizer", "activations", "logits", "peak")
         return cls(

@@ -117,7 +117,7 @@ class TextCache:
 
 
 class Site:
-    """The pages of one store."""
+    """The web pages about one store."""
 
     def __init__(self, store: Store, look_s: float | None = None) -> None:
         """Open a store, and read it at most every `look_s` seconds (default: by the kind of store)."""

@@ -219,7 +219,7 @@ def _bootstrap_score(found: Result) -> BootstrapScore:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Set the variable from which sacreBLEU reads its seed, and restore the old value at the end."""
+    """Set the environment variable with the seed of sacreBLEU, and restore the old value at the end."""
     before = os.environ.get(_SEED_VARIABLE)
     os.environ[_SEED_VARIABLE] = str(seed)
     try:

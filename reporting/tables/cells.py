@@ -169,12 +169,12 @@ class TableCells:
 
     @cached_property
     def rows(self) -> tuple[TableRow, ...]:
-        """Return the rows."""
+        """Return the rows of the table."""
         return rows_of_changes(self.changes) if self.changes else rows_of(self.spec, self.levels)
 
     @cached_property
     def columns(self) -> tuple[TableColumn, ...]:
-        """Return the columns."""
+        """Return the columns of the table."""
         settings = [trial.settings for trial in first_of_each_kind(self.trials)]
         metrics = {
             name: with_true_title(find_metric(name, self.spec.digits), settings) for name in self.spec.value
@@ -226,7 +226,7 @@ class TableCells:
 
     @cached_property
     def baseline(self) -> str:
-        """Describe the baseline of differences."""
+        """Describe the baseline from which differences are computed."""
         return self.changes.describe_baseline() if self.changes else level_name(self.spec.baseline or "")
 
     @cached_property

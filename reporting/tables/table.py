@@ -28,7 +28,7 @@ NOT_RUN = "–"
 
 
 class CellStatus(StrEnum):
-    """The progress of a cell's trials."""
+    """The status of a table cell, derived from the statuses of its trials."""
 
     DONE = "done"  # every trial has a value
     PARTIAL = "partial"  # some trials have one; if none has, the words of `ValueStatus` are used

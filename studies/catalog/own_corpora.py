@@ -60,7 +60,7 @@ class OwnText(_Facts):
 
     @property
     def parts(self) -> Mapping[str, OwnPart]:
-        """The splits by name."""
+        """The parts of the text: a mapping from split names to their files."""
         return {"train": self.train, "dev": self.dev, "test": self.test}
 
     @property
@@ -181,7 +181,7 @@ class OwnRows(_Facts):
 
 
 class OwnPairs(OwnRows):
-    """Sentences and their translations.
+    """A user's corpus of sentences and their translations.
 
     A layout without columns has two files, or uses the first two columns.
     """

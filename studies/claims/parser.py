@@ -1,4 +1,4 @@
-"""Tokeniser and parser of claims: one method for each grammar rule, with the rule as its docstring.
+"""Tokeniser and parser of claims: one method for each grammar rule, with the rule in its docstring.
 
 Nothing is evaluated, and brackets nest at most MAX_DEPTH deep. Names are not looked up: `resolver` decides
 whether `loss` is a metric and `m` a variable. A level is read token by token up to a comma or bracket of the
@@ -26,7 +26,7 @@ class Spanned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identifier(Spanned):
-    """A name with its position."""
+    """A name in a claim's text, with its position."""
 
     text: str
 
@@ -53,7 +53,7 @@ class LevelSet(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForClause:
-    """`for variable in set`."""
+    """The clause `for variable in set`, which repeats an argument for each level."""
 
     variable: Identifier
     iterates: LevelSet
@@ -90,7 +90,7 @@ class SumExpression(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotientExpression(Spanned):
-    """`numerator / denominator`."""
+    """The quotient `numerator / denominator`."""
 
     numerator: SyntaxNode
     denominator: SyntaxNode
@@ -98,7 +98,7 @@ class QuotientExpression(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedupExpression(Spanned):
-    """`speedup(fast over slow, target)`, in which `fast` and `slow` are levels of one factor."""
+    """The speedup `speedup(fast over slow, target)`, in which `fast` and `slow` are levels of one factor."""
 
     fast: LevelLiteral
     slow: LevelLiteral
@@ -116,7 +116,7 @@ class FunctionCall(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonChain(Spanned):
-    """`a > b >= c`, with one more operand than signs."""
+    """A chain of comparisons such as `a > b >= c`, with one more operand than signs."""
 
     operands: tuple[SyntaxNode, ...]
     signs: tuple[str, ...]
@@ -124,7 +124,7 @@ class ComparisonChain(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithinExpression(Spanned):
-    """`left within margin of right`."""
+    """The statement `left within margin of right`."""
 
     left: SyntaxNode
     margin: float
@@ -133,7 +133,7 @@ class WithinExpression(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipTest(Spanned):
-    """`best(…) is level`, `best(…) in set`."""
+    """The statement `best(…) is level` or `best(…) in set`."""
 
     ranking: SyntaxNode
     candidates: LevelSet
@@ -149,7 +149,7 @@ class BooleanOperation(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Negation(Spanned):
-    """`not statement`."""
+    """The negation `not statement`."""
 
     part: SyntaxNode
 
@@ -236,7 +236,7 @@ _EXPECTED_FOR = {
 
 
 class _ClaimParser(TokenReader):
-    """Parser of one claim.
+    """Recursive-descent parser of one claim.
 
     A rule that cannot continue records the fault and raises _ParseError. The rule of the enclosing brackets
     catches it, skips to their end and returns a SyntaxErrorNode, so that later faults are reported as well.
@@ -248,7 +248,7 @@ class _ClaimParser(TokenReader):
         self._depth = 0  # of open brackets
 
     def claim(self) -> SyntaxNode:
-        """`claim = either END`."""
+        """Parse `claim = either END`."""
         found = self.either()
         if self.token.kind != "end":
             raise self._error(
@@ -257,15 +257,15 @@ class _ClaimParser(TokenReader):
         return found
 
     def either(self) -> SyntaxNode:
-        """`either = both { "or" both }`."""
+        """Parse `either = both { "or" both }`."""
         return self._junction("or", self.both)
 
     def both(self) -> SyntaxNode:
-        """`both = denial { "and" denial }`."""
+        """Parse `both = denial { "and" denial }`."""
         return self._junction("and", self.denial)
 
     def denial(self) -> SyntaxNode:
-        """`denial = { "not" } relation`."""
+        """Parse `denial = { "not" } relation`."""
         start, denied = self.token.start, False
         while self.token.kind == "not":
             self._advance()
@@ -274,7 +274,7 @@ class _ClaimParser(TokenReader):
         return Negation(start=start, end=self._end(), part=part) if denied else part
 
     def relation(self) -> SyntaxNode:
-        """`relation = sum { sign sum } | sum "within" NUMBER "of" sum | sum ( "is" level | "in" set )`.
+        """Parse `relation = sum { sign sum } | sum "within" NUMBER "of" sum | sum ( "is" level | "in" set )`.
 
         The kinds of operands, such as `best` before `is`, are not checked yet.
         """
@@ -299,7 +299,7 @@ class _ClaimParser(TokenReader):
         return ComparisonChain(start=start, end=self._end(), operands=tuple(operands), signs=tuple(signs))
 
     def sum(self) -> SyntaxNode:
-        """`sum = [ "-" ] quotient { ( "+" | "-" ) quotient }`."""
+        """Parse `sum = [ "-" ] quotient { ( "+" | "-" ) quotient }`."""
         start, sign = self.token.start, 1
         if self.token.kind == "-":
             self._advance()
@@ -313,7 +313,7 @@ class _ClaimParser(TokenReader):
         return SumExpression(start=start, end=self._end(), terms=tuple(terms))
 
     def quotient(self) -> SyntaxNode:
-        """`quotient = term { "/" term }`."""
+        """Parse `quotient = term { "/" term }`."""
         start, found = self.token.start, self.term()
         while self.token.kind == "/":
             self._advance()
@@ -322,7 +322,7 @@ class _ClaimParser(TokenReader):
         return found
 
     def term(self) -> SyntaxNode:
-        """`term = NUMBER | call | speedup | quantity | VARIABLE | "(" either ")"`."""
+        """Parse `term = NUMBER | call | speedup | quantity | VARIABLE | "(" either ")"`."""
         kind = self.token.kind
         if kind == "number":
             token = self.token
@@ -341,7 +341,7 @@ class _ClaimParser(TokenReader):
         raise self._error(f"expected a metric, a number or a function, got {self._found()}")
 
     def call(self) -> SyntaxNode:
-        """`call = FUNCTION "(" either { "," either } { "for" VARIABLE "in" set } ")"`."""
+        """Parse `call = FUNCTION "(" either { "," either } { "for" VARIABLE "in" set } ")"`."""
         function = self._word()
         if self.token.kind != "(":
             raise self._error(f"expected '(' after '{function.text}', got {self._found()}")
@@ -354,7 +354,7 @@ class _ClaimParser(TokenReader):
         )
 
     def speedup(self) -> SyntaxNode:
-        """`speedup = "speedup" "(" level "over" level "," quantity ")"`."""
+        """Parse `speedup = "speedup" "(" level "over" level "," quantity ")"`."""
         word = self._word()
         if self.token.kind != "(":
             raise self._error(f"expected '(' after 'speedup', got {self._found()}")
@@ -365,7 +365,7 @@ class _ClaimParser(TokenReader):
         return SpeedupExpression(start=word.start, end=self._end(), fast=fast, slow=slow, target=target)
 
     def quantity(self) -> SyntaxNode:
-        """`quantity = METRIC [ "[" [ INDEX { "," INDEX } ] { FACTOR "=" level } "]" ]`, commas between."""
+        """Parse `quantity = METRIC [ "[" [ INDEX { "," INDEX } ] { FACTOR "=" level } "]" ]`, with commas."""
         word = self._word()
         if self.token.kind != "[":
             return MetricReference(start=word.start, end=word.end, word=word)
@@ -388,7 +388,7 @@ class _ClaimParser(TokenReader):
         raise self._error(f"expected one pair of brackets: {one}")
 
     def set(self) -> LevelSet:
-        """`set = ( FACTOR | "[" levels "]" ) [ "except" "[" levels "]" ]`."""
+        """Parse `set = ( FACTOR | "[" levels "]" ) [ "except" "[" levels "]" ]`."""
         start, factor, levels = self.token.start, None, ()
         if self.token.kind == "name":
             factor = self._word()
@@ -432,7 +432,7 @@ class _ClaimParser(TokenReader):
         return LevelLiteral(start=start, end=end, text=" ".join(text.split()), tokens=tuple(tokens))
 
     def _junction(self, word: str, part: Callable[[], SyntaxNode]) -> SyntaxNode:
-        """`part { word part }`."""
+        """Parse `part { word part }`."""
         start, parts = self.token.start, [part()]
         while self.token.kind == word:
             self._advance()
@@ -442,7 +442,7 @@ class _ClaimParser(TokenReader):
         return BooleanOperation(start=start, end=self._end(), operator=word, parts=tuple(parts))
 
     def _nearness(self, start: int, left: SyntaxNode) -> SyntaxNode:
-        """`sum "within" NUMBER "of" sum`, after its first sum."""
+        """Parse `sum "within" NUMBER "of" sum`, after the first sum."""
         self._advance()
         token = self.token
         if token.kind != "number":
@@ -457,7 +457,7 @@ class _ClaimParser(TokenReader):
         return WithinExpression(start=start, end=self._end(), left=left, margin=margin or 1.0, right=right)
 
     def _arguments(self) -> tuple[tuple[SyntaxNode, ...], tuple[ForClause, ...]]:
-        """`either { "," either } { "for" VARIABLE "in" set }`."""
+        """Parse `either { "," either } { "for" VARIABLE "in" set }`."""
         arguments = [self.either()]
         while self.token.kind == ",":
             self._advance()
@@ -469,7 +469,7 @@ class _ClaimParser(TokenReader):
         return tuple(arguments), tuple(loops)
 
     def _speedup(self) -> tuple[LevelLiteral, LevelLiteral, MetricReference]:
-        """`level "over" level "," quantity`."""
+        """Parse `level "over" level "," quantity`."""
         fast = self.level()
         if self.token.kind != "over":
             raise self._error(f"expected 'over' and a level, as in speedup(a over b, …), got {self._found()}")
@@ -486,7 +486,7 @@ class _ClaimParser(TokenReader):
         return fast, slow, target
 
     def _loop(self) -> ForClause:
-        """`VARIABLE "in" set`, after "for"."""
+        """Parse `VARIABLE "in" set`, after "for"."""
         if self.token.kind in KEYWORDS:
             raise self._error(f"'{self.token.text}' is a reserved word; expected the name of a variable")
         if self.token.kind != "name":
@@ -516,14 +516,14 @@ class _ClaimParser(TokenReader):
             self._advance()
 
     def _listed(self, expected: str) -> tuple[LevelLiteral, ...]:
-        """`"[" level { "," level } "]"`."""
+        """Parse `"[" level { "," level } "]"`."""
         if self.token.kind != "[":
             raise self._error(f"expected {expected}, got {self._found()}")
         inside = self._bracketed(self._levels)
         return () if isinstance(inside, SyntaxErrorNode) else inside
 
     def _levels(self) -> tuple[LevelLiteral, ...]:
-        """`level { "," level }`."""
+        """Parse `level { "," level }`."""
         levels = [self.level()]
         while self.token.kind == ",":
             self._advance()
@@ -531,7 +531,7 @@ class _ClaimParser(TokenReader):
         return tuple(levels)
 
     def _bracketed(self, rule: Callable[[], RuleResult]) -> RuleResult | SyntaxErrorNode:
-        """Return the node between brackets.
+        """Parse brackets with this rule between them, and return the rule's node.
 
         For a faulty node, return a SyntaxErrorNode and resume parsing after the brackets. If the brackets are
         never closed, pass the fault on to the enclosing brackets.

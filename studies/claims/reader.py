@@ -95,7 +95,7 @@ class Scope:
         return self._names[factor].find(name)
 
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
-        """Return the cells with these levels.
+        """Return the cells with these levels of the named factors.
 
         If several match and one of them has the baseline's levels of all other factors, return only this one.
         """

@@ -222,7 +222,7 @@ def planned_rungs(study: Study) -> list[PlannedRung]:
 
 
 def format_rungs(study: Study, width: int = WIDTH) -> Iterator[str]:
-    """Yield a heading and the lines of a table of the sizes; nothing if the study has no ladder."""
+    """Yield the lines of a table of the ladder's sizes; nothing if the study has no ladder."""
     rungs = planned_rungs(study)
     if not rungs or study.ladder is None:
         return

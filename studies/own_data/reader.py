@@ -42,7 +42,7 @@ class FoundFiles:
 
 
 def find_files(path: Path, names: Mapping[str, str] | None = None) -> FoundFiles:
-    """Return the files of a path; raise CorpusError for an unknown format or missing splits.
+    """Find the data files at a path; raise CorpusError for an unknown format or missing splits.
 
     `names` maps splits to their names in the path, if these are unusual.
     """

@@ -51,7 +51,7 @@ class PieceBounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusSummary:
-    """Facts about a user's corpus.
+    """Statistics, notes and warnings about a user's corpus.
 
     `rows` has the number of rows of each split, without the `num_held_out` training pairs whose source is in
     another split. `unit` is the word for a row. `classes` has the number of labels of each class in training.
@@ -82,7 +82,7 @@ class CorpusSummary:
         return max(MIN_PIECES, min(each.fair for each in bounds), *(each.least for each in bounds))
 
     def with_notes(self, notes: Iterable[str]) -> CorpusSummary:
-        """Return the summary with further notes."""
+        """Return a copy of the summary with these notes before the existing notes."""
         return replace(self, notes=(*notes, *self.notes))
 
 

@@ -236,7 +236,7 @@ def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: s
 def _read_named(
     reader: Reader, named: OneTable | ThreeTables, kind: RowKind, columns: tuple[str | None, str | None]
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Return the layout of the rows in one table or three, and all rows; None if faults are reported.
+    """Read the rows of one table or three; return the layout and the rows, or None if faults are reported.
 
     A TSV of pairs without column names uses its first two columns.
     """

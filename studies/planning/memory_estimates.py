@@ -64,7 +64,7 @@ class StepMemory:
 
     @property
     def total(self) -> int:
-        """The sum of all bytes."""
+        """The memory of a step in bytes: the sum of all its parts."""
         return self._of_weights + max(self.activations, self.copies)
 
     def parts_that_fit(self, device_bytes: int) -> int | None:

@@ -1,4 +1,4 @@
-"""The value of a metric for each trial, or why the value is missing, and costs to reach a target.
+"""The value of a metric for each trial, or the reason for a missing value; also costs to reach a target.
 
 Tables, figures, claims, searches and probes all read final values here. If a trial has several values of one
 name, the last counts.

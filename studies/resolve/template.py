@@ -47,7 +47,7 @@ class Template:
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Find every text and its placeholders."""
+        """Find all texts in the tables, and the placeholders in each text."""
         object.__setattr__(self, "texts", dict(iter_texts(self.tables)))
         find = {RECIPE_PATH: self.names_in}
         holes = {path: tuple(find.get(path, HOLE_PATTERN.findall)(text)) for path, text in self.texts.items()}
@@ -276,7 +276,7 @@ class InvalidSettingsError(InvalidTableError):
     """Error for invalid settings; `known` has the valid settings, or None if metrics may be affected."""
 
     def __init__(self, problems: tuple[ValidationProblem, ...], known: TrialSettings | None) -> None:
-        """Keep the problems and the settings."""
+        """Store the problems and the valid settings."""
         super().__init__(problems)
         self.known = known
 

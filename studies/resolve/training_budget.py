@@ -42,7 +42,7 @@ class TrainingBudget:
 
     @property
     def path(self) -> KeyPath:
-        """The path of the key."""
+        """The path of the budget's key in the study file."""
         return ("train", self.key)
 
     def steps_of(self, settings: TrialSettings) -> int:

@@ -136,7 +136,7 @@ class Trial:
     id: str = field(init=False)  # 16 hex digits
 
     def __post_init__(self) -> None:
-        """Compute the id."""
+        """Compute the trial's id from its settings."""
         object.__setattr__(self, "id", trial_id(self.settings))
 
     def __repr__(self) -> str:

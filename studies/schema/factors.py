@@ -273,7 +273,7 @@ class NamedLevels:
         self._found: dict[str, Level] = {}
 
     def find(self, name: object) -> Level:
-        """Return the level with this name.
+        """Return the level with this full or abbreviated name.
 
         Raise ValueError for a name of several levels, listing all of them, and for an unknown one, with the
         nearest.

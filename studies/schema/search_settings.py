@@ -41,7 +41,7 @@ class SearchObjective:
 
     @property
     def maximise(self) -> bool:
-        """True if higher is better."""
+        """True if higher values of the objective are better."""
         return self.direction == "max"
 
     @property
@@ -123,7 +123,7 @@ class SamplerSettings(StrictModel):
 
 
 class TpeSettings(SamplerSettings):
-    """The keys of `tpe`."""
+    """The keys of the sampler `tpe`."""
 
     n_startup_trials: int = Field(default=10, ge=0)
     """the number of random points before the sampler proposes any"""
@@ -132,7 +132,7 @@ class TpeSettings(SamplerSettings):
 
 
 class EvolutionSettings(SamplerSettings):
-    """The keys of `evolution`."""
+    """The keys of the sampler `evolution`."""
 
     population: int = Field(default=20, ge=2)
     """how many of the latest points form the population"""
@@ -154,7 +154,7 @@ class SchedulerSettings(StrictModel):
 
 
 class RungSettings(SchedulerSettings):
-    """The keys of `asha` and `hyperband`."""
+    """The keys of the schedulers `asha` and `hyperband`."""
 
     fidelity: str = EPOCHS
     """what grows from rung to rung: `epochs`; `length`, the longest training length; `data`, the steps of an
@@ -173,7 +173,7 @@ class RungSettings(SchedulerSettings):
 
 
 class RaceSettings(SchedulerSettings):
-    """The keys of `race`."""
+    """The keys of the scheduler `race`."""
 
     risk: float = Field(default=0.05, gt=0, lt=1)
     """the maximum probability that the best point is pruned"""

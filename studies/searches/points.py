@@ -272,7 +272,7 @@ class BestPoint:
 
     @property
     def mean(self) -> float:
-        """The mean of the first objective."""
+        """The mean of the first objective over seeds."""
         return self.means[0]
 
 

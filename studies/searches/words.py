@@ -141,7 +141,7 @@ def over_limit_sentence(found: SearchPoints) -> Iterator[str]:
 
 
 def left_out(found: SearchPoints) -> Iterator[tuple[int, str]]:
-    """Yield how many ended points are not ranked, and why; failed and pruned points are excluded."""
+    """Yield (number, reason) for ended points that are not ranked, except failed and pruned points."""
     statuses = Counter(point.status for point in found.points)
     values = "; ".join(
         f"{metric} is not finite ({', '.join(f'{n} × {word}' for word, n in words.items())})"

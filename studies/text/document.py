@@ -248,7 +248,7 @@ class Diagnostics:
     data: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start with the tables as written."""
+        """Start with a copy of the file's tables."""
         object.__setattr__(self, "data", dict(self.document.data))
 
     @property

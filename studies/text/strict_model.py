@@ -112,7 +112,7 @@ class InvalidTableError(ActivememError):
     """Error for an invalid table; the text lists every problem with its dotted path."""
 
     def __init__(self, problems: tuple[ValidationProblem, ...]) -> None:
-        """Keep the problems."""
+        """Store the problems, and join them into the error's text."""
         self.problems = problems
         super().__init__("; ".join(f"{'.'.join(map(str, p.path))}: {p.message}" for p in problems))
 

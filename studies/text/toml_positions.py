@@ -75,7 +75,7 @@ class _Scanner:
     lengths: dict[KeyPath, int] = field(default_factory=dict)
 
     def document(self) -> None:
-        """Document = { header | pair }."""
+        """Scan `document = { header | pair }`."""
         self.skip(_GAP)
         while self.offset < len(self.text):
             if self.text[self.offset] == "[":
@@ -85,7 +85,7 @@ class _Scanner:
             self.skip(_GAP)
 
     def header(self) -> None:
-        """Header = "[" keys "]" | "[[" keys "]]"."""
+        """Scan `header = "[" keys "]" | "[[" keys "]]"`."""
         start = self.offset
         many = self.text.startswith("[[", start)
         self.offset += 1 + many
@@ -104,7 +104,7 @@ class _Scanner:
         self.table = path
 
     def pair(self, table: KeyPath) -> None:
-        """Pair = keys "=" value."""
+        """Scan `pair = keys "=" value`."""
         *outer, (name, key) = self.keys()
         path = (*self.descend(table, outer), name)
         self.offset += 1
@@ -112,7 +112,7 @@ class _Scanner:
         self.value(path, key)
 
     def keys(self) -> list[tuple[str, Span]]:
-        """Keys = key { "." key }; each with its span."""
+        """Scan `keys = key { "." key }`; return each key with its span."""
         keys: list[tuple[str, Span]] = []
         while True:
             self.skip(_BLANK)
@@ -135,7 +135,7 @@ class _Scanner:
         return path
 
     def value(self, path: KeyPath, key: Span | None = None) -> None:
-        """Value = array | inline table | string | scalar."""
+        """Scan `value = array | inline_table | string | scalar`."""
         start = self.offset
         opening = self.text[start]
         self.record(path, KeyValueSpan((start, start), (start, start)))  # before the values inside it
@@ -149,14 +149,14 @@ class _Scanner:
         self.places[path] = KeyValueSpan(key or span, span)
 
     def array(self, path: KeyPath) -> None:
-        """Array = "[" [ value { "," value } [ "," ] ] "]"."""
+        """Scan `array = "[" [ value { "," value } [ "," ] ] "]"`."""
         index = 0
         while self.next_item("]"):
             self.value((*path, index))
             index += 1
 
     def inline_table(self, path: KeyPath) -> None:
-        """Inline table = "{" [ pair { "," pair } ] "}"."""
+        """Scan `inline_table = "{" [ pair { "," pair } ] "}"`."""
         while self.next_item("}"):
             self.pair(path)
 

@@ -77,7 +77,7 @@ class MlflowRuns(Tracker):
             self._client.log_batch(id_, params=given[start : start + _MAX_PARAMETERS])
 
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
-        """Add the metrics in one request."""
+        """Log the metrics of an epoch in one request."""
         self._log(self._runs[trial.id], epoch, metrics, at)
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:

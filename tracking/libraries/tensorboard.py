@@ -15,7 +15,7 @@ _TABLES = "tables"
 
 
 def open_tracker(place: str) -> Tracker:
-    """Return a tracker for a folder."""
+    """Return a tracker that writes event files into a folder."""
     return TensorBoardFiles(place)
 
 
@@ -51,7 +51,7 @@ class TensorBoardFiles(Tracker):
         self._add(trial, at, 0, self._hparams(dict(trial.settings), trial_id=trial.id, start_time_secs=at))
 
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
-        """Add a scalar for each metric."""
+        """Write a scalar for each metric of an epoch."""
         self._add(trial, at, epoch, *(self._scalar(name, value) for name, value in metrics.items()))
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:

@@ -37,7 +37,7 @@ _WHOLE, _FIRST, _LAST = 1, 2, 4
 
 
 def open_tracker(place: str) -> Tracker:
-    """Return a tracker for a folder."""
+    """Return a tracker that writes offline runs into a folder."""
     if is_uri(place):
         raise TrackingError(f"expected a folder, whose runs `wandb sync` uploads, got {place!r}")
     try:

@@ -283,7 +283,7 @@ class CellForm:
         return "r" if spans_of(table, number) == 1 else r"r@{\enspace}l"
 
     def head(self, text: str, span: int) -> str:
-        """Return the name of a column."""
+        """Return the LaTeX code of a column heading."""
         return over(text, span)
 
     def ours(self, cell: Cell, span: int) -> str:

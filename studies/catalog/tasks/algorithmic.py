@@ -83,7 +83,7 @@ class AlgorithmicSettings(TaskSettings):
 
     @property
     def symbols(self) -> int:
-        """The number of symbols."""
+        """The number of different symbols in inputs and targets."""
         return require_algorithmic(self.name).vocab
 
     @property
@@ -106,7 +106,7 @@ class SymbolSettings(AlgorithmicSettings):
 
     @property
     def symbols(self) -> int:
-        """The number of symbols."""
+        """The number of different symbols in inputs and targets."""
         return self.vocab or require_algorithmic(self.name).vocab
 
 

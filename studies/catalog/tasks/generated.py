@@ -75,7 +75,7 @@ class GeneratedTask(TaskSettings, ABC):
 
     @abstractmethod
     def draw(self, count: int, generator: Generator) -> Examples:
-        """Draw `count` training examples."""
+        """Draw `count` training examples with a random generator."""
 
     def test_sets(self) -> Mapping[str, Draw]:
         """The test sets by name (such as a length), with the same examples for every trial."""

@@ -34,7 +34,7 @@ def split_words(sentence: str) -> list[str]:
 
 
 class LanguageModelSettings(TaskSettings):
-    """`[task]` of language_model."""
+    """Keys of `[task]` for the task language_model."""
 
     corpus: Annotated[
         str | OwnText | OwnDocuments,

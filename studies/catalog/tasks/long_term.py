@@ -10,7 +10,7 @@ from .spec import ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 
 class LongTermSettings(TaskSettings):
-    """`[task]` of recall_addition and recall_multiplication."""
+    """Keys of `[task]` for the tasks recall_addition and recall_multiplication."""
 
     length: int = Field(default=50, ge=12)
     """the length of the shortest sequence; the longest sequence is 10 % longer"""

@@ -46,7 +46,7 @@ class SentencePairSettings(TaskSettings, ABC):
 
 
 class TranslationSettings(SentencePairSettings):
-    """`[task]` of translation."""
+    """Keys of `[task]` for the task translation."""
 
     corpus: Annotated[
         str | OwnPairs,
@@ -70,7 +70,7 @@ class TranslationSettings(SentencePairSettings):
 
 
 class ParsingSettings(SentencePairSettings):
-    """`[task]` of parsing."""
+    """Keys of `[task]` for the task parsing."""
 
     corpus: Annotated[str, KnownNames(lambda: dataset_names(Treebank))]
     """the treebank"""
@@ -144,7 +144,7 @@ class LabelledSettings(TaskSettings, ABC):
 
 
 class LabelledSequenceSettings(LabelledSettings):
-    """`[task]` of sequence_classification and sequence_regression."""
+    """Keys of `[task]` for the tasks sequence_classification and sequence_regression."""
 
     tokens: Literal["words", "bpe", "characters", "symbols"]
     """the kind of token; words: lower case, with separated punctuation; characters: bytes; symbols: separated
@@ -161,7 +161,7 @@ class LabelledSequenceSettings(LabelledSettings):
 
 
 class TokenClassificationSettings(LabelledSettings):
-    """`[task]` of token_classification."""
+    """Keys of `[task]` for the task token_classification."""
 
     @property
     def vocabulary(self) -> tuple[str, int]:

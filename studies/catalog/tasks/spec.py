@@ -85,7 +85,7 @@ class TaskSettings(NamedSettings, ABC):
 
     @property
     def spec(self) -> TaskSpec:
-        """The registered task."""
+        """The registered task with this name."""
         return require_task(self.name)
 
     @property
