@@ -18,9 +18,9 @@ _GIVEN = "activemem.plugins"
 
 _UNKNOWN_NAME = re.compile(
     r"\bunknown (block|task|metric|loss term|optimi[sz]er|schedule|callback|norm|position"
-    r"|sampler|scheduler|probe|table format|name) '"
+    r"|sampler|scheduler|probe|table format|name) '[^']*'(?!; nearest: )"
 )
-"""The pattern of an error about a name that a plug-in may register."""
+"""The pattern of an error about a name that a plug-in may register, and that resembles no known name."""
 
 _NOT_LISTED = {"probe", "table format"}
 """Kinds of names that `activemem list` does not list."""
@@ -67,7 +67,8 @@ def given_plugins(context: typer.Context) -> list[str]:
 def plugin_hint(message: str) -> str:
     """Return a hint about `--plugin` after an error about an unknown name; "" after other errors.
 
-    If plug-in files are loaded, the hint lists them, because none of them registers the name.
+    A name that resembles a known one is more probably misspelt. If plug-in files are loaded, the hint lists
+    them, because none of them registers the name.
     """
     found = _UNKNOWN_NAME.search(message)
     if not found:

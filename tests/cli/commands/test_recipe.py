@@ -12,7 +12,6 @@ recipe: 4 faults
   2                   ^^^^^^^^^^^                   unknown block 'highway_cnv'; nearest: highway_conv
   3                               ^^^               k must be at least 1, got 0
   4     ^                                           this parenthesis is never closed
-A name from a plug-in needs its file: --plugin FILE; see activemem list blocks for all others
 """
 
 TAKEN_APART = """\

@@ -37,7 +37,6 @@ tiny · A study of seconds
   train them again: activemem study run tiny.toml --retry-failed
 """
 
-HINT = "A name from a plug-in needs its file: --plugin FILE; see activemem list blocks for all others\n"
 WRONG = """\
 wrong.toml: 3 faults
 
@@ -154,7 +153,7 @@ def test_a_wrong_study_file_is_reported_with_all_its_faults(run, tiny, command):
     text = text.replace("batch_size", "batchsize").replace("conv(k=3)", "cov(k=3)")
     Path("wrong.toml").write_text(text, encoding="utf-8")
     result = run("study", command, "wrong.toml", "--set", "train.epoch=3")
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", WRONG + HINT)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", WRONG)
     assert not Path("results").exists()
 
 
