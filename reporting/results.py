@@ -16,20 +16,14 @@ from ..errors import argument_fault, check_arguments, number_fault, texts_fault
 from ..storage import Store, open_store
 from ..studies.catalog.metrics import find_metric
 from ..studies.last_run import load_last_run
-from ..studies.planning.plan import Plan, make_plan
 from ..studies.planning.status import StudyStatus, study_status
 from ..studies.planning.trials_to_run import select_trials
 from ..studies.presentation.kinds import ResultKeys
 from ..studies.schema.factors import one_line
-from ..studies.searches.points import BestPoint, SearchPoints, best_of, find_points
 from ..studies.study import Study, overrides_fault
 from ..studies.text.document import parse_document
 from ..studies.text.errors import command_line
-from .added_seeds import NextSeeds, decided_differences, next_seeds
-from .claims.check import needs_metrics
-from .claims.verdicts import ClaimResult
 from .curves.curve import Curve, CurveError
-from .kept_models import KeptModel, KeptModelError, best_first, kept_models
 from .outcomes import load_outcomes
 from .snapshot import Snapshot
 from .subject import metrics_frame, study_levels, trials_frame
@@ -38,6 +32,11 @@ from .tables.table import Table, TableError
 if TYPE_CHECKING:
     from ..engine.core.resources import Machine
     from ..errors import ActivememError
+    from ..studies.planning.plan import Plan
+    from ..studies.searches.points import BestPoint, SearchPoints
+    from .added_seeds import NextSeeds
+    from .claims.verdicts import ClaimResult
+    from .kept_models import KeptModel
     from .page import LatexSection
 
 SpecT = TypeVar("SpecT", bound=ResultKeys)
@@ -89,6 +88,8 @@ class StudyResults:
     @property
     def best_points(self) -> list[BestPoint]:
         """Return the best points of a search, the best first; empty for a grid."""
+        from ..studies.searches.points import best_of  # noqa: PLC0415 -- a grid does without it
+
         search, found = self.study.search, self.points
         return best_of(search, found) if search and found else []
 
@@ -97,6 +98,8 @@ class StudyResults:
         """Return all ended points of a search, even unranked points; None for a grid."""
         if self.study.search is None:
             return None
+        from ..studies.searches.points import find_points  # noqa: PLC0415 -- as above
+
         return find_points(self.study, load_outcomes(self.store, self.study))
 
     def best_table(self, points: int = 10) -> Table:
@@ -156,6 +159,8 @@ class StudyResults:
         check_arguments(texts_fault("only", only, "['task=sort']"))
         selected = select_trials(self.study, only) if only else None
         if machine is None:
+            from ..studies.planning.plan import make_plan  # noqa: PLC0415 -- tables do without it
+
             return make_plan(self.study, self.store, selected)
         planning = import_module("activemem.engine.run.planning")  # which trains, as reporting does not
         return planning.plan_study(self.study, self.store, machine, selected)
@@ -199,12 +204,17 @@ class StudyResults:
         `run_study(study.with_trials(found.trials), store)`.
         """
         check_arguments(number_fault("seconds", seconds, least=0, whole=False, optional=True))
+        from .added_seeds import next_seeds  # noqa: PLC0415 -- tables do without it
+        from .claims.check import needs_metrics  # noqa: PLC0415 -- as above
+
         now = self.now
         metrics = now.metrics if needs_metrics(self.study) else None
         return next_seeds(self.study, now.outcomes, metrics, seconds=seconds)
 
     def decided_differences(self) -> tuple[int, int]:
         """Return the number of decided differences and of all differences in tables with a margin."""
+        from .added_seeds import decided_differences  # noqa: PLC0415 -- tables do without it
+
         return decided_differences(self.study, load_outcomes(self.store, self.study))
 
     @property
@@ -218,10 +228,14 @@ class StudyResults:
     @property
     def models(self) -> list[KeptModel]:
         """Return the stored trained models, for `load_model`."""
+        from .kept_models import kept_models  # noqa: PLC0415 -- tables do without it
+
         return kept_models(self.study, self.store)
 
     def best(self, metric: str) -> KeptModel:
         """Return the stored model that is best by a metric; raise KeptModelError if there is none."""
+        from .kept_models import KeptModelError, best_first  # noqa: PLC0415 -- as above
+
         check_arguments(argument_fault("metric", metric, str, "the name of a metric"), error=KeptModelError)
         return best_first(self.models, metric)[0]
 

@@ -15,14 +15,13 @@ import polars as pl
 from ..storage import Store
 from ..studies.planning.status import StudyStatus, started_trials, study_outcomes, study_status
 from ..studies.study import Study
-from .claims.check import check_claims, needs_metrics
-from .claims.verdicts import ClaimResult, Verdict
 from .curves.curve import Curve, build_curve
 from .outcomes import load_outcomes
 from .tables.table import Table, build_table
 
 if TYPE_CHECKING:
     from ..studies.presentation.kinds import CurveKind, TableKind
+    from .claims.verdicts import ClaimResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +50,11 @@ class Snapshot:
     @cached_property
     def confirmed(self) -> Sequence[str]:
         """Return the names of the confirmed claims, which open gates; empty if the study has no gates."""
-        claims = self.claims() if self.study.gates else ()
-        return [each.spec.name for each in claims if each.verdict is Verdict.CONFIRMED]
+        if not self.study.gates:
+            return ()
+        from .claims.verdicts import Verdict  # noqa: PLC0415 -- few studies have gates
+
+        return [each.spec.name for each in self.claims() if each.verdict is Verdict.CONFIRMED]
 
     @cached_property
     def begun(self) -> Sequence[str]:
@@ -90,5 +92,7 @@ class Snapshot:
 
     def claims(self) -> tuple[ClaimResult, ...]:
         """Return the verdict on each claim of the study file, with all of its comparisons."""
+        from .claims.check import check_claims, needs_metrics  # noqa: PLC0415 -- tables do without it
+
         metrics = self.metrics if needs_metrics(self.study) else None
         return check_claims(self.study.with_later_seeds(), self.outcomes, metrics)

@@ -26,7 +26,6 @@ from .presentation.kinds import (
     read_curves,
     read_tables,
 )
-from .resolve.data_fit import data_faults
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments, recipe_dimensions
 from .resolve.grid import GridBuilder, StudyBudget, TrialGrid
 from .resolve.search_points import Suggest, count_points, read_point, resolve_point
@@ -558,6 +557,8 @@ def _check_data(diagnostics: Diagnostics, study: Study) -> None:
     """Report why trials cannot be trained on the user's own corpus, each reason once."""
     if study.own_corpus is None or (summary := study.own_corpus.summary) is None:
         return
+    from .resolve.data_fit import data_faults  # noqa: PLC0415 -- few studies bring data along
+
     seen = set[str]()
     for trial in study.trials or (study.boundary_trials() if study.search else ()):
         task, train = trial.settings.task, trial.settings.train

@@ -53,7 +53,6 @@ def render(
     With --paper, print a paper's tables in their published form. With a name, the last run of that study is
     used, with its overrides; with a path, the file as it is.
     """
-    from ...reporting.paper import tables_of_paper
     from ...reporting.results import open_study
     from ...reporting.tables.table import TableError, iter_records
     from ..machine_settings import load_settings
@@ -65,6 +64,8 @@ def render(
         tables = chosen.tables(table, published=published)
         note_missing_results(chosen)
     elif study is None:
+        from ...reporting.paper import tables_of_paper
+
         tables = tables_of_paper(paper, found.store, table)
     else:
         raise TableError(f"expected a study or a paper, got {study} and --paper {paper}")
