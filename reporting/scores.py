@@ -166,7 +166,7 @@ class Scores:
 
 
 def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
-    """Return the scores of a table or figure."""
+    """Return the scores of all methods on all tasks that a table or figure shows."""
     levels = subject.levels
     names = task_names(spec, levels)
     _, factor = spec.methods

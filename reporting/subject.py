@@ -177,7 +177,7 @@ class Observations:
 
     @property
     def planned(self) -> int:
-        """Return the number of cells times seeds."""
+        """Return the number of planned trials: the number of cells times the number of seeds."""
         return len(self.values) + self.gaps.total()
 
 
@@ -220,7 +220,7 @@ class ResultSubject:
         return with_true_title(find_metric(name, digits), self.settings)
 
     def observe(self, metric: str) -> Observations:
-        """Return the final values of a metric."""
+        """Return the final values of a metric in all trials, and counts of trials without a value."""
         frame = value_frame(self.study.name, [trial.id for trial in self.trials], self.outcomes, [metric])
         values, gaps = list[Observation](), Counter[str]()
         for trial, (value, status) in zip(self.trials, frame.select("value", "status").rows(), strict=True):
@@ -250,11 +250,11 @@ class ResultSubject:
         return [sentence] if sentence else []
 
     def omitted(self, gaps: Counter[str], planned: int) -> Iterator[str]:
-        """Yield a sentence about trials without a value."""
+        """Yield a sentence about the trials that have no value, if there are any."""
         yield from omitted_trials(gaps, planned, probe_command(self.study.name))
 
     def provenance(self, trials: Collection[str] | None = None) -> str:
-        """Return the provenance of the trials' numbers."""
+        """Return a sentence about the code, devices and dates behind the trials' numbers."""
         ids = [trial.id for trial in self.trials] if trials is None else trials
         return provenance(list(dict.fromkeys(ids)), self.outcomes)
 

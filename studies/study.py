@@ -200,7 +200,7 @@ class Study:
         return replace(self, grid=replace(self.grid, cells=(*self.cells, *added)))
 
     def with_trials(self, added: Sequence[Trial]) -> Study:
-        """Return the study with more trials to run."""
+        """Return a copy of the study with these additional trials."""
         return replace(self, grid=replace(self.grid, added=(*self.grid.added, *added)))
 
     @property

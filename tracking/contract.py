@@ -59,14 +59,14 @@ class Known:
 class Tracker(ABC):
     """A program that records trials in one folder or on one server.
 
-    Its constructor takes the place and raises TrackingError if it cannot be written. Study and id identify a
-    trial, also in other processes: a trial that is begun again is resumed. One thread calls all methods. A
-    method may raise any exception. Times are seconds since 1970.
+    The constructor takes the folder or server; it raises TrackingError if writing fails. A
+    trial is identified by its study and its id, also in other processes: a trial that is begun again is
+    resumed. One thread calls all methods. A method may raise any exception. Times are seconds since 1970.
     """
 
     @abstractmethod
     def known(self, trial: TrackedTrial) -> Known:
-        """Return what is stored of a trial that is not open; empty if nothing is stored."""
+        """Return the stored state of a trial that is not open; an empty state if nothing is stored."""
 
     @abstractmethod
     def begin(self, trial: TrackedTrial, at: float) -> None:

@@ -61,7 +61,7 @@ def exact_kinds(name: str, kinds: Sequence[str]) -> list[str]:
 
 
 def kinds_with(name: str, kinds: Sequence[str]) -> list[str]:
-    """Return the kinds in which a name exists.
+    """Return the kinds (blocks, tasks, metrics …) that have an entry with this name.
 
     Raise ActivememError with the nearest name if none does. A text that is not a name, such as `conv(k=20)`,
     is a block.

@@ -1,4 +1,4 @@
-"""Datasets: their facts, and their places on this machine."""
+"""Views of datasets: their sizes, licences and sources, and their folders on this machine."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ _SAMPLE = 20.0  # length of the line sample before a name
 
 
 class LineFigure(SeriesFigure):
-    """`[[curve]] kind = "line"`: lines with bands."""
+    """`[[curve]] kind = "line"`: lines of means over a factor or over time, with bands of spread."""
 
     kind: Literal["line"]
     published: str | None = None

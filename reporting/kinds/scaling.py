@@ -452,7 +452,7 @@ class ScalingSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling(Content):
-    """The series of a figure of power laws."""
+    """The content of a figure of power laws: all series."""
 
     series: tuple[ScalingSeries, ...]
 

@@ -72,7 +72,7 @@ def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSe
 
 
 def table_float(study: Study, table: Table, form: str) -> str:
-    """Return a table's float with the label `tab:STUDY-TABLE`."""
+    """Return a table as a LaTeX float with the label `tab:STUDY-TABLE`."""
     return render(replace(table, name=f"{study.name}-{table.name}"), form)
 
 

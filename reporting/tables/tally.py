@@ -53,7 +53,7 @@ class Tally:
 
     @property
     def status(self) -> CellStatus:
-        """Return the progress of the cell's trials."""
+        """Return the status of the table cell: done, partly done, or why no value exists."""
         if self.values:
             return CellStatus.DONE if len(self.values) == self.trials else CellStatus.PARTIAL
         return CellStatus(self._gap_status)
@@ -142,7 +142,7 @@ def tally_trials(
 def tallies_by_look(
     first: Mapping[CellKey, Tally], later: Sequence[Mapping[CellKey, Tally]]
 ) -> dict[CellKey, tuple[Tally, ...]]:
-    """Return the tallies of each cell, one for each look that the cell has reached.
+    """Return the tallies of each cell, one for each look (interim test) that the cell has reached.
 
     A look is reached when all added trials have a value. `later` has the tallies of all trials up to each
     later look. For the next look, trials that ended without a value are listed.

@@ -72,7 +72,7 @@ class Dataset:
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
-        """The source files of the dataset whose file names are known, without duplicates."""
+        """The source files with known names, without duplicates."""
         return ()
 
 

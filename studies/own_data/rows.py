@@ -25,7 +25,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Tokens(str):
-    """The tokens of a list, joined by spaces."""
+    """A list of tokens, joined by spaces to a string."""
 
     __slots__ = ()
 

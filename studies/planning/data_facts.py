@@ -29,7 +29,7 @@ class DataFacts:
 
 
 def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate: Locate) -> DataFacts:
-    """Return facts about the data of trials."""
+    """Return sentences about the data of a study's trials, such as the size of the corpus, and warnings."""
     by_task: dict[str, TrialSettings] = {}
     for settings in all_settings:
         by_task.setdefault(settings.task.model_dump_json(), settings)

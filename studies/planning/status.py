@@ -120,7 +120,7 @@ def study_status(
     *,
     confirmed: Sequence[str] = (),
 ) -> StudyStatus:
-    """Return the status of a study in a store; the latest attempts are read unless they are given.
+    """Return the status of a study in a store; without `outcomes`, read the latest attempts.
 
     `confirmed` names the confirmed claims, which open gates.
     """

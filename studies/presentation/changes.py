@@ -89,7 +89,7 @@ class Changes:
 
 
 def read_changes(spec: CellsTable, design: Design) -> Changes:
-    """Return the rows of a table without faults.
+    """Return the changes that a table without faults shows as rows.
 
     Each baseline comes first, then cells with one changed factor, then with several.
     """

@@ -71,7 +71,7 @@ _MAX_FAULTS = 20  # of cells that only several levels together make invalid
 
 @dataclass(frozen=True, kw_only=True)
 class TrialGrid:
-    """The trials of a grid in file order.
+    """The trials of a grid, in the order of the study file.
 
     `cells` has every cell with every seed; different cells may be the same trial. `over_budget` has those
     that are not run, `added` further trials to run. `size_matches` has the sizes solved for equal costs, by

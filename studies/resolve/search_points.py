@@ -116,7 +116,7 @@ def count_points(
 
 
 def is_enumerable(dimensions: Mapping[str, Dimension]) -> bool:
-    """Return whether there are finitely many points."""
+    """Return whether a space with these dimensions has finitely many points."""
     return not any(isinstance(dimension, RealDimension) for dimension in dimensions.values())
 
 

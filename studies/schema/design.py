@@ -255,7 +255,7 @@ class Design:
         return self.with_absent(found)
 
     def count(self) -> int:
-        """Return an upper bound of cells times seeds."""
+        """Return an upper bound of the number of cells times the number of seeds."""
         cells = 0 if self.listed_cells and not self.crossed else self._count_combined()
         return (cells + len(self.listed_cells)) * len(self.combined_factors[SEED])
 

@@ -121,7 +121,7 @@ def check_search_space(
 
 
 def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePoint) -> list[str]:
-    """Return the dimensions that are missing in some points, found by drawing points."""
+    """Draw points, and return the dimensions that are missing in some of these points."""
     absent: set[str] = set()
     rng = Random(0)
     for _ in range(_PROBES):

@@ -91,7 +91,7 @@ class _OpenRun:
 
 
 class OfflineRuns(Tracker):
-    """Folders of offline runs; an epoch is a step, which is on disk at the latest when the run is closed."""
+    """A tracker that writes W&B's offline runs into folders; each epoch is a step of a run."""
 
     def __init__(self, place: Path) -> None:
         self._place, self._wandb = place, import_module("wandb")

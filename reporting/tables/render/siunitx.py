@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"(−?)([\d,]+)(?:\.(\d+))?")
 
 
 def render(table: Table) -> str:
-    """Return the float that `latex` returns, but with columns `S` for numbers."""
+    """Return the same LaTeX float as `latex`, but with columns `S` for numbers."""
     return render_float(table, AlignedForm())
 
 
