@@ -319,6 +319,12 @@ def _perturb(layer: nn.Module) -> nn.Module:
     return layer
 
 
+def compare_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:
+    """Match the weights of a block and a layer; raise OtherLayerError if some have no counterpart."""
+    block = make_block(node, causal=True, width=layer.width, dtype=torch.float32)
+    return True, str(WeightMap.of(block, layer.draw(0)))
+
+
 def compare_with_layer(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:
     """Compare outputs, and gradients at the input, of a block and a layer with the same weights.
 
@@ -326,38 +332,34 @@ def compare_with_layer(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, 
     """
     block = make_block(node, causal=True, width=layer.width, dtype=torch.float32)
     other = _perturb(layer.draw(0))
-    mapped = WeightMap.of(block, other)
-    mapped.copy(other)
+    WeightMap.of(block, other).copy(other)
     block.after_optimiser_step()
     findings: list[str] = []
     for name, lengths, run in (
         ("outputs", OUTPUT_LENGTHS, _output),
         ("gradients", GRADIENT_LENGTHS, _input_gradient),
     ):
-        done, faults, most = list[int](), list[str](), 0.0
+        done, faults, most = list[int](), dict[str, list[str]](), 0.0
         for length in lengths:
             x = random_sequences(1, length, width=layer.width, dtype=torch.float32)
             try:
                 theirs = run(other, x)
             except Exception as error:  # noqa: BLE001 -- another package's kernels may raise anything
-                reason = (
-                    f"{type(error).__name__}: {' '.join(str(error).split())[:60]}{interpreter_hint(error)}"
-                )
-                faults.append(f"{length} ({reason})")
+                reason = f"{type(error).__name__}: {' '.join(str(error).split())[:60]}"
+                faults.setdefault(reason + interpreter_hint(error), []).append(f"{length}")
                 continue
             ours = run(block, x)
             most = max(most, float((ours - theirs).abs().max()) / max(1.0, float(theirs.abs().max())))
             done.append(length)
-        if not done:
-            findings.append(f"{name} not run at {faults[0]}")
-            if name == "outputs":
-                return False, findings[0]
-            continue
-        text = f"{name} at lengths {', '.join(map(str, done))} within {most:.0e}"
-        findings.append(f"{text}; not run at {', '.join(faults)}" if faults else text)
+        not_run = [f"{name} not run at {', '.join(those)} ({reason})" for reason, those in faults.items()]
+        if not done and name == "outputs":
+            return False, not_run[0]
+        if done:
+            findings.append(f"{name} at lengths {', '.join(map(str, done))} within {most:.0e}")
         if not most <= TOLERANCE:
-            return False, f"{text}, expected {TOLERANCE:.0e}; weights: {mapped}"
-    return True, f"{'; '.join(findings)}; weights: {mapped}"
+            return False, f"{findings[-1]}, expected {TOLERANCE:.0e}"
+        findings += not_run
+    return True, "; ".join(findings)
 
 
 def _output(layer: nn.Module, x: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from ...grammar.analysis.analyse import block_cost
 from ...grammar.vocabulary.spec import CostContext, spec_of
 from . import conformance, equations
 from .fixtures import WIDTH, example_block, make_block, random_sequences
-from .other_layers import OtherLayer, compare_initial_weights, compare_with_layer
+from .other_layers import OtherLayer, compare_initial_weights, compare_weights, compare_with_layer
 from .references import (
     GRADIENT_LENGTHS,
     LONGEST,
@@ -60,13 +60,15 @@ def verify_block(text: str, *, against: str | None = None, width: int = 32) -> P
     ActivememError for a text that is not one block of a sequence, and for a layer that cannot be built.
     """
     spec = lookup(text)
+    if spec is not None and spec.role is Role.TRANSDUCER:
+        raise ActivememError(_TRANSDUCER.format(text))
     recipe = parse(render(example_block(spec.name)) if spec else text)
     if not isinstance(recipe.root, nodes.BlockNode) or recipe.holes or recipe.dimensions:
         raise ActivememError(f"expected one block with all of its arguments, got {recipe.text}")
     node, text = recipe.root, recipe.text
     spec = spec_of(node.name)
     if spec.role is Role.TRANSDUCER:
-        raise ActivememError(f"expected a block that maps one sequence to another, got the transducer {text}")
+        raise ActivememError(_TRANSDUCER.format(text))
     if spec.package is not None:
         raise ActivememError(
             f"{text} is itself the reference, a layer of {spec.package}; "
@@ -84,10 +86,16 @@ def verify_block(text: str, *, against: str | None = None, width: int = 32) -> P
         _suite("in training", _others(), text, "stacked, in half precision, with dropout, in sums"),
     ]
     if layer is not None:
-        for name, compare in _COMPARISONS.items():
-            checks.append(_check(f"{name} as theirs", partial(compare, node, layer)))
+        checks.append(_check("weights as theirs", partial(compare_weights, node, layer)))
+        comparisons = _COMPARISONS if checks[-1].passed else {}
+        checks += [
+            _check(f"{name} as theirs", partial(compare, node, layer))
+            for name, compare in comparisons.items()
+        ]
     return Passport(block=text, against=layer and layer.text, checks=tuple(checks))
 
+
+_TRANSDUCER = "expected a block that maps one sequence to another, got the transducer {}"
 
 _NO_LEAK = (
     conformance.future_is_hidden,
@@ -166,8 +174,8 @@ def _steps(node: nodes.BlockNode, text: str) -> Check:
             return True, "in pieces as whole" + ("; sees all of the past" if kept is None else "")
         _, state = block.step(random_sequences(1, 3), None)
         numbers = 0 if state is None else state.numel()
-        assert numbers == window, f"expected a state of {window} numbers as stated, got {numbers}"
-        return True, f"in pieces as whole; a state of {numbers} numbers, as stated"
+        assert numbers == window, f"expected a state of {window:,} numbers as stated, got {numbers:,}"
+        return True, f"in pieces as whole; a state of {numbers:,} numbers, as stated"
 
     return _check("steps", run)
 

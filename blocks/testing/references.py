@@ -44,7 +44,8 @@ def find_reference(name: str) -> Reference:
     """Return the reference of a block; raise AssertionError with instructions if there is none."""
     assert name in _references, (
         f"block '{name}' has no reference: write its equation as plain loops over one sequence, "
-        f"reference({_arguments(name)}, **settings), and decorate it with @register_reference('{name}')"
+        f"reference({_arguments(name)}, **settings), and decorate it with @register_reference('{name}') "
+        "of activemem.blocks.testing.references"
     )
     return _references[name]
 

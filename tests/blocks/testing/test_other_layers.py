@@ -7,8 +7,10 @@ from activemem.blocks.testing.other_layers import (
     OtherLayer,
     OtherLayerError,
     compare_initial_weights,
+    compare_weights,
     compare_with_layer,
 )
+from activemem.blocks.testing.passport import verify_block
 from activemem.grammar.vocabulary.spec import spec_of
 
 BLOCK = "glu(10)"
@@ -28,6 +30,15 @@ class Gated(nn.Module):
     def forward(self, x):
         gate, up = self.gate_up(x).chunk(2, -1)
         return self.down(self.slope * nn.functional.silu(gate) * up), None
+
+class Short(Gated):
+    def __init__(self, hidden_size):
+        super().__init__(hidden_size)
+
+    def forward(self, x):
+        if x.shape[1] > 64:
+            raise ValueError("at most 64")
+        return super().forward(x)
 
 class More(Gated):
     def __init__(self, hidden_size):
@@ -53,7 +64,8 @@ def test_an_equal_layer_has_equal_outputs_and_its_rule_of_initial_weights_is_nam
     passed, finding = compare(compare_with_layer, "gated_program.Gated")
     assert passed
     assert finding.startswith("outputs at lengths 1, 7, 33, 64, 65, 130 within ")
-    assert "weights: inner from gate_up.weight, outer from down.weight; set to zero: down.bias" in finding
+    passed, finding = compare(compare_weights, "gated_program.Gated")
+    assert finding == "inner from gate_up.weight, outer from down.weight; set to zero: down.bias"
     passed, finding = compare(compare_initial_weights, "gated_program.Gated")
     assert passed
     assert finding.startswith('equally distributed with [model] init = "uniform" (2 weights, ')
@@ -72,9 +84,22 @@ def test_a_layer_that_computes_something_else_fails(compare):
     assert "expected 1e-04" in finding
 
 
+def test_lengths_that_a_layer_does_not_run_at_are_named_once_with_their_reason(compare):
+    passed, finding = compare(compare_with_layer, "gated_program.Short")
+    assert passed
+    assert finding.startswith("outputs at lengths 1, 7, 33, 64 within ")
+    assert "; outputs not run at 65, 130 (ValueError: at most 64); gradients at lengths 7 within " in finding
+    assert finding.endswith("; gradients not run at 65 (ValueError: at most 64)")
+
+
+def test_a_layer_without_a_counterpart_of_its_weights_is_compared_no_further(compare):
+    names = [check.name for check in verify_block(BLOCK, against="gated_program.More", width=8).checks]
+    assert names[-2:] == ["in training", "weights as theirs"]
+
+
 def test_weights_without_a_counterpart_are_named(compare):
     with pytest.raises(OtherLayerError) as caught:
-        compare(compare_with_layer, "gated_program.More")
+        compare(compare_weights, "gated_program.More")
     assert str(caught.value) == (
         "the weights cannot be mapped: unmatched in the block: nothing; in the layer: temperature (3,)"
     )

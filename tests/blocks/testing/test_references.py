@@ -60,7 +60,8 @@ def test_a_block_without_a_reference_is_reported_with_how_to_write_one():
         find_reference("unheard_of")
     assert str(caught.value) == (
         "block 'unheard_of' has no reference: write its equation as plain loops over one sequence, "
-        "reference(block, x, *, causal, **settings), and decorate it with @register_reference('unheard_of')"
+        "reference(block, x, *, causal, **settings), and decorate it with @register_reference('unheard_of') "
+        "of activemem.blocks.testing.references"
     )
 
 

@@ -31,6 +31,7 @@ def test_a_block_that_differs_from_its_equation_fails(run, monkeypatch):
 def test_names_that_are_not_blocks_of_one_sequence_are_rejected(run):
     for text, message in (
         ("neural_gpu", "expected a block that maps one sequence to another, got the transducer neural_gpu"),
+        ("seq2seq", "got the transducer seq2seq"),
         ("sa >> ff(4)", "expected one block with all of its arguments, got sa >> ff(4)"),
         ("sas", "unknown block 'sas'"),
     ):

@@ -24,7 +24,17 @@ from ...study_texts import study_text
 
 CPU = torch.device("cpu")
 DOCUMENTS = [f"Document {n}: {'and more, ' * (n % 7)}of {n % 5} parts.\n" for n in range(150)]
-RECIPES = ("sa(heads=2)", "sa(heads=2, span=5)", "conv(k=5)", "cgru(k=3)", "min_gru", "mamba", "hyena", "ssd")
+RECIPES = (
+    "sa(heads=2)",
+    "sa(heads=2, span=5)",
+    "conv(k=5)",
+    "cgru(k=3)",
+    "gru",
+    "min_gru",
+    "mamba",
+    "hyena",
+    "ssd",
+)
 SEPARATE = {"batching": "packed", "separate_documents": True}
 
 
