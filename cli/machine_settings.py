@@ -272,8 +272,8 @@ def open_results(
 def configured_plugins() -> tuple[Path, ...]:
     """Return the plug-ins from the environment or activemem.toml, even if other settings there are wrong.
 
-    Other settings can only be read after these plug-ins are loaded. If they are not paths, `load_settings`
-    reports it.
+    Other settings can only be read after these plug-ins are loaded. If the plug-ins are not paths,
+    `load_settings` reports a fault.
     """
     path = find_settings_file(Path.cwd())
     layers = [*([(path.parent, _file(path))] if path else []), (Path(), _environment(os.environ))]

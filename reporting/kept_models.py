@@ -62,7 +62,7 @@ def kept_models(study: Study, store: Store) -> list[KeptModel]:
 def model_file_of_trial(store: Store, trial: str) -> Path:
     """Return the file of the stored model whose trial id has this prefix.
 
-    Raise KeptModelError unless exactly one matches.
+    Raise KeptModelError unless exactly one trial matches.
     """
     rows = store.trials().filter(pl.col("trial").str.starts_with(trial))
     found = sorted(store.files.trials_with_weights(rows["trial"])) if trial else []
@@ -81,7 +81,7 @@ def model_file_of_trial(store: Store, trial: str) -> Path:
 def best_first(models: list[KeptModel], metric: str) -> list[KeptModel]:
     """Return the models that have a metric, the best first; models with equal values keep their order.
 
-    Raise KeptModelError if none has it, or if neither direction of the metric is better.
+    Raise KeptModelError if no model has the metric, or if neither direction of the metric is better.
     """
     measured = [model for model in models if metric in model.metrics]
     if not measured:

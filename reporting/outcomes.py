@@ -30,8 +30,8 @@ from ..studies.text.units import plural
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
     """Return the latest attempts, with the probe metrics that these studies name as final metrics.
 
-    They include the metrics that identify the probed and tuned models. The column DIVERGED marks trainings of
-    the studies that diverged, including those of added seeds.
+    The attempts include the metrics that identify the probed and tuned models. The column DIVERGED marks
+    trainings of the studies that diverged, including those of added seeds.
     """
     judged = [study.with_later_seeds() if study.header.max_seeds else study for study in studies]
     outcomes = store.trials(named_metrics(*studies), outcome_columns(*judged))

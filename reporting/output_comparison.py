@@ -52,11 +52,11 @@ def compare_outputs(
     """Compare each trial's outputs with its baseline's outputs for the same seed and the same lines.
 
     The baseline consists of the trials with levels such as `model=sa`. With `tuned`, the outputs that were
-    written with tuned searches are compared. The frame has a row for each trial with a baseline, and for each
-    baseline. Its columns are the levels, BLEU, the mean over the resamples with half the width of the 95 %
-    interval, the difference from the baseline, and the p-value of the difference. The last two are null for a
-    baseline. Raises StudyError for unknown levels. Raises StatisticsError if no baseline has outputs for the
-    same lines, or if several baselines with one seed have.
+    written with tuned searches are compared. The result is a frame with a row for each trial with a baseline,
+    and for each baseline. Its columns are the levels, BLEU, the mean over the resamples with half the width
+    of the 95 % interval, the difference from the baseline, and the p-value of the difference. The last two
+    are null for a baseline. Raises StudyError for unknown levels. Raises StatisticsError if no baseline has
+    outputs for the same lines, or if several baselines with one seed have.
     """
     chosen = select_trials(study, baseline)
     translations = _translations(study, store, tuned=tuned)

@@ -72,9 +72,9 @@ def final_values(outcomes: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
 def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFrame:
     """Return a frame with a row for each trial: the column `trial` has its id, the others its levels.
 
-    The column of a factor has numbers or booleans if all levels are numbers or booleans, otherwise text. It
-    is null where a cell does not have the factor. It is called `factor_NAME` if the store or a metric uses
-    the name of the factor.
+    The column of a factor has numbers or booleans if all levels are numbers or booleans, otherwise text. The
+    column is null where a cell does not have the factor. The column is called `factor_NAME` if the store or a
+    metric uses the name of the factor.
     """
     names = dict.fromkeys(name for _, levels in cells for name in levels)
     columns = {

@@ -57,8 +57,8 @@ class StudyOutline:
 def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
     """Return the outline of a study file; None if the study must be loaded.
 
-    That is the case if one of its trials may have `known` traits, if the file has faults, for a search or a
-    ladder, and if cells may be left out for their size.
+    A study must be loaded if one of its trials may have `known` traits, if the file has faults, if it is a
+    search or has a ladder, and if cells may be left out for their size.
     """
     try:
         document = read_document(path)
@@ -139,7 +139,7 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
 def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) -> Study:
     """Return a study from its current file; rounds of its design follow the results in the store.
 
-    Raise StudyError; for a name that only the store knows, it names the file of the last run.
+    Raise StudyError; for a study that only the store knows, the error names the file of the last run.
     """
     record = None if is_path(name_or_path) else store.records.load(name_or_path)
     if record is None or name_or_path in shipped_studies() or Path(name_or_path).exists():
@@ -179,8 +179,8 @@ def describe_max_seeds(study: Study, store: Store) -> str:
 def other_results(store: Store, study: str = "", file: Path | None = None) -> str:
     """Return a hint at another folder with results of the study, to end a message; "" if there is none.
 
-    PATH is the nearest folder `results` with trials of the study, in the folder of its file, the working
-    directory, or a parent of these.
+    The hint names the nearest folder `results` with trials of the study: in the folder of the study's file,
+    in the working directory, or in a parent of these folders.
     """
     if store.address is not None:
         return ""

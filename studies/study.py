@@ -84,7 +84,7 @@ class Study:
     `header` is the table [study]. `expansions` are the features that single keys turn on, by key. `grid` has
     the trials; it is empty for a search. `dimensions` has a search's dimensions by name, with options as
     plain data, and `baseline` has its first point; both are empty for a grid. `decode` has the searches to
-    try with trained translation models, `own_corpus` the files that the study names itself.
+    try with trained translation models, `own_corpus` has the user's files that the study names.
     """
 
     header: StudySettings
@@ -235,7 +235,7 @@ class Study:
     def num_points(self) -> int:
         """The number of points that a search trains: as many as requested, or all of its space.
 
-        Points with the same model count once, and points over the budget do not count. It is 0 for a grid.
+        Points with the same model count once, and points over the budget do not count. Return 0 for a grid.
         """
         if self.search is None:
             return 0
@@ -256,7 +256,8 @@ class Study:
     def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
         """Return representative trials of a search: all dimensions at their first values, then at their last.
 
-        There are two for each level of `across`, at the level of a rung if given.
+        There are two trials for each level of `across`. If `level` is given, these trials have this level of
+        the rung.
         """
         values = {name: representative_values(dimension) for name, dimension in self.dimensions.items()}
         ends = [{name: each[index] for name, each in values.items()} for index in (0, -1)]
@@ -273,7 +274,7 @@ class Study:
     def point_trials(self, values: Mapping[str, Level], rung: int | None = None) -> tuple[Trial, ...]:
         """Return the trials of a search point: one for each seed and level of `across`.
 
-        They belong to `rung`, by default the last one.
+        The trials belong to `rung`, by default the last rung.
         """
         level = {} if self.fidelity is None or rung is None else self.fidelity.level(rung)
         return tuple(

@@ -51,10 +51,11 @@ class TrialNames(Protocol):
 class TrialNameColumns:
     """Columns that distinguish trials.
 
-    There is one for each factor and one for the seed, over all trials added so far. Columns that do not fit
-    into a line are shortened step by step. First, factors with one level and those implied by another's words
-    are left out. Then arguments and words that all levels of a factor share are dropped, then the middles of
-    wide texts, which still differ if possible, and at last the names before numbers.
+    There is one column for each factor and one for the seed, over all trials added so far. Columns that do
+    not fit into a line are shortened step by step. First, factors with one level and factors that follow from
+    another factor's words are left out. Then arguments and words that all levels of a factor share are
+    dropped, then the middles of wide texts, which still differ if possible, and at last the names before
+    numbers.
     """
 
     def __init__(self, trials: Iterable[Trial] = ()) -> None:

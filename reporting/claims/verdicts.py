@@ -190,8 +190,8 @@ def seeds_needed(
 ) -> int | None:
     """Return how many seeds would decide a statement, as estimated from its undecided parts.
 
-    It is the maximum over these parts, or None if one of them is unknown. A single part may decide the
-    statement sooner.
+    The result is the maximum over these parts, or None if the number of one part is unknown. A single part
+    may decide the statement sooner.
     """
     match statement:
         case Comparison():

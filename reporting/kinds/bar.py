@@ -1,6 +1,7 @@
 """`bar`: horizontal bars with whiskers and numbers, or points where bars would hide differences.
 
-Bars always begin at 0. A bar with its number needs no axis; points have one, since it does not begin at 0.
+Bars always begin at 0. A bar with its number needs no axis; points have an axis, since it does not begin at
+0.
 """
 
 from __future__ import annotations

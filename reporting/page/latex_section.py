@@ -1,7 +1,8 @@
 r"""A study as a LaTeX section of a paper: its question, tables, figures, claims and provenance.
 
-It can be included by `\input` in the classes of NeurIPS, ICML and ACL with the packages named in its second
-line. Figures are PDF files next to it; their text is in the captions. It contains no date.
+The section can be included by `\input` in the classes of NeurIPS, ICML and ACL with the packages named in its
+second line. Figures are PDF files next to the section; their text is in the captions. The section contains no
+date.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _NODES = 48  # nodes of each of the two integrals
 class Noise:
     """The standard deviation between the seeds of a point, with its degrees of freedom.
 
-    It is pooled over `points` points.
+    The deviation is pooled over `points` points.
     """
 
     sd: float

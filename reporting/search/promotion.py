@@ -1,7 +1,7 @@
 """The study that confirms a search's result: its best points and its baseline on fresh seeds.
 
-The best of many noisy points owes part of its lead to noise. So claims about it are decided by trainings that
-the search has not seen.
+The best of many noisy points owes part of its lead to noise. So claims about the best points are decided by
+trainings that the search has not seen.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ def look_level(counts: tuple[int, ...], alpha: float) -> float:
 def p_over_looks(counts: tuple[int, ...], p: float) -> float:
     """Return the p-value over all looks, given the smallest p-value of a single look.
 
-    It is the chance, without an effect, that any look has such a small p. For tiny p it is p times the number
-    of looks.
+    The result is the chance, without an effect, that any look has a p-value as small as this. For tiny p it
+    is p times the number of looks.
     """
     from scipy.special import ndtri  # noqa: PLC0415 -- as above
 

@@ -41,8 +41,8 @@ class Pool:
 def pooled_variance(cells: Sequence[Values]) -> Pool | None:
     """Return the variance of a difference between two cells, pooled over cells; None if it is unknown.
 
-    It is the mean over all pairs of cells, weighted by degrees of freedom. If all cells have the same units,
-    it is twice the residual variance of a model of the cells with the units as blocks.
+    The variance is the mean over all pairs of cells, weighted by degrees of freedom. If all cells have the
+    same units, the variance is twice the residual variance of a model of the cells with the units as blocks.
     """
     varying = [cell for cell in cells if len(set(cell.values())) > 1]
     alike: dict[frozenset[int], list[Values]] = {}

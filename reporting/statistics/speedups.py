@@ -1,12 +1,12 @@
 """Speedups: ratios of two cells' costs to reach a target, with intervals.
 
 The ratio of two cells is paired by seed, and computed on logarithms: its centre is the geometric mean of the
-seeds' ratios, with the t interval of the mean logarithm. Its variance is that of a claim: the larger of the
-pooled one and its own.
+seeds' ratios, with the t interval of the mean logarithm. As for a claim, its variance is the larger of the
+pooled variance and its own.
 
-An evaluation that shows the target says only that it was reached since the one before. So the middle between
-both counts, and the variance is at least that of this resolution. `bench/speedup_coverage.py` simulates how
-often the interval covers the true ratio.
+An evaluation that reaches the target only shows that the target was reached after the previous evaluation. So
+the middle between both evaluations counts, and the variance is at least the variance of this resolution.
+`bench/speedup_coverage.py` simulates how often the interval covers the true ratio.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SpeedupEstimate:
 def speedups(cells: Sequence[TargetCosts], baseline: int) -> list[SpeedupEstimate | None]:
     """Return the speedup of each cell over the cell with the index `baseline`; None for unknown ones.
 
-    It is unknown if the cells share no seed, or if trainings of both cells missed the target.
+    A speedup is unknown if the cells share no seed, or if trainings of both cells missed the target.
     """
     logs = {
         place: {seed: math.log(value) for seed, value in cell.middles.items()}

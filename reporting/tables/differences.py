@@ -263,8 +263,8 @@ def find_bold_cells(
 ) -> BoldCells:
     """Return the best cells of a column, which are shown in bold.
 
-    There are none if there are fewer than two values, if all values are equal, or if the metric has no better
-    direction.
+    No cell is best if there are fewer than two values, if all values are equal, or if the metric has no
+    better direction.
 
     A cell with an infinite value is worse than every other cell, and never best. With `best = "shown"` the
     printed digits decide, so that two equal numbers are both bold or both plain. `counts` are the looks'

@@ -85,7 +85,7 @@ def add_paper_only(
 ) -> Table:
     """Add the rows and columns that only the paper has after the study's, under a heading.
 
-    They keep the paper's names and order; their cells are UNPLANNED.
+    These rows and columns keep the paper's names and order; their cells are UNPLANNED.
     """
     cells, new_columns = match.paper.cells, match.paper_only_columns
     column_keys = [match.columns.get((column.metric.name, column.level), "") for column in columns]

@@ -226,7 +226,7 @@ def pick_best(
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
     """Return the tally of the best level in each cell, and a remark on levels without a value.
 
-    The first of several equal levels counts. If none has a value, their trials are merged.
+    The first of several equal levels counts. If no level has a value, the trials of all levels are merged.
     """
     best: dict[CellKey, Tally] = {}
     remarks: dict[CellKey, str] = {}

@@ -41,7 +41,7 @@ class SourceFile:
     """A text file that is downloaded on its own or as a member of an archive, with its possible names.
 
     Only the first `size` bytes are used; None means all. `digest` is a checksum such as `md5:…`. A file
-    without one is accepted only inside an archive with a known checksum.
+    without a checksum is accepted only inside an archive with a known checksum.
     """
 
     names: tuple[str, ...]
@@ -54,8 +54,9 @@ class SourceFile:
 class Dataset:
     """Base class of the datasets that a study can name: texts, sentence pairs and treebanks.
 
-    `folder` is its folder in the data folder, unless it is `installed` with this package. `own` is true if
-    a study file names its files. `manual_instructions` says where to get files that cannot be downloaded.
+    `folder` is the dataset's folder inside the data folder, unless the dataset is `installed` with this
+    package. `own` is true if a study file names its files. `manual_instructions` says where to get files that
+    cannot be downloaded.
     """
 
     KIND: ClassVar[str] = "corpus"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Measure(Protocol):
     """A metric's accumulator over one evaluation, with the interface of torchmetrics.
 
-    A trial creates a new one for each evaluation of its model.
+    A trial creates a new accumulator for each evaluation of its model.
     """
 
     def update(self, outputs: Any, targets: Any, /) -> None:  # noqa: ANN401 -- tensors, which nothing here loads
@@ -59,7 +59,7 @@ MeasureT = TypeVar("MeasureT", bound=Callable[[], Measure])
 class TitleTemplate:
     """A title with placeholders, such as a number of layers, that a trial's settings fill.
 
-    It is used for trials with the fact `when`.
+    The title is used for trials for which the fact `when` is true.
     """
 
     title: str
@@ -136,9 +136,9 @@ def register_metric(
 ) -> Callable[[MeasureT], MeasureT]:
     """Return a decorator that registers a metric with the class or function that makes its `Measure`.
 
-    With `is_share` the metric's bands and intervals stay between 0 and 1. Every trial of these kinds of task
-    (default: all) reports the metric: tagging and regression as `name`, kinds with splits as `dev_name` and
-    `test_name`. Raises ValueError for an unknown kind or a taken name.
+    With `is_share` the metric's bands and intervals stay between 0 and 1. Every trial of one of the `kinds`
+    of task (default: all) reports the metric: tagging and regression as `name`, kinds with splits as
+    `dev_name` and `test_name`. Raises ValueError for an unknown kind or a taken name.
     """
     asked = kinds_of_task(kinds)
 

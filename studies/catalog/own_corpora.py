@@ -127,8 +127,8 @@ class OwnDocuments(_Facts):
 class OwnTokenizer(_Facts):
     """A tokenizer's file: SHA-256 and format of its content, and the number of its tokens.
 
-    A file of ranks has no rule for splitting a text; `pattern` is the regular expression for it, in
-    hexadecimal digits, since its braces would be read as holes.
+    A file of ranks has no rule for splitting a text into words. So `pattern` has the regular expression of
+    that rule, in hexadecimal digits, because braces would be read as holes.
     """
 
     sha256: str
@@ -145,9 +145,9 @@ def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
 class OwnLayout(_Facts):
     """The layout of rows in files: format, SHA-256 of each split's files, and the columns that are read.
 
-    If `split` names a column, it gives the split of each row; `split_names` are its values for train, dev and
-    test if they have other names. Rows of splits in `left_out` are not read. A split without rows of its own
-    gets a share of the training rows.
+    If `split` names a column, that column has the split of each row; `split_names` are its values for train,
+    dev and test if they have other names. Rows of splits in `left_out` are not read. A split without rows of
+    its own gets a share of the training rows.
     """
 
     form: str

@@ -47,7 +47,8 @@ LOSS_TERMS: Registry[SettingsEntry[LossTerm]] = Registry("loss term")
 class LossTerm(NamedSettings, ABC):
     """Base class of a plug-in's loss term: its keys in `[[train.loss_terms]]`, and its method.
 
-    The mean over the steps of an epoch, without its weight, is reported as a metric of the term's name.
+    The term's mean over the steps of an epoch, without the weight, is reported as a metric of the term's
+    name.
     """
 
     registry: ClassVar = LOSS_TERMS
@@ -75,8 +76,8 @@ def register_loss_term(
 ) -> Callable[[type[TermT]], type[TermT]]:
     """Return a decorator that registers a loss term by its class of settings in `[[train.loss_terms]]`.
 
-    The metric of that name has this title. Raises ValueError for a taken name, and for keys without a meaning
-    or a default.
+    `title` is the title of the metric with the term's name. Raises ValueError for a taken name, and for keys
+    without a meaning or a default.
     """
     metric = Metric(name=name, title=title, higher_is_better=higher_is_better, decimals=decimals)
     return register_settings(LossTerm, name, source=source, title=title, metrics=[metric])
@@ -107,7 +108,7 @@ CALLBACKS: Registry[SettingsEntry[Callback]] = Registry("callback")
 class Callback(NamedSettings, ABC):
     """Base class of a plug-in's callback: its keys in `[[train.callbacks]]`, and its hooks.
 
-    A training that resumes after an interruption does not call `start` again, and one that fails does not
+    A training that resumes after an interruption does not call `start` again; a training that fails does not
     call `end`.
     """
 

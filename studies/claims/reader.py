@@ -97,7 +97,8 @@ class Scope:
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
         """Return the cells with these levels of the named factors.
 
-        If several match and one of them has the baseline's levels of all other factors, return only this one.
+        If several cells match, and one of them has the baseline's levels of all other factors, return only
+        that cell.
         """
         wanted = cell_key(named.items())
         if wanted in self._cells_by_key:
@@ -657,8 +658,8 @@ def read_claims(
 ) -> tuple[Claim, ...]:
     """Return every claim of a study in file order; report faulty claims and leave them out.
 
-    `metrics` are those that a claim may use. Claims are not checked against faulty factors. A claim about
-    levels that overrides have removed is not a fault: it is then resolved over the cells of the file as
+    `metrics` are the metrics that a claim may use. Claims are not checked against faulty factors. A claim
+    about levels that overrides have removed is not a fault: it is then resolved over the cells of the file as
     written.
     """
     tables = diagnostics.tables(TABLE)

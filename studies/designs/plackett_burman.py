@@ -36,7 +36,8 @@ KIND = PlackettBurman
 def plackett_burman_rows(factors: int) -> tuple[Row, ...]:
     """Return the runs of the smallest design for these factors; the first run has only first levels.
 
-    If their number is a power of two, it is the regular fraction of that size with minimum aberration.
+    If the number of runs is a power of two, the design is the regular fraction of that size with minimum
+    aberration.
     """
     assert 0 <= factors <= MAX_SCREENED
     runs = 4 * (factors // 4 + 1)

@@ -41,7 +41,7 @@ class Fidelity(Expansion):
     def read(cls, diagnostics: Diagnostics) -> Self | None:
         """Return the fidelity of a study's search; None if the number of epochs grows, or after a fault.
 
-        Faults are reported, except those of other [search] keys, which their reader reports.
+        Faults are reported, except faults of other [search] keys, which `read_search` reports.
         """
         data = diagnostics.data
         search, factors = data.get("search"), data.get("factors", {})
@@ -128,8 +128,8 @@ class Fidelity(Expansion):
     def planned(self, points: int, *, has_baseline: bool = False) -> list[int]:
         """Return the expected number of points on each rung, from the smallest rung on.
 
-        More points reach a rung if later ones overtake a point that is already promoted. A baseline is one of
-        the points and is trained on the last rung only.
+        More points reach a rung if later points overtake a point that is already promoted. A baseline is one
+        of the points and is trained on the last rung only.
         """
         begun = self._first_rungs(points - has_baseline)
         counts = [0] * self.top + [int(has_baseline)]

@@ -44,7 +44,8 @@ class GateSettings(StrictModel):
 class Gate:
     """A gate, with the levels and the trial ids of the cells that it holds back.
 
-    `held` has the ids of their trials, and `opened_by` the ids of those that each of its claims opens.
+    `held` has the ids of the trials of these cells, and `opened_by` the ids of the trials that each claim of
+    the gate opens.
     """
 
     levels: Mapping[str, Sequence[Level]]
@@ -86,8 +87,8 @@ class Gates(Expansion):
     def without_held(self, study: Study, first: int) -> Study:
         """Return a study without the cells that the gate with the index `first` or a later gate holds back.
 
-        The claims that open this gate are decided on the remaining cells only, so that cells that it holds
-        back cannot change their verdicts.
+        The claims that open this gate are decided on the remaining cells only, so that cells that the gate
+        holds back cannot change the verdicts.
         """
         cells = tuple(
             trial

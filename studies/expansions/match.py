@@ -133,7 +133,7 @@ class SizeMatch:
 def nearest_sizes(count: Callable[[int], float], target: float, low: int, high: int) -> list[int]:
     """Return the sizes whose counts are just below and just above the target, the nearer one first.
 
-    There is only one if the target is out of range. `count` must not decrease with the size.
+    There is only one size if the target is out of range. `count` must not decrease with the size.
     """
     above = _smallest_reaching(count, target, low, high)
     sizes = [size for size in (above - 1, above) if low <= size <= high and math.isfinite(count(size))]
@@ -168,7 +168,7 @@ class SizeMatcher:
         A cell without a size to solve has one entry. The baseline of a cell has the levels named in
         `baseline`, and the cell's levels of all other factors. Of several costs, the one with the largest
         relative residual counts. The baseline's size is kept if no other is nearer. Raise InvalidTableError
-        if that baseline or every size is invalid.
+        if the baseline or every size is invalid.
         """
         name = self.matched.name
         baseline = self.design.baseline_of(levels)

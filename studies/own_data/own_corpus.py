@@ -127,10 +127,10 @@ _Read = Callable[[Diagnostics, Reader, Mapping[str, Any]], BaseModel | None]
 class OwnCorpus:
     """The user's files of a study: the tables that name the files, facts about them, and their paths.
 
-    `facts` describe the corpus, None for a published one; `tokenizer` describes a pretrained tokenizer.
+    `facts` describe the corpus, None for a published corpus; `tokenizer` describes a pretrained tokenizer.
     `files` has the path of each content by its SHA-256, and `summary` has the facts for a plan; both are
     empty if the content was read earlier. `pieces` is the default size of bpe vocabularies if the text is too
-    small for the usual one.
+    small for the usual size.
     """
 
     written: str  # the tables as JSON

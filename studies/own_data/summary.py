@@ -1,6 +1,6 @@
 """Facts about a user's corpus for a plan: rows, classes, lengths and irregularities.
 
-They are not part of a trial's id. A trial reads the rows again.
+These facts are not part of a trial's id. A trial reads the rows again.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class CorpusSummary:
 
     The other counts have an entry for each kind of tokens. `lengths` has the lengths of training sequences,
     `symbols` the number of distinct training tokens, `tokens` the length of a training text. `pieces` has the
-    bounds of a bpe vocabulary for each text that it is learnt from: the split `train`, or for pairs each side
-    or both.
+    bounds of a bpe vocabulary for each text from which a vocabulary is learnt: the split `train`, or for
+    pairs each side or both.
     """
 
     unit: str

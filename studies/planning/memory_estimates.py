@@ -42,7 +42,7 @@ class StepMemory:
     or a block's temporary tensors, whichever is larger. With `equal_parts` a batch splits only into parts of
     equally many sequences.
 
-    While no activations are held, copies of weights may be: `moving` for clipped steps, `called` for a
+    While no activations are held, there may be copies of weights: `moving` for clipped steps, `called` for a
     callback. The memory that a callback itself uses is unknown.
     """
 
@@ -70,7 +70,7 @@ class StepMemory:
     def parts_that_fit(self, device_bytes: int) -> int | None:
         """Return into how many parts a batch must be split to fit on a device; None if it never fits.
 
-        It is one, or a power of two up to the maximum of a trial's memory retries.
+        The number of parts is 1, or a power of two up to the maximum of a trial's memory retries.
         """
         for parts in (1 << doublings for doublings in range(MAX_DOUBLINGS + 1)):
             if fits(self.in_parts(parts), device_bytes):
@@ -229,8 +229,8 @@ def room_on_gpu(
 def trials_together(held: StepMemory, device_bytes: int) -> int:
     """Return how many trials with this step memory fit on a device in one process; a tenth is kept free.
 
-    Each keeps its own weights and optimiser state, besides the stacked ones, and a copy of all from before
-    the steps.
+    Each trial keeps its own weights and optimiser state besides the stacked weights and state, and a copy of
+    both from before the steps.
     """
     each = held.total + 2 * (held.weights + held.optimizer) + held.average
     return max(0, int((0.9 * device_bytes - GPU_CONTEXT) / each))

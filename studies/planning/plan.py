@@ -178,9 +178,9 @@ class PlannedTrial:
 class ModelCost:
     """A model of the study: its number of trials, and its cost with the largest vocabulary of these trials.
 
-    `step_flops` counts a training step on sequences of the task's length, or of REFERENCE_TOKENS tokens if it
-    grows. `memory` is the peak memory of a step over its trials, None for a model over the budget. `estimate`
-    is its trials' mean time; `excess` says what exceeds the budget.
+    `step_flops` counts a training step on sequences of the task's length, or of REFERENCE_TOKENS tokens if
+    the length grows. `memory` is the peak memory of a step over its trials, None for a model over the budget.
+    `estimate` is its trials' mean time; `excess` says what exceeds the budget.
     """
 
     label: str
@@ -213,8 +213,8 @@ class Plan:
     """Everything known about a study before it runs; its text is what `activemem study plan` prints.
 
     `estimate` is the time of all remaining trials, run in sequence. A search has no trials yet: `total` is
-    how many it will run, `models` are the corners of its space. `subset_size` counts the trials of the
-    selected subset, if any; then all but `total` and `over_budget` describe the subset.
+    the number of trials that it will run, `models` are the corners of its space. `subset_size` counts the
+    trials of the selected subset, if any; then all but `total` and `over_budget` describe the subset.
     """
 
     study: Study
@@ -266,9 +266,9 @@ def make_plan(
 
     Neither torch nor Ray is loaded.
 
-    `memory` estimates a step: callers that can count optimiser state pass their own, and those that show no
-    memory pass None, which saves most of the time.
-    `measure` measures the time of some steps if the store has no speed. `locate` says where a corpus is.
+    `memory` estimates a step: callers that can count optimiser state pass their own function, and callers
+    that show no memory pass None, which saves most of the time. `measure` measures the time of some steps if
+    the store has no speed. `locate` says where a corpus is.
     """
     outcomes = store.trials()
     tried = study_outcomes(study, outcomes).select("trial", "status")

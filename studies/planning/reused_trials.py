@@ -45,7 +45,7 @@ from ..text.units import plural
 class StaleTrial:
     """A finished stored trial, and the id that it would have with the current plug-in source.
 
-    `changes` maps each plug-in to its old and new source; the old one is "" if it was not recorded.
+    `changes` maps each plug-in to its old and new source; the old source is "" if it was not recorded.
     """
 
     stored: str
@@ -56,7 +56,7 @@ class StaleTrial:
 def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTrial]:
     """Return a study's trials that were trained only with different plug-in source, by their current ids.
 
-    If several match, the one that ended last counts. They are not outcomes of the study.
+    If several trials match, the trial that ended last counts. These trials are not outcomes of the study.
     """
     if not has_plugins():
         return {}
@@ -271,7 +271,7 @@ def _differs(settings: Mapping[str, Any], fixed: Mapping[str, Any]) -> bool:
 def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     """Return the rows that fit a search, with the factors of the search.
 
-    For each point they are the trials of all its seeds, or none.
+    For each point there are rows for all of its seeds, or none.
     """
     trials, others = FittingTrials(study), outcomes.filter(status="done")
     points: dict[str, list[Trial]] = {}

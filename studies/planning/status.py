@@ -33,9 +33,9 @@ from .trials_to_run import (
 class StudyStatus:
     """The trials of a study: their number, the status of each outcome by id, and the started trials.
 
-    `progress` describes the started ones, the latest first. `begun` are the started ones of a search,
-    `waiting` those that were handed in and not started. `num_held` counts trials that a gate holds back and
-    that were never started; they are not among the remaining ones. Trials in `missing_weights` are done, but
+    `progress` describes the started trials, the latest first. `begun` are the started trials of a search,
+    `waiting` the trials that were handed in and not started. `num_held` counts trials that a gate holds back
+    and that were never started; they do not count as remaining. Trials in `missing_weights` are done, but
     would be trained again for their weights. `failure_reasons` counts first lines, the most frequent first.
     `spent` names the budget or space that a search has used up, and is empty otherwise; then `num_remaining`
     counts only trials of points that have begun. `stale` are outcomes computed with other plug-in source,
@@ -215,7 +215,8 @@ def outcome_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, Trial]:
 def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
     """Return the outcomes of a study's trials, whichever study ran them; for a search, of all tried points.
 
-    With `all_seeds` they include further seeds of a search's points, such as those of a former baseline.
+    With `all_seeds` the outcomes include further seeds of a search's points, such as the seeds of a former
+    baseline.
 
     Proposed points that another study has trained are included, with this study's factors. Trials with other
     settings or seeds, of another space, or with other plug-in source are not. With a warm start, trials of

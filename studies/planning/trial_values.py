@@ -63,7 +63,7 @@ def may_diverge() -> pl.Expr:
 def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
     """Return a mapping from trials to the loss, in nats, of predicting all symbols with equal probability.
 
-    Tasks without symbols and tasks with their own losses have none.
+    Tasks without symbols and tasks with their own losses have no such loss.
     """
     losses = {id(task): _uniform_loss(task) for task in tasks.values()}
     return {trial: loss for trial, task in tasks.items() if (loss := losses[id(task)]) is not None}
@@ -152,9 +152,9 @@ def trial_values(
 
     `outcomes` are the store's latest attempts. For a metric with an index, the last value in `metrics`, the
     store's history, takes precedence over the final one. `begun` are the trials with a checkpoint, `study`
-    names the study to probe. `value` is the stored one, even if the status is not "done"; `why` is empty for
-    "done". The value of a censored trial is the cost of its whole training. Metrics of diverged trainings are
-    marked only if `outcomes` have the column DIVERGED; costs count as usual.
+    names the study to probe. `value` is the stored value, even if the status is not "done"; `why` is empty
+    for "done". The value of a censored trial is the cost of its whole training. Metrics of diverged trainings
+    are marked only if `outcomes` have the column DIVERGED; costs count as usual.
     """
     target = read_target(metric)
     ends = outcomes.select(

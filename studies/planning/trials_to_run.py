@@ -60,7 +60,7 @@ def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTr
 def read_unfinished(folder: Path, study: str | None = None) -> UnfinishedTrial | None:
     """Return the trial of a checkpoint's folder; None if its writer was killed before it named a trial.
 
-    With `study` it is None for a trial of another study too. Raise `StoreError`, which names the file, and
+    With `study`, return None for a trial of another study, too. Raise `StoreError`, which names the file, and
     OSError.
     """
     found = read_begun(folder)
@@ -186,7 +186,8 @@ def left_within_budget(
 ) -> int | None:
     """Return how many trials of begun points remain in a search with a spent budget; None if budget is left.
 
-    `tried` has its outcomes, including those from other studies; `begun` has trials without an outcome.
+    `tried` has the search's outcomes, including outcomes from other studies; `begun` has trials without an
+    outcome.
     """
     own = tried.filter(pl.col("study") == study.name)
     columns = own.select("status", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
@@ -252,7 +253,7 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
 def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozenset[str]:
     """Return the ids of all stored trials of a study.
 
-    With selectors, return only those that match, as in `select_trials`. Begun and handed-in trials are
+    With selectors, return only the trials that match, as in `select_trials`. Begun and handed-in trials are
     included. Stored trials match by their levels, even if they ran with other code or other settings.
     """
     rows = store.trials().filter(pl.col("study") == study.name)

@@ -44,7 +44,7 @@ class ChangeRow:
     """A row: its name, heading, unique label, and the number of its baseline's row.
 
     `reference` is the row from which its difference is computed: the baseline's, or the previous one.
-    `choices` is the number of candidates of which this one was kept; 1 except on a path.
+    `choices` is the number of candidates from which this change was chosen; 1 except on a path.
     """
 
     name: str

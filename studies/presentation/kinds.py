@@ -412,7 +412,7 @@ def describe_levels(levels: Mapping[str, Level]) -> str:
 def describe_mixed_levels(shown: Collection[str], select: Mapping[str, Any], design: Design) -> str:
     """Describe the factors whose levels one cell of a table or figure would mix; "" without such factors.
 
-    `shown` are the factors that determine a trial's place; seeds are always mixed.
+    `shown` are the factors that determine a trial's cell; seeds are always mixed.
     """
     levels = selected_levels(select, design.factors)
     mixed = {name: levels[name] for name in levels if name not in (*shown, SEED) and len(levels[name]) > 1}

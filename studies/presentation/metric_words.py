@@ -34,8 +34,8 @@ _MAX_LISTED = 3
 class Meaning:
     """A metric in one trial: its title, the text after its name in headings, and its settings.
 
-    `short` is an axis title, if shorter. `shows_index` is true if the title contains the index of a family's
-    member in words.
+    `short` is a shorter title for an axis, if there is one. `shows_index` is true if the title contains the
+    index of a family's member in words.
     """
 
     title: str

@@ -88,7 +88,7 @@ def parameter_count(settings: TrialSettings) -> int:
 def sequence_tokens(settings: TrialSettings) -> int:
     """Return the representative sequence length of a trial: the longest if there are several.
 
-    It is REFERENCE_TOKENS if the length grows.
+    Return REFERENCE_TOKENS if the length grows.
     """
     if settings.train.lengths is not None:
         return require_algorithmic(settings.task.name).sequence_length(settings.train.lengths[1])
@@ -108,7 +108,7 @@ def longest_pair(settings: TrialSettings) -> int:
 def longest_tokens(settings: TrialSettings) -> int:
     """Return the maximum number of tokens of a training sequence, which files may not reach.
 
-    It is at most REFERENCE_TOKENS if the length grows without a limit.
+    Return at most REFERENCE_TOKENS if the length grows without a limit.
     """
     task, curriculum = settings.task, settings.train.curriculum
     if isinstance(task, SentencePairSettings):
@@ -255,7 +255,7 @@ def flops_of_test(settings: TrialSettings) -> float:
 def max_training_flops(settings: TrialSettings) -> float:
     """Return the maximum training FLOPs of a trial, assuming that a growing length grows in every epoch.
 
-    It grows until one step past its ceiling and stays there. A random length counts by its mean.
+    The length grows until one step past its ceiling and stays there. A random length counts by its mean.
     """
     train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask):

@@ -77,7 +77,8 @@ def _lengths(read: Sequence[int], whole: Sequence[int], long: int, *, cut: bool)
 def group_by_length(lengths: Sequence[int]) -> list[list[int]]:
     """Group sequences that are padded to the longest of their group; return the indices in each group.
 
-    The longest is less than twice as long as the shortest, so less than half of a group is padding.
+    The longest sequence of a group is less than twice as long as the shortest, so less than half of a group
+    is padding.
     """
     groups: dict[int, list[int]] = {}
     for index, length in enumerate(lengths):

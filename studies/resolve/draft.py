@@ -66,8 +66,8 @@ class Draft:
     def axes(self) -> dict[str, PlacedLevels]:
         """Return the values that fill placeholders, by name, each with its path.
 
-        They are a factor's levels, a dimension's representatives, or a size. A factor has the levels in
-        [factors] first, then those that only [[cells]] have.
+        The values are a factor's levels, a dimension's representatives, or a size. A factor has the levels in
+        [factors] first, then the levels that only [[cells]] have.
         """
         listed = list(dict.fromkeys(item for cell in self.listed_cells() for item in cell.items()))
         listed = [item for item in listed if item[1][1] != ABSENT]
@@ -104,7 +104,7 @@ class Draft:
     def listed_cells(self) -> list[dict[str, tuple[KeyPath, Level]]]:
         """Return the cells of [[cells]], by factor: each level with its path, which may be in the baseline.
 
-        Cells that lack a factor or have an unknown one are left out.
+        Cells that lack a factor or name an unknown factor are left out.
         """
         tables = self.diagnostics.data.get("cells", [])
         return [

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class StudyBudget:
     """Limits on a model's parameters and on the FLOPs of a training step.
 
-    For a search also its other limits.
+    The budget of a search also has its other limits.
     """
 
     max_parameters: int | None = None
@@ -48,7 +48,7 @@ class StudyBudget:
     def describe_excess(self, settings: TrialSettings) -> str:
         """Describe how the model exceeds the limits: `4,488,548 parameters, at most 2,000,000`.
 
-        "" if it does not.
+        Return "" for a model within the limits.
         """
         costs = self._bounded_costs(settings)
         over = [text.format(spent, bound) for spent, bound, text in costs if spent > bound]
@@ -73,9 +73,9 @@ _MAX_FAULTS = 20  # of cells that only several levels together make invalid
 class TrialGrid:
     """The trials of a grid, in the order of the study file.
 
-    `cells` has every cell with every seed; different cells may be the same trial. `over_budget` has those
-    that are not run, `added` further trials to run. `size_matches` has the sizes solved for equal costs, by
-    trial.
+    `cells` has every cell with every seed; different cells may be the same trial. `over_budget` has the
+    trials that are not run because they exceed the budget, `added` further trials to run. `size_matches` has
+    the sizes solved for equal costs, by trial.
     """
 
     cells: tuple[Trial, ...] = ()

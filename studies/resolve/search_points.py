@@ -26,8 +26,8 @@ def resolve_point(
     """Return the values of a point's active dimensions, in the order of `dimensions`.
 
     Dimensions in the recipe are chosen first, in text order; those inside an option only if it is chosen.
-    Then come those that fill its holes, the holes in their values, and the holes of other tables. Raise
-    ValueError for a value outside its dimension.
+    Then come the dimensions that fill the recipe's holes, the holes in the values of these dimensions, and
+    the holes of other tables. Raise ValueError for a value outside its dimension.
     """
     chosen: dict[str, Level] = {}
 

@@ -74,7 +74,7 @@ class Template:
     def names_in_level(self, level: Level, factor: str = "") -> list[str]:
         """Return the names of values that a level uses.
 
-        Only a text, or a table of its factor, can use any.
+        Only a text, or a table of the factor, can use names.
         """
         if not isinstance(level, str):
             return []

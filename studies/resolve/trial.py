@@ -57,7 +57,7 @@ def code_here(settings: TrialSettings) -> dict[str, str]:
 def changed_code(stored: str) -> dict[str, tuple[str, str]]:
     """Return the source of each plug-in that has changed since a row was stored, as (stored, current).
 
-    The old one is "" if unrecorded. Plug-ins that are not loaded are left out.
+    The stored source is "" if it was not recorded. Plug-ins that are not loaded are left out.
     """
     try:
         record = json.loads(stored)

@@ -246,7 +246,7 @@ class Design:
     def baseline_of(self, levels: Mapping[str, Level]) -> dict[str, Level]:
         """Return the baseline cell with which a cell of these levels is compared.
 
-        It has the baseline's levels from [study], and these levels of all other factors.
+        The baseline cell has the baseline's levels from [study], and these levels of all other factors.
         """
         found = {**levels, **self.baseline}
         for name in self.conditions:

@@ -32,8 +32,8 @@ def read_factors(
 ) -> dict[str, tuple[Level, ...]]:
     """Return every factor with its levels, in file order; `seed` is added if missing.
 
-    Invalid levels are reported and kept, as are repeated ones, unless the factor's `may_repeat`; a factor
-    without a list of levels has an empty tuple.
+    Invalid levels are reported and kept; so are repeated levels, unless `may_repeat` is true for the factor.
+    A factor without a list of levels has an empty tuple.
     """
     table = diagnostics.table("factors")
     factors = {
@@ -275,8 +275,8 @@ class NamedLevels:
     def find(self, name: object) -> Level:
         """Return the level with this full or abbreviated name.
 
-        Raise ValueError for a name of several levels, listing all of them, and for an unknown one, with the
-        nearest.
+        Raise ValueError for a name of several levels, listing these levels, and for an unknown name, with the
+        nearest level.
         """
         if repr(name) not in self._found:
             self._found[repr(name)] = self._find(name)

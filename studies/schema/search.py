@@ -269,8 +269,8 @@ def search_dimensions(
 def read_dimension(text: str) -> Dimension:
     """Parse a dimension of [search.space].
 
-    It is `integer(lo, hi, step=, log=)`, `real(lo, hi, log=)` or `choice(option, …)`. Raise RecipeError with
-    all faults if it is none of these.
+    A dimension is `integer(lo, hi, step=, log=)`, `real(lo, hi, log=)` or `choice(option, …)`. Raise
+    RecipeError with all faults for any other text.
     """
     faults = FaultCollector(text)
     syntax = parse_syntax(text, faults)

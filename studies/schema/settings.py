@@ -584,7 +584,7 @@ class TrialSettings(StrictModel):
 class DecodeSettings(StrictModel):
     """`[decode]`: the searches that `probe run` tries with trained translation models.
 
-    Not part of a trial's identity. All combinations are tried on the dev split.
+    These settings are not part of a trial's identity. All combinations are tried on the dev split.
     """
 
     beam: Annotated[tuple[Annotated[int, Field(ge=1, le=64)], ...], Field(strict=False)] = ()

@@ -36,10 +36,10 @@ PointKey = tuple[tuple[str, str], ...]
 class FoundPoint:
     """A point: the values of its active dimensions, in the order of the search.
 
-    `measured` has the values of each metric by seed, averaged over the levels of `across`; there are `seeds`
-    of them. `status` is "done" if every seed has a value of each objective, otherwise the reason; it is
-    "pruned" for a point that only reached lower rungs. `seconds` is the total training time. `feasible` says
-    whether the means respect the limits of the search; None if unknown.
+    `measured` has the values of each metric by seed, averaged over the levels of `across`; `seeds` is the
+    number of seeds. `status` is "done" if every seed has a value of each objective, otherwise the reason; it
+    is "pruned" for a point that only reached lower rungs. `seconds` is the total training time. `feasible`
+    says whether the means respect the limits of the search; None if unknown.
     """
 
     values: Mapping[str, Level]
@@ -71,8 +71,8 @@ class FoundPoint:
 class SearchPoints:
     """The points of a search that have ended, the earliest first.
 
-    `gaps` counts the trials without a value of the objectives, by status; `trained` are the trials.
-    `not_finite` has the non-finite final values of each objective.
+    `gaps` counts the trials without a value of the objectives, by status; `trained` are the trials that were
+    trained. `not_finite` has the non-finite final values of each objective.
     """
 
     goals: tuple[SearchObjective, ...]
@@ -279,7 +279,7 @@ class BestPoint:
 def comparison_note(study: Study) -> str:
     """Return a note if curricula reach different lengths, so that a search's metric is not comparable.
 
-    Else "".
+    Return "" otherwise.
     """
     search = study.search
     ends = [trial.settings for trial in study.boundary_trials()] if search else []
@@ -308,8 +308,8 @@ def _grows(settings: TrialSettings, metric: str) -> bool:
 def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
     """Return the best few points of a search in the store's latest attempts; empty for a grid.
 
-    With several objectives it returns undominated points, sorted by the first objective. Points that exceed a
-    limit, and points with a diverged training, are left out.
+    With several objectives, return the undominated points, sorted by the first objective. Points that exceed
+    a limit, and points with a diverged training, are left out.
     """
     search = study.search
     if search is None:
@@ -380,7 +380,7 @@ def ranks(points: Sequence[Losses]) -> list[int]:
 def crowding(points: Sequence[Losses]) -> list[float]:
     """Return the crowding distance of each point, relative to the ranges of the objectives.
 
-    It is ∞ at an end (Deb et al. 2002).
+    The distance is ∞ for the points at the ends of an objective (Deb et al. 2002).
     """
     found = [0.0] * len(points)
     for axis in range(len(points[0]) if points else 0):

@@ -71,7 +71,8 @@ def _work(trial: Trial) -> float:
 def space_size(study: Study) -> Cardinality | None:
     """Return the number of different recipes of a search; None for a grid, or if recipes do not vary.
 
-    It is an upper bound if a dimension may fill two holes of one recipe, which then have the same value.
+    The number is an upper bound if a dimension may fill two holes of one recipe, which then have the same
+    value.
     """
     if study.search is None or (pattern := RecipeSpace(study).pattern) is None:
         return None

@@ -108,7 +108,7 @@ def _expected_value(got: str) -> str:
 class Document:
     """The data of a study file; `places` maps each path to its source text and span.
 
-    `as_written` is the file without overrides; None if there are none.
+    `as_written` is the file without its overrides; None if there are no overrides.
     """
 
     source: str  # what messages call it

@@ -212,7 +212,7 @@ class NamedSettings(StrictModel):
 def read_named(base: type[NamedSettings]) -> BeforeValidator:
     """Return a validator that reads a table in the class selected by its name.
 
-    A table without a known name keeps only the keys common to its kind, since others cannot be checked.
+    A table without a known name keeps only the keys common to its kind, since other keys cannot be checked.
     """
 
     def read(table: object) -> object:

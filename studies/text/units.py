@@ -118,8 +118,8 @@ def truncate(text: str, width: int) -> str:
 def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
     """Shorten too wide texts by an ellipsis in the middle, so that different texts stay different.
 
-    A third of the width is kept for the end of a text, or as close to that as keeps texts different. Texts
-    that differ only in their middle lose the beginning that they share instead.
+    A third of the width is kept for the end of a text, or as much of it as keeps texts different. Texts that
+    differ only in their middle lose the beginning that they share instead.
     """
     if all(len(text) <= width for text in texts):
         return list(texts)

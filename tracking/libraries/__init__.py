@@ -1,5 +1,5 @@
 """One file for each tracking program; the library of a program is loaded only when it is used.
 
-Each file has a function `open_tracker`, which takes the place of the data: `tensorboard`, `mlflow`, `wandb`,
-`trackio`.
+Each file has a function `open_tracker`, which takes the folder or address of the data: `tensorboard`,
+`mlflow`, `wandb`, `trackio`.
 """

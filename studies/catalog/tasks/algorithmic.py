@@ -116,10 +116,10 @@ class AlgorithmicTask(TaskSpec):
 
     `length` always means the nominal length, which a curriculum grows and tables report. `required_reach` is
     the distance of the furthest input on each side that can change some output. `unguessable_reach` is the
-    part of it that guessing cannot replace. For a model that sees less on that side, the probability of a
-    correct output at one place in all of 32 random sequences is below 5 %, independently for each longer
-    length. The two differ if far inputs rarely matter, as in long carries. `example` is an input, its target
-    and their meaning, as printed in the paper.
+    part of this reach that guessing cannot replace. For a model that sees less on that side, the probability
+    of a correct output at one position in all of 32 random sequences is below 5 %, independently for each
+    longer length. The two differ if far inputs rarely matter, as in long carries. `example` is an input, its
+    target and their meaning, as printed in the paper.
     """
 
     kind: TaskKind = TaskKind.TAGGING
@@ -156,7 +156,7 @@ class AlgorithmicTask(TaskSpec):
     def max_learnable_length(self, reach: Reach) -> int | None:
         """Return the longest length that a model with this reach can learn other than by lucky guesses.
 
-        It is 0 if there is none, and None if every length can be learned.
+        Return 0 if no length can be learned, and None if every length can.
         """
         lengths = self.lengths(self.min_length, _MAX_LENGTH - 1)
         fitting = bisect_left(lengths, True, key=lambda length: not self._is_learnable(length, reach))

@@ -79,7 +79,7 @@ class LanguageModelSettings(TaskSettings):
 def corpus_of_task(task: LanguageModelSettings) -> Corpus:
     """Return the corpus of a `[task]` table.
 
-    Raise CorpusError if it is unknown or does not support the tokens.
+    Raise CorpusError if the corpus is unknown or does not support the tokens.
     """
     named = task.corpus
     corpus = require_dataset(named, Corpus) if isinstance(named, str) else named.dataset
@@ -103,7 +103,8 @@ def corpus_of_task(task: LanguageModelSettings) -> Corpus:
 def vocabulary_size(task: LanguageModelSettings) -> int:
     """Return the number of symbols of a `[task]` table's text, with the end-of-line mark.
 
-    Raise CorpusError if the table names no known text, and TaskError if it lacks the tokenizer it needs.
+    Raise CorpusError if the table names no known text, and TaskError if the table lacks a tokenizer that the
+    text needs.
     """
     corpus = corpus_of_task(task)
     if task.tokens == "characters":

@@ -26,8 +26,9 @@ class DegradationSettings(TaskSettings):
 class DegradationProblem(TaskSpec):
     """Random sequences of `min_length` to `max_length` symbols, and their targets.
 
-    Of `sequences` distinct ones, the fraction `dev_fraction` is for validation; the paper measures memory on
-    `test_sequences` further ones. Fields with a default of 0 apply to some problems only.
+    There are `sequences` distinct sequences, of which the fraction `dev_fraction` is for validation. The
+    paper measures memory on `test_sequences` further sequences. Fields with a default of 0 apply to some
+    problems only.
     """
 
     kind: TaskKind = TaskKind.TRANSDUCTION
