@@ -162,18 +162,18 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
         return name
 
     def owner(self, name: str) -> str:
-        """Return an item's owner: `activemem`, a file, or a package with its version. Raises KeyError."""
+        """Return an item's owner, raising KeyError: `activemem`, a file, or a package with its version."""
         return self._find(name).owner
 
     def source(self, name: str) -> PluginFile | None:
-        """Return the plug-in file that registered an item; None if a package did. Raises KeyError."""
+        """Return the plug-in file that registered an item, or None if a package did; raise KeyError."""
         owner = self.owner(name)
         return next((file for file in _files.values() if file.path.name == owner), None)
 
     def code(self, name: str) -> str | None:
         """Return the plug-in that registered an item, with a digest of its source; None if it is built-in.
 
-        The source of a package is that of the module which its entry point names. Raises KeyError.
+        The source of a package is that of the module which its entry point names. Raise KeyError.
         """
         return self._find(name).code
 

@@ -360,7 +360,7 @@ class _Checker:
         return None
 
     def value(self, syntax: Syntax, parameter: Parameter, span: _Span) -> Value | None:  # noqa: PLR0911 -- as above
-        """Return the value of a parameter: a value of its kind, a hole, or a search dimension."""
+        """Return the value of a parameter: a value of its type, a hole, or a search dimension."""
         kind = parameter.kind
         match syntax:
             case ErrorSyntax():

@@ -35,7 +35,7 @@ _VALUE_END_KINDS = ("number", "name", ")", "}")
 
 
 def tokenize(text: str, faults: FaultCollector) -> list[Token]:
-    """Return all tokens of the text; a token's kind is "number", "name", "wrong", "end" or its own sign."""
+    """Return all tokens of the text; a token's kind is "number", "name", "wrong", "end", or its sign."""
     tokens: list[Token] = []
     for cut in _cut(text):
         match cut.kind:

@@ -16,7 +16,7 @@ MAX_POSITIONS = 2048
 
 
 class PositionKind:
-    """Position vectors that are added to the body's input; `source` names their publication or author."""
+    """Position vectors that are added to the body's input; `source` names the publication or author."""
 
     source = ""
 
@@ -117,7 +117,7 @@ PositionT = TypeVar("PositionT", bound=PluginPosition)
 
 
 def register_position(name: str, *, source: str) -> Callable[[type[PositionT]], type[PositionT]]:
-    """Return a decorator that registers a positional encoding; `source` names their publication or author.
+    """Return a decorator that registers a positional encoding; `source` names its publication or author.
 
     Raises ValueError for a taken name, and for an incomplete class.
     """

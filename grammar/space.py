@@ -50,7 +50,7 @@ _Leaf = tuple[Value, int, Derivation]
 
 
 def as_range(value: Value) -> range:
-    """Return the numbers of a dimension as a range; a single number gives a range of one."""
+    """Return the numbers of a dimension as a range; a single number gives a range of one number."""
     if isinstance(value, IntegerDimension):
         return range(value.low, value.high + 1, value.step)
     assert isinstance(value, int)

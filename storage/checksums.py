@@ -58,7 +58,7 @@ class _CheckedFile(io.FileIO):
 
 @contextmanager
 def sealing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file for a zip archive, as of `torch.save`; at the end, append a checksum as its seal."""
+    """Yield a new file in which to write a zip archive; then append a checksum as the file's seal."""
     raw = _CheckedFile(path)
     with io.BufferedWriter(raw, _BUFFER_BYTES) as file:
         yield file

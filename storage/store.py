@@ -220,7 +220,7 @@ class Store:
         self._replace("tuning", trial, metric_frame(trial, metrics))
 
     def adopt(self, trial: str, study: str, factors: str) -> None:
-        """Record durably that a study adopts a trial of another study; `factors` are its levels as JSON."""
+        """Record durably that a study adopts another study's trial, with its factor levels as JSON."""
         row = {"trial": trial, "attempt": 0, "study": study, "factors": factors, "at": datetime.now(UTC)}
         path = self._layout.attempt_file("taken", study, trial, 0)
         self._layout.place.put(path, encode(pl.DataFrame([row], schema=TAKEN)))

@@ -536,7 +536,7 @@ class StoreUpkeep:
         """Copy the outcome of a trial, with metrics, outputs and weights, to another trial.
 
         The copied row keeps the settings and the code version of the training. If the other trial is in
-        training or has been trained, nothing is copied, and False is returned. Raises KeyError for an unknown
+        training or has been trained, nothing is copied, and False is returned. Raise KeyError for an unknown
         trial. The row is written last, so a second call after a crash finishes the copy.
         """
         if to in last_numbers(self._quarantine):

@@ -58,7 +58,7 @@ class PositionalEncoding(nn.Module):
         return vectors if self.scale == 1.0 else vectors * self.scale
 
     def _check(self, start: int, length: int) -> None:
-        """Raise BuildError for too many positions, and for a part if positions depend on the length."""
+        """Raise BuildError for too many positions, or for a later piece where pieces are not allowed."""
         longest = self.kind.longest
         if longest is not None and start + length > longest:
             raise BuildError(f"expected at most {longest} positions with {self.name}, got {start + length}")

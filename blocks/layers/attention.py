@@ -72,7 +72,7 @@ class SelfAttention(Block):
         return self._merge(attend(q, k, v, mask, self.dropout, causal=self.causal, scoring=scoring))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece of a stream; its state has all keys and values, (batch, kv_heads, 2, positions, ·)."""
+        """Read a piece of a stream; the state has all keys and values, (batch, kv_heads, 2, positions, ·)."""
         length = x.shape[1]
         q, *both = self._map(x, 0 if state is None else state.shape[3])
         known = torch.stack(both, 2)

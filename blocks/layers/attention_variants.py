@@ -50,7 +50,7 @@ class ForgettingAttention(Block):
         return self.step_with_grad(x, None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece of a stream; its state has keys, values and gates, (batch, heads, positions, ·)."""
+        """Read a piece of a stream; the state has keys, values and gates, (batch, heads, positions, ·)."""
         qkv = self.qkv(x).unflatten(2, (3, self.heads, -1))
         q, k, v = qkv.permute(2, 0, 3, 1, 4).contiguous().unbind(0)  # each (batch, heads, length, head_width)
         log_gates = -functional.softplus(-self.gate(x).to(v.dtype)).transpose(1, 2).unsqueeze(-1)
@@ -120,7 +120,7 @@ class DifferentialAttention(Block):
         return self._attend(q, k, v, visible_keys(q, k, mask, causal=self.causal))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece of a stream; its state has all keys and values, (batch, 4 · heads, positions, ·)."""
+        """Read a piece of a stream; the state has all keys and values, (batch, 4 · heads, positions, ·)."""
         q, k, v = self._map(x, 0 if state is None else state.shape[2])
         known = torch.cat([k, *v.chunk(2, -1)], 1)
         if state is not None:
@@ -187,7 +187,7 @@ class LatentAttention(Block):
         return self._attend(self._queries(x, angles), self._latents(x, angles), mask, causal=self.causal)
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece of a stream; its state has all stored vectors, (batch, positions, ·)."""
+        """Read a piece of a stream; the state has all stored vectors, (batch, positions, ·)."""
         angles = self._angles(x, 0 if state is None else state.shape[1], None)
         known = self._latents(x, angles)
         known = known if state is None else torch.cat([state, known], 1)

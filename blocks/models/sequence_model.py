@@ -257,7 +257,7 @@ def build(
 
 @torch.no_grad()
 def _scale_last_maps(body: ResidualStack, rule: ResidualInit) -> None:
-    """Divide the last maps of sub-layers by the root of the number of sub-layers, or set them to zero.
+    """Divide the last map of each sub-layer by the root of the number of sub-layers, or set it to zero.
 
     Division keeps the scale of the sum of sub-layers (Radford et al. 2019, GPT-2, section 2.3). With zeros,
     the model begins as the identity (Zhang et al. 2019, Fixup). Blocks that do not end with a map keep their

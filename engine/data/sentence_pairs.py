@@ -27,7 +27,7 @@ from .vocabularies.words import END, Vocabulary
 
 
 def iter_pairs(corpus: ParallelCorpus, files: PairFiles, folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield sentences with their translations as in the files, without line ends.
+    """Yield the corpus's pairs (sentence, translation) in the order of the files, without line ends.
 
     Raise DataError, possibly at the end, if a file is missing or damaged, if it differs from the published
     file, or if the two sides have different numbers of lines.
@@ -127,7 +127,7 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairCorpusSpec:
-    """The pairs of a corpus that is to be written, and the kinds of its vocabularies.
+    """A corpus of pairs to encode and write: its name, its pairs, and the kinds of its vocabularies.
 
     `pairs` can be called repeatedly. `kinds` has the kind and size of each side's vocabulary, which is
     learnt from every `stride`-th training pair. With `joint` both sides share one vocabulary, learnt from

@@ -210,9 +210,10 @@ class Hypotheses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """The best continuations by falling score, each (sentences, 2 * beam): scores, rows, symbols.
+    """The best continuations of each sentence, best first, as tensors (sentences, 2 * beam).
 
-    Missing continuations have a score of minus infinity. At least half of all continuations do not end.
+    `parents` are the rows that are continued. Missing continuations have a score of minus infinity. At least
+    half of all continuations do not end.
     """
 
     sentences: Tensor  # (sentences,)
@@ -414,7 +415,7 @@ def search_lengths(
     beam: int,
     sizes: SizeSearch,
 ) -> Outputs:
-    """Beam-search each output at the size whose greedy output is best (Kaiser and Bengio 2016, section 3).
+    """Beam-search each output at the size with the best greedy output (Kaiser and Bengio 2016, section 3).
 
     `max_length` (batch,) bounds the sizes. If outputs have costs, the greedy output is kept unless the beam's
     is better. With a length line no size is searched.

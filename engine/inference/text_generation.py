@@ -31,10 +31,7 @@ class NextSymbols:
 
     @torch.no_grad()
     def read(self, symbols: Tensor) -> Tensor:
-        """Read the next n symbols of each text, (texts, n).
-
-        Return the log-probabilities (texts, vocab) of the symbols that may follow.
-        """
+        """Read the next symbols (texts, n); return log-probabilities (texts, vocab) of what may follow."""
         if self._streams:
             outputs, self._state = self._model.forward_stream(symbols, self._state)
         else:

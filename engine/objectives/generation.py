@@ -228,7 +228,7 @@ def search_outputs(
     sizes: SizeSearch,
     costs: OutputCosts | None,
 ) -> list[list[int]]:
-    """Search the outputs of padded sources (batch, n); return each output with its end symbol."""
+    """Return the best output that a search finds for each padded source (batch, n), with its end symbol."""
     lengths = (sources != PADDING).sum(1)
     hypotheses = decode(
         model,

@@ -254,7 +254,7 @@ def _fault(names: Collection[str], group: ParameterGroupSettings) -> str:
 def regroup(
     optimizer: torch.optim.Optimizer, model: nn.Module, groups: Sequence[ParameterGroupSettings]
 ) -> None:
-    """Split the groups of a fresh optimiser, and freeze the weights of frozen groups.
+    """Split a new optimiser's weights into these groups, and freeze the weights of frozen groups.
 
     Raise ParameterGroupError as `assign_groups` does, and also if a group has a weight decay but the
     optimiser has none.

@@ -195,7 +195,7 @@ def _lacking_room(machine: Machine) -> str:
 
 @contextmanager
 def located(store: Store, machine: Machine) -> Iterator[StorePlace]:
-    """Within this context, give the location of the store from which workers open it.
+    """Yield the StorePlace from which workers open the store, by its absolute folder or its address.
 
     A folder that a cluster uses has a marker file during the context.
     """

@@ -367,7 +367,7 @@ def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
 
 
 def take_turn(attempts: Sequence[Attempt], packer: Packer | None) -> Iterator[Event]:
-    """Start all new attempts; if there are none, train an epoch of those with fewest. Yield the events.
+    """Start all new attempts, or else train one epoch of the attempts with the fewest; yield the events.
 
     A trial ends with its last epoch. With a packer, trials take their steps together.
     """

@@ -65,7 +65,7 @@ def sees_future(block: BlockNode) -> bool:
 
 
 def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise PluginError with all plug-in blocks whose outputs depend on inputs beyond their stated reach."""
+    """Raise PluginError if outputs of plug-in blocks depend on inputs beyond the blocks' stated reach."""
     models = dict.fromkeys(
         (each.model.recipe, each.task.spec.kind.causal, each.model.d_model) for each in all_settings
     )
@@ -86,7 +86,7 @@ def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
 
 
 def check_test_lengths(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise TaskError with all models that cannot read their longest test sequences.
+    """Raise TaskError if models cannot read their longest test sequences; the message names all of them.
 
     A plug-in's block may limit the number of positions. Each model is tried on one sequence.
     """
@@ -142,7 +142,7 @@ _OPEN = {
 
 
 def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None:
-    """Open every corpus of the trials; raise DataError with all missing corpora."""
+    """Open every corpus of the trials; raise DataError if any are missing, and name all of them."""
     tasks = [settings.task for settings in all_settings]
     texts = {
         (task.name, task.corpus, task.tokens, task.pieces, getattr(task, "tokenizer", None)): task

@@ -45,7 +45,7 @@ _FINISHED: Any = Searcher.FINISHED
 
 
 class _NeverPickled:
-    """Base of objects that Tune pickles but never unpickles; their state is left out."""
+    """Base class of objects that Tune pickles but never unpickles; the pickle omits their state."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {}

@@ -68,7 +68,7 @@ class Checkpoint:
         return self._folder
 
     def record_start(self, trial: str, run: str, place: str) -> CrashCounts:
-        """Record, as JSON, that a run starts the trial at a position; return how many starts there died."""
+        """Record a start of a trial, given as JSON, at a position; count earlier deaths at that position."""
         start = f"{run} {place}"
         try:
             begun = trial_files.read_begun(self._folder)

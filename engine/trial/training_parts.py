@@ -374,7 +374,7 @@ class LossTerms:
 
 
 def check_watched(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise LossTermError with all terms that watch a module that is not in a trial's model."""
+    """Raise LossTermError if terms watch modules that a trial's model does not have; name all such terms."""
     distinct = {
         (settings.model, settings.task.interface, settings.train.loss_terms): settings
         for settings in all_settings

@@ -362,7 +362,7 @@ class _Analyser:
         return replace(series("model", tuple(parts)), shared={})
 
     def layers(self, node: Value, places: _Places, share: float = 1.0) -> ModelPart:
-        """Return the part of a residual stack, whose sub-layers are blocks or sums with a normalisation."""
+        """Return a ModelPart for a residual stack; sub-layers are blocks or sums, with a normalisation."""
         match node:
             case SeriesNode():
                 return self._series(node, places, share)
@@ -388,7 +388,7 @@ class _Analyser:
                 return self._sublayer(node, _layer_names(places, 1), share)
 
     def _series(self, node: SeriesNode, places: _Places, share: float) -> ModelPart:
-        """Return the parts of a series; parts after a pool map a sequence of length one."""
+        """Return a ModelPart for a series; blocks after a pool map a sequence of length one."""
         parts: list[ModelPart] = []
         model = self
         for part in node.parts:
@@ -400,13 +400,13 @@ class _Analyser:
         return series(render(node), tuple(parts))
 
     def _sublayer(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return the part of a sub-layer with its normalisation; a pool has no normalisation."""
+        """Return a ModelPart for a sub-layer and its normalisation; a pool has no normalisation."""
         branch = self._branch(node, tuple(f"{name}.part" for name in modules), share)
         norm = 0 if output_kind(node) == VECTOR else self._norm_parameters
         return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
     def _branch(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return the part of a summand, or of a sub-layer without its normalisation."""
+        """Return a ModelPart for a summand, or for a sub-layer without its normalisation."""
         match node:
             case BlockNode():
                 return self.block(node, modules, share)
@@ -426,7 +426,7 @@ class _Analyser:
                 return self.layers(node, tuple((name, 0) for name in modules), share)
 
     def block(self, block: BlockNode, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return the cost of a single block, without normalisation and residual sum."""
+        """Return a ModelPart for a single block, without normalisation and residual sum."""
         spec, context = spec_of(block.name), CostContext(config=self.config, length=self.length)
         settings = spec.settings(block)
         match self.wanted:
@@ -457,7 +457,7 @@ class _Analyser:
         )
 
     def _transduction(self, root: BlockNode, scored: int) -> ModelPart:
-        """Return the parts of a transduction model, whose source and target have the same length."""
+        """Return a ModelPart for a transduction model; source and target have the same length."""
         found: Numbers = {}
         if self.wanted != "reach":
             found = measure("transducer", root, self.config, length=self.length, scored=scored)
@@ -515,7 +515,7 @@ class _Analyser:
     def _stack(
         self, label: str, node: Value, found: Numbers, *, units: int, causal: bool, module: str
     ) -> ModelPart:
-        """Return the encoder or the decoder of a `seq2seq`: a recurrent block, or a residual stack."""
+        """Return a ModelPart for a `seq2seq`'s encoder or decoder, a recurrent block or a residual stack."""
         total = _measured(label, found, (module,), kind=PartKind.STACK)
         walker = replace(self, config=replace(self.config, causal=causal))
         if is_recurrent(node):
@@ -603,7 +603,7 @@ def _measured(
 
 
 def _repeat(label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
-    """Return the part for `count` applications of one part, with the parameters of one application."""
+    """Return a ModelPart for `count` applications of one part, with the parameters of one application."""
     return replace(
         one,
         label=label,

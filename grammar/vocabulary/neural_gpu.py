@@ -44,7 +44,7 @@ def _column(settings: Settings, context: CostContext) -> int:
 
 
 def _image_and_tape(settings: Settings, context: CostContext) -> int:
-    """Return the numbers stored per position: the image's, and what the tape adds to each unit's gates."""
+    """Return how many numbers are stored per position: the image, and the tape's part of all gates."""
     layers, width = as_int(settings, "layers"), as_int(settings, "width")
     return (1 + 3 * layers) * width * image_maps(settings, context.width)
 

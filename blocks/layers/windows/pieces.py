@@ -128,7 +128,7 @@ class WindowForm:
         return max(piece.max_distance for piece in self.pieces)
 
     def distances(self, piece: QueryChunk) -> slice:
-        """Return the slice of all distances that a piece uses."""
+        """Return the piece's distances as a slice of all distances."""
         first = self.max_distance - piece.max_distance
         return slice(first, first + piece.distance_count)
 

@@ -75,7 +75,7 @@ class _Tile(NamedTuple):
 
     @property
     def distances(self) -> slice:
-        """Return the slice of all distances that the piece uses."""
+        """Return the piece's distances as a slice of all distances."""
         return self.form.distances(self.piece)
 
     def of_queries(self, numbers: Tensor) -> Tensor:

@@ -167,7 +167,7 @@ def word_encoder(known: list[bytes]) -> TextEncoder:
 
 
 def _bytes_of_lines(data: bytes, count: int) -> IntArray:
-    """Return the number of bytes of each line; if `<eos>` is a word of the text, return equal numbers."""
+    """Return the number of bytes of each line; if lines are not counted by line breaks, an equal share."""
     sizes = np.diff(_offsets(np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1))
     if len(sizes) != count:
         sizes = np.full(count, len(data) // count)

@@ -1,4 +1,4 @@
-"""A search as samplers see it: its dimensions in Optuna's terms, and its points in the order of their ends.
+"""A search for samplers: its dimensions as Optuna's distributions, its points in the order they finished.
 
 Each trial is read once. Points also have features, so that similar recipes have a small distance. The first
 count the Weisfeiler-Lehman labels of the recipe's tree (Shervashidze et al. 2011): a node's name, then the
@@ -137,7 +137,7 @@ def point_key(values: Mapping[str, Any]) -> PointKey:
 
 
 def whole_study(study: optuna.Study) -> optuna.Study:
-    """Return the whole study for Hyperband's view of one bracket, since samplers learn from all brackets."""
+    """Return the study behind Hyperband's view of one bracket; return any other study unchanged."""
     return getattr(study, "_study", study)
 
 
