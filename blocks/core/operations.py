@@ -54,7 +54,7 @@ def are_operations_rewritten() -> bool:
 def are_plain(x: Tensor, weight: Tensor) -> bool:
     """Return whether x and weight are plain CPU tensors of one precision, and nothing rewrites operations.
 
-    Transforms such as `torch.vmap` do not support custom operations, and autocast changes the precision.
+    Transforms such as `torch.vmap` do not support custom operations, and autocast lowers float32 to bf16.
     """
     return (
         x.device.type == weight.device.type == "cpu"
@@ -62,7 +62,7 @@ def are_plain(x: Tensor, weight: Tensor) -> bool:
         and type(x) is Tensor
         and type(weight) in (Tensor, nn.Parameter)
         and not are_operations_rewritten()
-        and not torch.is_autocast_enabled("cpu")
+        and (x.dtype == torch.bfloat16 or not torch.is_autocast_enabled("cpu"))
     )
 
 

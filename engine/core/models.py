@@ -29,7 +29,7 @@ from ...storage.checksums import add_model_checksum, encode_metadata, read_model
 from ...storage.errors import DamagedError, UnreadableError
 from ...storage.files import replacing
 from ...studies.catalog.tasks import ModelInterface
-from ...studies.resolve.costs import model_config
+from ...studies.resolve.costs import gains_from_bf16, model_config
 from ...studies.resolve.trial import Trial, code_fault, shown
 from ...studies.schema.settings import ModelSettings, Precision, TrialSettings, read_recipe
 
@@ -47,9 +47,19 @@ def meta_model(settings: TrialSettings) -> AnyModel:
     return build_on_meta(settings.model.recipe, model_config(settings.model, settings.task.interface))
 
 
-def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """Return an autocast context for bf16 precision; for other precisions, a context that does nothing."""
-    return torch.autocast(device.type, dtype=torch.bfloat16) if precision == "bf16" else nullcontext()
+def autocast(
+    settings: TrialSettings, device: torch.device, positions: int | None = None
+) -> AbstractContextManager[object]:
+    """Return an autocast context for bf16 precision; for other precisions, a context that does nothing.
+
+    On a CPU, steps of so few `positions` that bf16 would be slower are computed in float32. None means many
+    positions.
+    """
+    if settings.train.precision != "bf16":
+        return nullcontext()
+    if device.type == "cpu" and positions is not None and not gains_from_bf16(settings.model, positions):
+        return nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16)
 
 
 def sequence_flops(model: ModelSettings, interface: ModelInterface, *, tokens: int, past: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, SupportsFloat, TypeVar, runtime_checkable
@@ -19,6 +20,7 @@ from ...storage import WrittenOutputs
 from ...studies.catalog.metrics import METRICS, Measure
 from ...studies.catalog.tasks import Examples, ModelInterface, TaskKind
 from ...studies.schema.settings import TrialSettings
+from ..core.models import autocast
 from ..core.process import derive_seed
 
 Metrics = dict[str, float]
@@ -131,6 +133,15 @@ class Objective(ABC, Generic[ModelOf]):
     @abstractmethod
     def step_shape(self) -> StepShape:
         """Return the shape of the next training step."""
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """Return a context with the trial's precision, given the shape of the next training step."""
+        train = self.settings.train
+        if train.precision == "float32":
+            return nullcontext()
+        shape = self.step_shape
+        positions = shape.sequences * shape.tokens // train.accumulate
+        return autocast(self.settings, self.device, positions)
 
     @property
     def _scored_at_once(self) -> int:

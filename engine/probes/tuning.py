@@ -173,7 +173,7 @@ class _Tuning:
 
     def _write(self, split: PairSplit, decoding: Decoding) -> WrittenOutputs:
         train = self._settings.train
-        with autocast(train.precision, self._device), float32_products(train.precision):
+        with autocast(self._settings, self._device), float32_products(train.precision):
             search = partial(
                 generate,
                 self._model,

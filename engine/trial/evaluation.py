@@ -17,7 +17,7 @@ from ...blocks.costs import ROUNDING
 from ...errors import ActivememError
 from ...studies.catalog.metrics import METRICS
 from ...studies.schema.settings import EarlyStoppingSettings, TrainSettings
-from ..core.models import AnyModel, autocast, float32_products
+from ..core.models import AnyModel, float32_products
 from ..core.process import Interruption
 from ..objectives.base import CausalView, Metrics, Objective
 from ..optimisers.weights import Weights
@@ -220,7 +220,7 @@ def evaluate_epoch(
     before, called_before = objective.state(), callbacks.state() if callbacks else {}
 
     def measure(model: AnyModel, *, last: bool) -> Metrics:
-        with torch.no_grad(), autocast(objective.settings.train.precision, objective.device):
+        with torch.no_grad(), objective.autocast():
             return evaluate_with_room(objective, model.eval(), last=last)
 
     try:

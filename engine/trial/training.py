@@ -17,7 +17,7 @@ from ...errors import ActivememError
 from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import ModelSettings, TrialSettings
-from ..core.models import autocast, check_precision, checkpoint_activations, float32_products, sequence_flops
+from ..core.models import check_precision, checkpoint_activations, float32_products, sequence_flops
 from ..core.process import DeviceStream, Interruption, derive_seed
 from ..objectives import build_objective
 from ..objectives.base import Metrics, StepShape
@@ -216,7 +216,7 @@ class Training:
         """Add the gradients of one part of the current batch; return its contribution to the step's loss."""
         train = self.settings.train
         watching = self.terms.watching(self.objective) if self.terms else nullcontext()
-        with watching, autocast(train.precision, self.device):
+        with watching, self.objective.autocast():
             loss = self.objective.loss(self.model, part, train.accumulate)
         penalty = self.model.penalty() if train.span_loss else None
         whole = loss if penalty is None else loss + train.span_loss * penalty

@@ -28,6 +28,9 @@ from ..schema.settings import ModelSettings, TrialSettings, read_recipe
 REFERENCE_TOKENS = 40
 """The length at which the FLOPs of a training step are counted if it grows in training."""
 
+LEAST_BF16_PRODUCTS = 2**21
+"""The minimum number of positions in a step, times the squared width, for which bf16 is faster on a CPU."""
+
 _MINIMAL_RECIPE = parse("ff(1)")
 
 
@@ -37,6 +40,15 @@ class SequenceCost:
 
     parameters: int
     flops: int
+
+
+def gains_from_bf16(model: ModelSettings, positions: int) -> bool:
+    """Return whether a CPU with bf16 computes a step of so many positions faster in bf16 than in float32.
+
+    In smaller steps, casts take longer than faster products save. The rule depends only on sizes, so that
+    trainings are the same on every CPU.
+    """
+    return positions * model.d_model**2 >= LEAST_BF16_PRODUCTS
 
 
 def model_config(model: ModelSettings, interface: ModelInterface) -> ModelConfig:

@@ -61,6 +61,12 @@ def settings() -> Callable[..., TrialSettings]:
     return make
 
 
+@pytest.fixture
+def bf16_at_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let trials with bf16 use it in tiny steps too, which are otherwise computed in float32."""
+    monkeypatch.setattr("activemem.studies.resolve.costs.LEAST_BF16_PRODUCTS", 0)
+
+
 class Notes(Listener):
     """A listener that records its events."""
 

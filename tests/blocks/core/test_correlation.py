@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.export import Dim
+from torch.nn import functional
 
 from activemem.blocks.core import correlation
 from activemem.blocks.core.correlation import WHOLE, choose_tile, correlate
@@ -213,11 +214,45 @@ def test_wider_vectors_of_convolutions_and_large_sizes_speak_against_frequencies
             assert choose_tile(x, weights[:16], left=4, right=5) is None
 
 
-def test_half_precision_by_autocast_is_torch_s_own_convolution() -> None:
-    x, weights, biases = large()
+@pytest.mark.parametrize("form", ["whole", "tiles"])
+@pytest.mark.parametrize(("length", "taps", "left", "right"), SIZES)
+def test_under_autocast_errors_are_near_those_of_a_convolution_in_bf16(
+    length: int, taps: int, left: int, right: int, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, weight, bias = draw(8, length, 64), draw(48, taps, 64, seed=1), draw(48, seed=2)
+    expected = by_definition(x, weight, bias, left, right)
+    towards = draw(*expected.shape, seed=3).detach()
+    exact = (expected.detach(), *torch.autograd.grad(expected, [x, weight, bias], towards))
+
+    def errors(tile: int | None) -> list[float]:
+        """Return the relative errors of outputs and gradients, in root mean squares."""
+        monkeypatch.setattr(correlation, "choose_tile", lambda *_: tile)
+        given = [each.detach().float().requires_grad_() for each in (x, weight, bias)]
+        with torch.autocast("cpu", torch.bfloat16):
+            y = correlate(*given, left=left, right=right, by_frequencies=True)
+        assert y.dtype == torch.bfloat16
+        found = (y.detach(), *torch.autograd.grad(y, given, towards.bfloat16()))
+        return [
+            float((each.double() - other).norm() / other.norm())
+            for each, other in zip(found, exact, strict=True)
+        ]
+
+    of_convolution = errors(None)
+    for error, usual in zip(
+        errors(WHOLE if form == "whole" else max(3, taps - 1)), of_convolution, strict=True
+    ):
+        assert error < 2.5 * usual
+
+
+def test_under_autocast_large_correlations_use_frequencies_and_small_ones_torch_s_convolution() -> None:
+    x, weight, bias = (each.detach() for each in large())
+    short, few = x[:, :4].bfloat16(), weight[:, :3].bfloat16()
     with torch.autocast("cpu", torch.bfloat16):
-        assert choose_tile(x, weights, left=4, right=5) is None
-        assert correlate(x, weights, biases, by_frequencies=True).dtype == torch.bfloat16
+        assert choose_tile(x.bfloat16(), weight.bfloat16(), left=4, right=5) == WHOLE
+        assert choose_tile(short, few, left=1, right=1) is None
+        y = correlate(x[:, :4], weight[:, :3], bias, by_frequencies=True)
+        torch.testing.assert_close(y, functional.conv1d(x[:, :4].mT, weight[:, :3].mT, bias).mT)
+    assert choose_tile(x.half(), weight.half(), left=4, right=5) is None
 
 
 def test_transforms_made_without_gradients_serve_those_with() -> None:

@@ -159,6 +159,7 @@ def test_only_the_last_epoch_scores_the_test_split(folder):
     assert {"dev_loss", "test_loss"} <= last.keys()
 
 
+@pytest.mark.usefixtures("bf16_at_any_size")
 def test_bf16_learns_as_well(folder):
     training = Training(settings(precision="bf16", steps_per_epoch=40), CPU, folder)
     *_, last = [training.advance() for _ in range(4)]

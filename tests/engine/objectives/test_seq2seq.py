@@ -178,6 +178,7 @@ def test_the_share_of_symbols_is_replaced_at_one_position_for_all_pairs_or_separ
         assert draws.part(1, 4).uniform.equal(draws.uniform[50:100])
 
 
+@pytest.mark.usefixtures("bf16_at_any_size")
 @pytest.mark.parametrize("scheduled", [None, {"start": 0.5, "double_every": 1}], ids=["always", "scheduled"])
 def test_guesses_in_16_bits_leave_every_weight_its_gradient(tmp_path, scheduled):
     recipe, asked = "seq2seq(sa(heads=2) >> ff(8), sa(heads=2) >> ff(8))", {"precision": "bf16"}

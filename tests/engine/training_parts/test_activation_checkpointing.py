@@ -62,6 +62,7 @@ def assert_same_bits(one, other):
         torch.testing.assert_close(ours.get(part), theirs.get(part), rtol=0, atol=0, equal_nan=True)
 
 
+@pytest.mark.usefixtures("bf16_at_any_size")
 @pytest.mark.parametrize("kind", KINDS)
 def test_steps_have_the_bits_that_they_have_with_all_activations_kept(kind):
     recipe, task, train = KINDS[kind]

@@ -94,6 +94,7 @@ def test_a_training_has_its_precision_forward_backward_and_in_evaluation(
     assert precisions() == before
 
 
+@pytest.mark.usefixtures("bf16_at_any_size")
 def test_two_precisions_take_turns_without_disturbing_each_other(settings):
     def losses(*trainings):
         turns = [[each.advance()["loss"] for each in trainings] for _ in range(4)]
@@ -103,6 +104,31 @@ def test_two_precisions_take_turns_without_disturbing_each_other(settings):
     alone = [losses(Training(each, CPU))[0] for each in (float32, bf16)]
     assert losses(Training(float32, CPU), Training(bf16, CPU)) == alone
     assert alone[0] != alone[1]
+
+
+def test_steps_that_are_too_small_for_bf16_are_float32_to_the_last_bit(settings):
+    def losses(precision, length):
+        train = {
+            "precision": precision,
+            "batch_size": 32,
+            "steps_per_epoch": 1,
+            "curriculum": {"start": length},
+        }
+        training = Training(settings("sa(heads=2) + conv(k=3) >> ff(16)", **train), CPU)
+        return [training.advance()["loss"] for _ in range(2)]
+
+    last_short, first_long = 255, 256  # 32 sequences at width 16 have 2²¹ products from length 256 on
+    assert losses("bf16", last_short) == losses("float32", last_short)
+    assert losses("bf16", first_long) != losses("float32", first_long)
+
+
+def test_the_parts_of_an_accumulated_batch_decide_about_bf16(settings):
+    def loss(precision, parts):
+        train = {"precision": precision, "batch_size": 32, "steps_per_epoch": 1, "curriculum": {"start": 256}}
+        return Training(settings(accumulate=parts, **train), CPU).advance()["loss"]
+
+    assert loss("bf16", 2) == loss("float32", 2)
+    assert loss("bf16", 1) != loss("float32", 1)
 
 
 def test_a_trial_learns_the_same_whatever_its_process_has_chosen(settings, choose):

@@ -83,7 +83,7 @@ ASKING = {
 @pytest.fixture(autouse=True)
 def _without_autocast(monkeypatch):
     """Disable autocast, which torch lacks on the meta device."""
-    monkeypatch.setattr("activemem.engine.trial.training.autocast", lambda *_: nullcontext())
+    monkeypatch.setattr("activemem.engine.objectives.base.autocast", lambda *_: nullcontext())
 
 
 @pytest.mark.parametrize("kind", STEPS)
