@@ -27,7 +27,7 @@ _load, _, __all__ = lazy_exports(__name__)
 def __getattr__(name: str) -> object:
     """Return the public object with this name or, if there is none, the block with this name.
 
-    Raises AttributeError, with the nearest name, if there is neither.
+    Raise AttributeError, with the nearest name, if there is neither.
     """
     if name in __all__ or name.startswith("_"):
         return _load(name)

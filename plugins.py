@@ -125,7 +125,7 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
     def register(self, name: str, item: ItemT, *, own: bool = False) -> None:
         """Add an item; it belongs to the plug-in that is being loaded.
 
-        With `own` it belongs to this package, even if a plug-in causes the import. Raises ValueError for an
+        With `own` it belongs to this package, even if a plug-in causes the import. Raise ValueError for an
         invalid name, and for one that is taken.
         """
         if not _NAME.fullmatch(name):

@@ -132,7 +132,7 @@ def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
 def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: int) -> Numbers:
     """Return the number of parameters of a block, and its FLOPs at `length` positions after `past` positions.
 
-    In a stream only new positions count, not recomputed past ones. Raises PluginError if a plug-in's block
+    In a stream only new positions count, not recomputed past ones. Raise PluginError if a plug-in's block
     exceeds its stated reach.
     """
     block, context = _build(node, config)

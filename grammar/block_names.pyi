@@ -1072,7 +1072,7 @@ class _Ttt(Recipe):
         head_norm: normalisation of each head's output, with gains shared by heads; none or rms.
         output_gate: activation of the output gate, a linear map of the input; none, silu or sigmoid.
 
-        Sun et al. 2024 (Learning to Learn at Test Time), sections 2.1 to 2.7, TTT-Linear without turned keys.
+        Sun et al. 2024 (Learning to Learn at Test Time), sections 2.1 to 2.7, TTT-Linear without rotated keys.
         """
 
 ttt: _Ttt

@@ -47,7 +47,7 @@ NormT = TypeVar("NormT", bound=PluginNorm)
 def register_norm(name: str, *, source: str) -> Callable[[type[NormT]], type[NormT]]:
     """Return a decorator that registers a normalisation; `source` names its publication or author.
 
-    Raises ValueError for a taken name, and for an incomplete class.
+    Raise ValueError for a taken name, and for an incomplete class.
     """
 
     def register(cls: type[NormT]) -> type[NormT]:

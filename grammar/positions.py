@@ -119,7 +119,7 @@ PositionT = TypeVar("PositionT", bound=PluginPosition)
 def register_position(name: str, *, source: str) -> Callable[[type[PositionT]], type[PositionT]]:
     """Return a decorator that registers a positional encoding; `source` names its publication or author.
 
-    Raises ValueError for a taken name, and for an incomplete class.
+    Raise ValueError for a taken name, and for an incomplete class.
     """
 
     def register(cls: type[PositionT]) -> type[PositionT]:

@@ -368,7 +368,7 @@ class Space:
 
         With ranges of real numbers each form has the same probability, and its numbers are drawn uniformly,
         or log-uniformly for `log` ranges. If the count is only an upper bound, derivations are drawn
-        uniformly. Raises SpaceError after MAX_TRIES consecutive members over the budget.
+        uniformly. Raise SpaceError after MAX_TRIES consecutive members over the budget.
         """
         check_arguments(argument_fault("rng", rng, Random), error=SpaceError)
         for _ in range(MAX_TRIES):

@@ -175,7 +175,7 @@ class Leases:
 
         Attempts up to number `gone` count as abandoned. Attempts of the same run count as abandoned as well,
         because a run gives a trial to one worker at a time. If another claim holds the trial, return that
-        claim. Raises OSError.
+        claim. Raise OSError.
         """
         while True:
             if (found := self.find(trial, attempt)) is not None:

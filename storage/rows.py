@@ -147,7 +147,7 @@ class TrialRow:
     - `continued_after` is the number of epochs of that trial.
     - `packed_steps` counts the `steps` that were taken together with other trials.
 
-    Rows of earlier releases have no versions of torch, CUDA and Python, and only the "+" of the hash. Raises
+    Rows of earlier releases have no versions of torch, CUDA and Python, and only the "+" of the hash. Raise
     `StoreError` with everything that is wrong.
     """
 
@@ -192,7 +192,7 @@ class TrialRow:
 class MetricRow:
     """One value of one metric, after `step` steps and in `epoch`; the value may be infinite or NaN.
 
-    Raises `StoreError` with everything that is wrong.
+    Raise `StoreError` with everything that is wrong.
     """
 
     step: int

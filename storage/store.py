@@ -173,7 +173,7 @@ class Store:
     ) -> None:
         """Store one attempt; once this method returns, the attempt survives a crash of the machine.
 
-        Metrics and outputs are written first, so that a trial with a row has all of them. Raises `StoreError`
+        Metrics and outputs are written first, so that a trial with a row has all of them. Raise `StoreError`
         if the attempt has a file already. Merged files are not checked; attempt numbers from `leases` are
         always new.
         """

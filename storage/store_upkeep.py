@@ -198,7 +198,7 @@ RESUMED_REASON: Final = "time limit"
 def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Finding]:
     """Return the files that are leftovers at the time `now`, by default the time of this machine's clock.
 
-    Raises `StoreError` for an unknown schema version.
+    Raise `StoreError` for an unknown schema version.
     """
     now, layout = time.time() if now is None else now, quarantine.layout
     layout.place.list_names(layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)

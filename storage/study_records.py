@@ -120,7 +120,7 @@ class StudyRecords:
 def read_page(path: Path) -> _Page:
     """Return a study record with its version and its time of writing.
 
-    Raises `FileNotFoundError`, `UnreadableError`, `DamagedError`, and `StoreError` for an unknown version.
+    Raise `FileNotFoundError`, `UnreadableError`, `DamagedError`, and `StoreError` for an unknown version.
     """
     page = decode_record(read_regular(path), _Page)
     if page.schema_ != RECORD_VERSION:

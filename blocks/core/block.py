@@ -107,7 +107,7 @@ class Block(nn.Module, ABC):
         """Read one piece of a stream: return the outputs at x, and the state for the next piece.
 
         A state has the batch as its first dimension and no gradient; it is None before the first piece.
-        Raises BuildError if the state would grow with the stream.
+        Raise BuildError if the state would grow with the stream.
         """
         if self.context_length is None and not self.state_is_bounded:
             raise BuildError(f"{type(self).__name__} sees the whole past, but a stream is endless")
@@ -178,7 +178,7 @@ def register_block(
     With `parameters`, which may be empty, the block is a new one, as in a plug-in. Its costs are measured.
     Without a `reach`, the block is assumed to see the whole sequence, or the whole past in a causal model. A
     `channelwise` block sees no other position. `check` returns a fault of the arguments in combination, or
-    None. Raises ValueError for a taken name, a class that is not a Block, and invalid parameters.
+    None. Raise ValueError for a taken name, a class that is not a Block, and invalid parameters.
     """
     if parameters is None:
         return lambda cls: register_module(BLOCKS, Block, name, cls)

@@ -46,7 +46,7 @@ def correlate(
 ) -> Tensor:
     """Correlate x (batch, length, width), zero-padded on both sides, with weight (outputs, taps, width).
 
-    Returns (batch, left + length + right - taps + 1, outputs). `by_frequencies` allows the frequency domain
+    Return (batch, left + length + right - taps + 1, outputs). `by_frequencies` allows the frequency domain
     if it is faster. Rounding errors then make each output depend on all positions, so causal models never use
     it. Under autocast to bf16, transforms and products are computed in bf16: their errors are about twice
     those of a convolution in bf16 (tested against double precision).

@@ -74,7 +74,7 @@ class Weight:
 def find_weights(model: nn.Module) -> dict[nn.Parameter, Weight]:
     """Return all parameters of a model with their roles; a shared parameter has its first owner's role.
 
-    Raises WeightRoleError with the faults of all modules.
+    Raise WeightRoleError with the faults of all modules.
     """
     found: dict[nn.Parameter, Weight] = {}
     faults: list[str] = []

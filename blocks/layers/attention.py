@@ -195,10 +195,10 @@ def attend(
 
     `mask` (batch, keys) is true at valid keys. Plain products replace the fused kernel in these cases:
 
-    - For a short sequence: they are as fast, and vmap can batch them.
-    - In an exported program: it must hold for all lengths.
-    - Weights are dropped, or scores have a cap or learnt biases.
-    - Within a vmap on a GPU.
+    - The sequence is short. Plain products are then as fast, and vmap can batch them.
+    - The program is exported, so it must be right for all lengths.
+    - Dropout applies to the weights, or scores have a cap or learnt biases.
+    - The call is within a vmap on a GPU.
     """
     short = torch.compiler.is_exporting() or (k.shape[2] <= MAX_UNFUSED_LENGTH and not k.is_cuda)
     fused = not short and not dropout.active and scoring.can_be_fused and not _loses_gradients(k)

@@ -56,7 +56,7 @@ def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
     """Load weights into a model, from a checkpoint of the released program or from its part `model`.
 
     The model's symbols are then numbered as in the program (`adaptive_span_symbols`). The file does not
-    contain the length of the fading ramp, a block's `ramp`. Raises WeightsError with all differences between
+    contain the length of the fading ramp, a block's `ramp`. Raise WeightsError with all differences between
     model and program, or all missing, surplus or differently shaped tensors.
     """
     _refuse(
@@ -80,7 +80,7 @@ def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
     """Return the released program's number of each of our symbols; `tokens` is the training text.
 
     The program numbers symbols by first appearance or, with clusters, by frequency (ties in reverse order).
-    Raises WeightsError if a number below the greatest does not occur in the text.
+    Raise WeightsError if a number below the greatest does not occur in the text.
     """
     known, first, counts = np.unique(tokens.numpy(), return_index=True, return_counts=True)
     if len(known) <= known[-1]:

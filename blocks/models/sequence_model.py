@@ -113,7 +113,7 @@ class Model(BaseModel[ResidualStack]):
     def forward_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
         """Return the outputs of the next piece of endless sequences, and the new state.
 
-        The model must be causal. Raises BuildError for a block with an unbounded past.
+        The model must be causal. Raise BuildError for a block with an unbounded past.
         """
         hidden, state = self._hidden_stream(inputs, state)
         return self._outputs(hidden), state
@@ -237,7 +237,7 @@ def build(
     - With `zero_past`, zeros fill the past of each block at the beginning of a stream.
 
     A model with more than `max_parameters` parameters is refused before anything is allocated. None sets no
-    limit. Raises RecipeError for a wrong text, and BuildError with all reasons for a model that cannot be
+    limit. Raise RecipeError for a wrong text, and BuildError with all reasons for a model that cannot be
     built.
     """
     check_arguments(
@@ -276,7 +276,7 @@ def _scale_last_maps(body: ResidualStack, rule: ResidualInit) -> None:
 def build_on_meta(recipe: str | Recipe, config: ModelConfig) -> Model | TransductionModel:
     """Build the model on the meta device, where tensors have shapes but no values or memory.
 
-    Raises RecipeError and BuildError as `build` does.
+    Raise RecipeError and BuildError as `build` does.
     """
     with torch.device("meta"):
         return _assemble(parse(recipe), config, None)

@@ -60,7 +60,7 @@ class OtherLayer:
     def read(cls, text: str, settings: Settings, *, width: int) -> OtherLayer:
         """Return the layer that `package.path.Layer` or `package.path.Layer(name=value, …)` describes.
 
-        The layer's constructor gets the sizes of the block, also if they have other names there. Raises
+        The layer's constructor gets the sizes of the block, also if they have other names there. Raise
         OtherLayerError for a layer that cannot be imported or built.
         """
         path, given = _parse(text)
@@ -228,7 +228,7 @@ class WeightMap:
     def of(cls, block: Block, layer: nn.Module) -> WeightMap:
         """Match weights by name, then by shape if only one weight of that shape is left on each side.
 
-        Raises OtherLayerError with the unmatched weights. Biases of the layer that the block does not have
+        Raise OtherLayerError with the unmatched weights. Biases of the layer that the block does not have
         become zero.
         """
         theirs = dict(layer.named_parameters())

@@ -56,7 +56,7 @@ def verify_block(text: str, *, against: str | None = None, width: int = 32) -> P
     """Check a block against its specification, and compare it with another layer if one is given.
 
     A block's name without arguments gets small arguments. `against` is the class of an importable module,
-    `package.path.Layer`, possibly with arguments; both are built at this width for the comparison. Raises
+    `package.path.Layer`, possibly with arguments; both are built at this width for the comparison. Raise
     ActivememError for a text that is not one block of a sequence, and for a layer that cannot be built.
     """
     spec = lookup(text)

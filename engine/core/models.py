@@ -224,7 +224,7 @@ def write_model_file(path: Path, model: ModelFile) -> None:
 def read_model_file(path: Path) -> ModelFile:
     """Read a model's file onto the CPU, without executing anything in it.
 
-    Raises ModelFileError with the reason if the file is missing, damaged, from another program or version, or
+    Raise ModelFileError with the reason if the file is missing, damaged, from another program or version, or
     names something that is not registered here, such as a plug-in's block.
     """
     description: Mapping[str, Any] = {}

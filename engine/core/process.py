@@ -217,7 +217,7 @@ def interruptible(limit_s: float | None, crash_report: int = 2) -> Iterator[None
 def stop_soon() -> None:
     """Request a stop: after `GRACE_S`, current and later interruptible contexts raise StoppedMidway.
 
-    Safe in a signal handler.
+    Signal handlers may call this function.
     """
     _alarm.stop_at = min(_alarm.stop_at, time.monotonic() + GRACE_S)
     if _alarm.armed:

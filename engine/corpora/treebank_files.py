@@ -37,7 +37,7 @@ def find_treebank_files(treebank: Treebank, place: Path) -> TreeFiles:
     2. one file that joins them, `….mrg` or `….mrg.xz`; the table `….index.tsv` has their names and sizes
     3. the published archive
 
-    Raises DataError for a damaged table or archive.
+    Raise DataError for a damaged table or archive.
     """
     named = ((_FILE.fullmatch(path.name), path) for path in sorted(place.rglob("*.mrg")))
     found = {int(name[1]): path for name, path in named if name}

@@ -54,7 +54,7 @@ def export_model(trained: TrainedModel, source: Path, path: Path, *, lengths: bo
     """Write a model in the format of the path's suffix: .pt2, .onnx, or a Hub folder without a suffix.
 
     `source` is the model's file. With `lengths` a program takes a second input, the lengths (batch,) of the
-    sequences. Raises ExportError before anything is written, and FileExistsError if the folder exists.
+    sequences. Raise ExportError before anything is written, and FileExistsError if the folder exists.
     """
     match path.suffix:
         case ".pt2":

@@ -25,7 +25,7 @@ from activemem.engine.inference.huggingface import ActivememConfig, ActivememFor
 def write_hub_folder(trained: TrainedModel, source: Path, path: Path) -> None:
     """Write the model's file, `config.json` with its settings, and, for a language model, its classes.
 
-    Raises FileExistsError if the folder exists.
+    Raise FileExistsError if the folder exists.
     """
     if path.exists():
         raise FileExistsError(f"{path}: expected a new folder, got an existing one")

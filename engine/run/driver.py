@@ -104,7 +104,7 @@ def run_study(
     trains trials that no other driver has claimed, waits for the rest, and takes over the trials of dead
     processes.
 
-    Raises before anything trains:
+    Raise before anything trains:
 
     - LeakError: a causal model sees later tokens.
     - ParameterGroupError, LossTermError: a group of weights or a loss term names what a model does not have.
@@ -112,7 +112,7 @@ def run_study(
     - PrecisionError, CompileModeError: the device does not support a precision or a mode of torch's compiler.
     - DataError: a corpus is missing or altered.
 
-    Raises MachineError at any time if a GPU is missing or the machine fails, for example with a full disk. No
+    Raise MachineError at any time if a GPU is missing or the machine fails, for example with a full disk. No
     outcome is stored of the trials that this stops.
     """
     check_arguments(

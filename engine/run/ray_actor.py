@@ -211,7 +211,7 @@ class _LeaveWatcher:
     def _is_draining(self) -> bool:
         """Return whether Ray is draining the node.
 
-        Ray has no public interface that tells this; the node's SIGTERM comes later.
+        Ray has no public interface that reports this; the node's SIGTERM comes later.
         """
         from ray._private.state import state  # noqa: PLC0415 -- private, so guarded
 

@@ -113,7 +113,7 @@ class Training:
 
     All random numbers come from its own generators. So several trainings can take turns in one process, and a
     restored one continues bit for bit, unless [train] seconds ends it. `data` is the folder of the corpora.
-    With `recomputes` the model computes activations again in the backward pass. Raises PrecisionError if the
+    With `recomputes` the model computes activations again in the backward pass. Raise PrecisionError if the
     device does not support the precision.
     """
 
@@ -150,7 +150,7 @@ class Training:
     def advance(self, between_steps: BetweenSteps = lambda: None) -> Metrics:
         """Train one epoch, or the rest of it, and evaluate the model; return the metrics of both.
 
-        Raises NotANumberError if the mean loss of the epoch or of one of its terms is not finite. Raises
+        Raise NotANumberError if the mean loss of the epoch or of one of its terms is not finite. Raise
         LeakError if the task is causal and the model sees later inputs, and whatever `between_steps` raises.
         """
         train = self.settings.train

@@ -251,7 +251,7 @@ def analyse(
 
     In a stream, `past` positions precede the sequence. Outputs are computed at `scored` of the sequence's
     positions, by default at all of them. With `activation_checkpointing`, training stores only the inputs of
-    sub-layers and recomputes the rest. Measuring blocks loads torch unless their costs are cached. Raises
+    sub-layers and recomputes the rest. Measuring blocks loads torch unless their costs are cached. Raise
     RecipeError for a wrong text, and for holes or search dimensions; ModelConfigError for invalid settings;
     BuildError for a block without a module.
     """

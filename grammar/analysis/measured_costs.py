@@ -44,7 +44,7 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
     """Return the result of the function `measure_WHAT` in `activemem.blocks.costs`, from a cache if possible.
 
     "parameters", "block" and "cache" measure one block, "frame" the parts around the body of a model,
-    "transducer" and "step" a whole model. Raises BuildError for a block without a module.
+    "transducer" and "step" a whole model. Raise BuildError for a block without a module.
     """
     text, codes = "", list[str | None]()
     if what in ("parameters", "block", "cache"):

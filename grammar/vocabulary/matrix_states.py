@@ -269,7 +269,7 @@ define(
         "W_t = W_τ − Σ_{τ<s≤t} η_s [k_s ; 1] g_sᵀ, g_s = ∂ ½|k_s + LN(u) − v_s|² / ∂u at u = W_τᵀ [k_s ; 1], "
         "τ the end of the last mini-batch, η_s = σ(W_η x_s + b) / head_width; "
         "y_t = concat_h (q_t + LN(W_tᵀ [q_t ; 1])) · W_o",
-        "Sun et al. 2024 (Learning to Learn at Test Time), sections 2.1 to 2.7, TTT-Linear without turned "
+        "Sun et al. 2024 (Learning to Learn at Test Time), sections 2.1 to 2.7, TTT-Linear without rotated "
         "keys",
         integer(
             "batch",
