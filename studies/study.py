@@ -44,11 +44,11 @@ from .schema.search import (
     search_dimensions,
 )
 from .schema.search_settings import SearchSettings, is_known_before
-from .schema.settings import DecodeSettings, Level, ModelSettings, StudySettings, TrainSettings
+from .schema.settings import DecodeSettings, Level, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .text.document import Diagnostics, parse_document, read_document
 from .text.errors import StudyError, StudyFault
-from .text.strict_model import InvalidTableError, StrictModel
+from .text.strict_model import KEY_OWNERS, InvalidTableError
 from .text.units import plural
 
 if TYPE_CHECKING:
@@ -66,15 +66,6 @@ _TABLES = (
     *("recipes", "factors", "when", "ladder", "source", "search", "decode"),
     *("cells", "table", "curve", "claim", "gate"),
 )
-
-
-_OWNERS: Mapping[str, type[StrictModel]] = {
-    "study": StudySettings,
-    "model": ModelSettings,
-    "train": TrainSettings,
-    "search": SearchSettings,
-}
-"""The tables whose keys are known without the file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -495,7 +486,7 @@ def _check_tables(diagnostics: Diagnostics) -> None:
     data = diagnostics.data
     for name in data:
         if name not in _TABLES:
-            owner = next((table for table, model in _OWNERS.items() if name in model.model_fields), None)
+            owner = next((table for table, model in KEY_OWNERS.items() if name in model.model_fields), None)
             is_key = owner is not None and not isinstance(data[name], Mapping | list)
             place = f"; [{owner}] has this key: {owner}.{name}" if is_key else nearest_hint(name, _TABLES)
             message = f"unknown table '{name}'{place}"

@@ -281,7 +281,7 @@ class SearchBudget(StrictModel):
         return " or ".join(parts)
 
 
-class SearchSettings(StrictModel):
+class SearchSettings(StrictModel, table="search"):
     """`[search]`: how points are chosen.
 
     `space` defines dimensions that fill holes, in the recipe language.

@@ -161,7 +161,7 @@ Precision = Literal["float32", "tf32", "bf16"]
 """The precision of matrix products: float32, or mantissas of 10 or 7 bits."""
 
 
-class TrainSettings(StrictModel):
+class TrainSettings(StrictModel, table="train"):
     """`[train]`: how the model is trained."""
 
     optimizer: Annotated[SerializeAsAny[OptimizerSettings], read_named(OptimizerSettings)]
@@ -393,7 +393,7 @@ def keep_recipe(text: str, recipe: Recipe) -> None:
     _recipes[text] = recipe
 
 
-class StudySettings(StrictModel):
+class StudySettings(StrictModel, table="study"):
     """`[study]`: the study's name, its cells, and their maximum cost."""
 
     name: Name
@@ -460,7 +460,7 @@ class StudySettings(StrictModel):
     length (40 tokens if it grows); larger cells and search points are not run"""
 
 
-class ModelSettings(StrictModel):
+class ModelSettings(StrictModel, table="model"):
     """`[model]`: the body and the layers around it; `recipe` is normalised to its canonical text."""
 
     recipe: str

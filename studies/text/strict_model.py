@@ -24,6 +24,7 @@ from ...diagnostics import hint as near_hint
 from ...diagnostics import nearest, nearest_hint
 from ...errors import ActivememError
 from ...plugins import Registry, contract_faults
+from .key_synonyms import ELSEWHERE, SYNONYMS
 from .toml_positions import KeyPath
 
 
@@ -31,6 +32,16 @@ class StrictModel(BaseModel):
     """A table of a study file; the docstring below a key is its description, shown in `docs/reference/`."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    def __init_subclass__(cls, *, table: str = "", **kwargs: Any) -> None:  # noqa: ANN401 -- Pydantic's
+        """Note the name of the table of a study file that always has these keys, if there is one."""
+        super().__init_subclass__(**kwargs)
+        if table:
+            KEY_OWNERS[table] = cls
+
+
+KEY_OWNERS: dict[str, type[StrictModel]] = {}
+"""The tables whose keys are known without a study file, by name."""
 
 
 @cache
@@ -128,7 +139,7 @@ def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
 def _without_misspelt_keys(model: type[BaseModel], errors: list[ErrorDetails]) -> list[ErrorDetails]:
     """Return the errors without those about missing keys that an unknown key misspells."""
     unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden"]
-    meant = {(*loc[:-1], nearest(str(loc[-1]), _model_at(model, loc[:-1]).model_fields)) for loc in unknown}
+    meant = {(*loc[:-1], _meant_key(str(loc[-1]), _model_at(model, loc[:-1]))) for loc in unknown}
     return [error for error in errors if error["type"] != "missing" or error["loc"] not in meant]
 
 
@@ -139,7 +150,7 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
         match error["type"]:
             case "extra_forbidden":
                 table = _model_at(model, path[:-1])
-                hint = _unknown_key_hint(str(path[-1]), table.model_fields)
+                hint = _unknown_key_hint(str(path[-1]), table)
                 yield ValidationProblem(path, f"unknown key '{path[-1]}'{hint}", True)
             case "missing" if isinstance(path[-1], int):
                 yield ValidationProblem(path[:-1], f"expected {path[-1] + 1} values, got {path[-1]}")
@@ -249,17 +260,40 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
     return model
 
 
-def _unknown_key_hint(key: str, fields: Mapping[str, FieldInfo]) -> str:
-    """Return a hint at the inner tables that have an unknown key, or at the nearest known key."""
+def _meant_key(key: str, table: type[BaseModel]) -> str | None:
+    """Return the key of a table that an unknown key means: its synonym, or the nearest one."""
+    synonym = SYNONYMS.get(key.lower())
+    return synonym if synonym in table.model_fields else nearest(key, table.model_fields)
+
+
+def _unknown_key_hint(key: str, table: type[BaseModel]) -> str:
+    """Return a hint at the key that is meant: of this table, of inner tables, or of another table."""
+    fields, synonym = table.model_fields, SYNONYMS.get(key.lower(), key)
+    if synonym in fields:
+        return f"; nearest: {synonym}"
     owners = [
         name
         for name, field in fields.items()
-        if any(key in model.model_fields for model in _models_in(field.annotation))
+        if any(synonym in _keys_of(model) for model in _models_in(field.annotation))
     ]
-    if not owners:
-        return nearest_hint(key, fields)
-    have = "has" if len(owners) == 1 else "have"
-    return f"; {' and '.join(owners)} {have} it, as in {owners[0]} = {{ {key} = … }}"
+    if owners:
+        *others, last = owners
+        named = f"{', '.join(others)} and {last}" if others else last
+        what = "it" if synonym == key else synonym
+        return f"; {named} {'have' if others else 'has'} {what}, as in {owners[0]} = {{ {synonym} = … }}"
+    if key.lower() in ELSEWHERE:
+        return f"; {ELSEWHERE[key.lower()]}"
+    tables = [name for name, model in KEY_OWNERS.items() if synonym in model.model_fields]
+    if tables and not near_hint(key, fields):
+        return f"; [{tables[0]}] has {'it' if synonym == key else synonym}"
+    return nearest_hint(key, fields)
+
+
+def _keys_of(model: type[BaseModel]) -> set[str]:
+    """Return the keys of a table; for one with a name, those of every name."""
+    if not issubclass(model, NamedSettings):
+        return set(model.model_fields)
+    return set(model.model_fields).union(*(each.settings.model_fields for each in model.registry.values()))
 
 
 def _models_in(annotation: object) -> Iterator[type[BaseModel]]:

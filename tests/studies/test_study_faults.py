@@ -28,6 +28,40 @@ def test_all_faults_of_a_study_with_every_kind_of_fault_are_reported_together(tm
 
 
 @pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("model.dim", "nearest: d_model"),
+        ("model.hidden", "nearest: d_model"),
+        ("model.layers", 'the recipe has the layers, as in recipe = "2 * (sa >> ff(64))"'),
+        ("train.batch", "nearest: batch_size"),
+        ("train.steps", "nearest: steps_per_epoch"),
+        ("train.grad_clip", "nearest: clip_norm"),
+        ("train.learning_rate", "optimizer and changes have lr, as in optimizer = { lr = … }"),
+        ("train.momentum", "optimizer and changes have it, as in optimizer = { momentum = … }"),
+        ("train.dropout", "[model] has it"),
+        ("train.seed", "[factors] has the seeds, as in seed = [0, 1, 2]"),
+        ("study.seeds", "[factors] has the seeds, as in seed = [0, 1, 2]"),
+    ],
+)
+def test_a_key_by_the_name_of_another_program_leads_to_ours(key, told):
+    table, name = key.split(".")
+    assert message(TEXT, f"{key}=2").endswith(f"[{table}] unknown key '{name}'; {told}")
+
+
+def test_a_synonym_of_a_missing_key_is_one_fault():
+    text = TEXT.replace("lr = 1e-3", "learning_rate = 1e-3")
+    told = message(text)
+    assert told.startswith("study: 1 fault\n")
+    assert told.endswith("[train] optimizer: unknown key 'learning_rate'; nearest: lr")
+
+
+def test_a_pruner_is_a_scheduler_here():
+    search = {"trials": 2, "metric": "loss", "pruner": "asha"}
+    text = study_text({"k": "integer(2, 4)"}, model={"recipe": "conv(k={k})"}, search=search)
+    assert "[search] unknown key 'pruner'; nearest: scheduler" in message(text)
+
+
+@pytest.mark.parametrize(
     "value",
     ["[" * 60_000, "[" * 400 + "]" * 400, "{a=" * 400, "1\nb" + ".b" * 60_000 + " = 1"],
     ids=["open", "closed", "tables", "dots"],

@@ -1,0 +1,50 @@
+"""Names that other programs give to keys of study files, and where to write what is no key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+SYNONYMS: Mapping[str, str] = {
+    name: key
+    for key, names in {
+        "lr": ("learning_rate", "learningrate", "step_size", "rate"),
+        "batch_size": ("batch", "bs", "batchsize", "minibatch"),
+        "epochs": ("num_epochs", "n_epochs", "max_epochs"),
+        "steps_per_epoch": ("steps", "max_steps", "num_steps", "iterations", "epoch_steps"),
+        "optimizer": ("optim", "optimiser"),
+        "clip_norm": ("grad_clip", "gradient_clipping", "clip_grad_norm", "max_grad_norm", "max_norm"),
+        "warmup": ("warmup_steps", "num_warmup_steps"),
+        "precision": ("dtype", "amp", "mixed_precision", "bf16", "fp16"),
+        "d_model": ("dim", "width", "hidden", "hidden_size", "hidden_dim", "embed_dim", "n_embd"),
+        "position": ("positions", "pos", "positional_encoding", "position_encoding", "pe"),
+        "norm_kind": ("norm_type", "normalization", "layer_norm", "layernorm", "rmsnorm"),
+        "vocab": ("vocab_size", "num_tokens", "n_tokens"),
+        "length": ("seq_len", "sequence_length", "context_length"),
+        "recipe": ("architecture", "arch"),
+        "scheduler": ("pruner", "pruning"),
+        "sampler": ("algorithm", "method", "strategy", "search_alg"),
+        "trials": ("n_trials", "num_trials", "num_samples"),
+        "direction": ("mode", "goal"),
+        "metric": ("objective", "target_metric"),
+        "title": ("question", "description"),
+    }.items()
+    for name in names
+}
+"""Our key for each name."""
+
+_LAYERS = 'the recipe has the layers, as in recipe = "2 * (sa >> ff(64))"'
+_HEADS = "the recipe has the heads, as in sa(heads=4)"
+_SEEDS = "[factors] has the seeds, as in seed = [0, 1, 2]"
+_VOCAB = "the task decides the number of symbols; some tasks have [task] vocab"
+_LENGTHS = "lengths belong to the task, or to [train] as curriculum or lengths: see activemem show TASK"
+_DEVICE = "this belongs to the machine, not to a study: see activemem config show"
+
+ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("layers", "num_layers", "n_layers", "n_layer", "depth", "blocks"), _LAYERS),
+    **dict.fromkeys(("heads", "num_heads", "n_heads", "n_head", "nhead"), _HEADS),
+    **dict.fromkeys(("seed", "seeds", "num_seeds", "n_seeds"), _SEEDS),
+    **dict.fromkeys(("vocab_size", "num_tokens", "n_tokens"), _VOCAB),
+    **dict.fromkeys(("seq_len", "sequence_length", "context_length", "max_len", "max_length"), _LENGTHS),
+    **dict.fromkeys(("device", "devices", "gpu", "gpus", "cpus", "num_workers"), _DEVICE),
+}
+"""A remedy for each name that is no key of a table."""
