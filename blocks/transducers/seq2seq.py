@@ -227,7 +227,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
         return self.alignment.weights(hidden, state.source).squeeze(1)
 
     def alignment_matrix(self, state: RecurrentDecoderState, target: Tensor) -> Tensor | None:
-        """Return the attention of each output to the source, (batch, m, n), or None."""
+        """Return the attention of each output to the source, (batch, m, n); None without attention."""
         if self.alignment is None or state.source is None:
             return None
         return self.alignment.weights(self._run(state, target)[0], state.source)

@@ -158,7 +158,7 @@ def _label_numbers(rows: Sequence[Row], classes: Sequence[str]) -> NDArray[Any]:
 
 
 class LabelledBatch(NamedTuple):
-    """Sequences (batch, n), int64, padded at the end with 0, of `lengths` (batch,).
+    """A batch of sequences (batch, n), int64, padded at the end with 0, and their `lengths` (batch,).
 
     `labels` are (batch,), or (batch, n) for labels of tokens, with IGNORED at padding.
     """

@@ -77,7 +77,7 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShape:
-    """The size of a training step: the numbers of sequences, of tokens in each, and of past tokens."""
+    """The size of a training step: numbers of sequences, of tokens per sequence, and of past tokens."""
 
     sequences: int
     tokens: int

@@ -294,7 +294,7 @@ def lookup(name: str) -> Spec | None:
 
 
 def spec_of(name: str) -> Spec:
-    """Return the specification of the named block, which must exist, as in a checked recipe."""
+    """Return the specification of the named block, which must exist; checked recipes ensure this."""
     spec = lookup(name)
     assert spec is not None, f"{name} was removed from the vocabulary"
     return spec

@@ -231,7 +231,7 @@ class TreeSampler(optuna.samplers.BaseSampler):
 
 
 class Beliefs:
-    """Predictions for search points by the Gaussian process; points in training count as average points."""
+    """Predictions for search points by the Gaussian process; points in training get the average value."""
 
     def __init__(
         self,

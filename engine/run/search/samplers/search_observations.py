@@ -161,7 +161,7 @@ class PerStudyCache(Generic[KnownT]):
 
 @dataclass(frozen=True, slots=True)
 class EndedPoint:
-    """An ended search point; higher `goodness` is better.
+    """An ended search point and its `goodness`, which is higher for better points.
 
     Pruned points are worse than all others. Among them, points pruned later are better, and then points with
     the better value. `excess` is the distance beyond limits, which `worth` compares first.
