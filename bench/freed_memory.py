@@ -1,7 +1,8 @@
 """Benchmark of a training step in a process that keeps freed memory, relative to glibc's default.
 
-It runs the first trials of some included studies, alternating between both in new processes, and prints CPU
-seconds and peak memory. The language study needs its corpus, in `data` or ACTIVEMEM_DATA.
+The script runs the first trials of some included studies in new processes, alternately with and without kept
+memory, and prints CPU seconds and peak memory. The language study needs its corpus, in `data` or
+ACTIVEMEM_DATA.
 
 Run: python bench/freed_memory.py [STUDY …]
 """

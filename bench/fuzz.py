@@ -1,6 +1,6 @@
 """Fuzzing of the recipe parser: time, memory, and errors other than RecipeError.
 
-Run: python bench/fuzz.py [COUNT] [SEED]. Exits with 1 if any text fails otherwise.
+Run: python bench/fuzz.py [COUNT] [SEED]. Exits with 1 if any text causes another error.
 """
 
 from __future__ import annotations

@@ -269,7 +269,7 @@ def pack(folder: Path, keep: Path) -> None:
 
 
 def main() -> None:
-    """Run one call."""
+    """Run the remaining stages for some minutes, and exit with the status that the module describes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--minutes", type=float, default=9.0)

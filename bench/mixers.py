@@ -1,6 +1,6 @@
 """Time and saved memory of the mixers relative to `sa`, on one CPU thread.
 
-It is the table of docs/reference/blocks.md.
+The script prints the table of docs/reference/blocks.md.
 
 python bench/mixers.py [--write] [ROUNDS] # --write: into docs/reference/blocks.md
 """

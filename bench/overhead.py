@@ -143,7 +143,7 @@ class FreeWorker(Worker):
 def in_process(folder: Path, count: int) -> tuple[float, float, float]:
     """Return the median milliseconds per trial: of a worker, without leases, and for only writing rows.
 
-    They alternate every few trials, so that a slow disk affects all alike.
+    The three measurements alternate every few trials, so that a slow disk affects all of them alike.
     """
     store = Store(folder / "bare")
     workers = [

@@ -1,8 +1,8 @@
 """The model of *Active memory in a Transformer* with the operations of its released program.
 
-It follows Active_Memory_Transformer.py and util_code.py at the sizes of Algorithmic-Tasks/main.py, with torch
-in place of TensorFlow. Norms and GELU are computed step by step, attention has a mask of zeros, and timing
-signals are computed before each layer.
+The model follows Active_Memory_Transformer.py and util_code.py at the sizes of Algorithmic-Tasks/main.py,
+with torch in place of TensorFlow. Norms and GELU are computed step by step, attention has a mask of zeros,
+and timing signals are computed before each layer.
 """
 
 from __future__ import annotations

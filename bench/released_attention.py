@@ -1,7 +1,7 @@
 """The all-attention layer with the operations of its released program (facebookresearch/adaptive-span).
 
-It follows models.py, persistent_memory.py and adaptive_span.py: heads and batch are one dimension, scores by
-content are shifted to scores by distance, and weights are faded after the softmax.
+The layer follows models.py, persistent_memory.py and adaptive_span.py: heads and batch are one dimension,
+scores by content are shifted to scores by distance, and weights are faded after the softmax.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 Four cells take a time to a target that is lognormal over seeds: the seeds share a part of it, and the spread
 of the rest is `SPREAD`. The fastest takes half as long as the baseline. Trainings are evaluated a number of
-times until the baseline's median, so that a time is rounded up to the next evaluation. Counts how often the
-interval of the fastest cell's speedup covers 2.
+times until the baseline's median, so that a time is rounded up to the next evaluation. The script counts how
+often the interval of the fastest cell's speedup covers 2.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Programs in separate processes, forked from one that has imported torch and all of activemem.
 
-A new program would take seconds to import them each time. The process is as real: it has its own number,
-group, folder, environment and streams, and ends as any program does. Commands that use Ray are new programs,
-since no process that has been forked may use it.
+A new program would take seconds to import torch each time. A forked process behaves like a new program: it
+has its own id, group, folder, environment and streams, and ends like any program. Commands that use Ray are
+new programs, since Ray does not support forked processes.
 
-Run as a program it is the server: it reads requests from the socket that is its standard input.
+This module, run as a program, is the server: it reads requests from the socket that is its standard input.
 """
 
 import atexit
@@ -62,8 +62,8 @@ def run_command(*words, cwd=None, environment=None, timeout=600):
 def start_program(program, *words, cwd=None, environment=None, stderr=subprocess.PIPE):
     """Start any program that does not use Ray, given by a module's name or a script's path.
 
-    What stands in the PYTHONPATH of its environment is found first. A descriptor that is given as `stderr`,
-    as that of a terminal, is closed here.
+    Modules in the PYTHONPATH of `environment` take precedence. If `stderr` is a descriptor, such as a
+    terminal's, the function closes it.
     """
     return _Program(program, words, cwd, environment or {}, stderr)
 

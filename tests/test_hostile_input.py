@@ -1,6 +1,7 @@
 """Fuzzing with hundreds of inputs, ten thousands in `make fuzz`: only our own errors are allowed.
 
-Every input is drawn from a seed, so that what fails fails again. `bench/fuzz.py` does so with recipes.
+Every input is drawn from a seed, so that failures can be repeated. `bench/fuzz.py` does the same with
+recipes.
 """
 
 import io

@@ -1,6 +1,7 @@
 """Blocks create tensors on the device of their inputs, and never read values from it.
 
-They are on torch's device `meta`, whose tensors have shapes alone and meet no others.
+The blocks are on torch's device `meta`, whose tensors only have shapes and cannot be combined with tensors of
+other devices.
 """
 
 import pytest

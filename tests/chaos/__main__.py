@@ -2,11 +2,11 @@
 
 python -m tests.chaos [--faults 1000] [--seed 1] [--scene NAME] [--episode N] [--keep FOLDER] [--table FILE]
 
-An episode is one study in a store of its own, with some faults one after the other; then it may end in peace.
-Most are a grid, some a search with two drivers, one of twenty runs on Ray; `--scene` has one of these alone,
-or `bucket`, the grid with its store in a bucket. Its kinds, moments and places are drawn from the seed and
-the number of the episode alone, so that `--episode` repeats it, as far as the processes of a machine repeat
-themselves. The logs of what went wrong are kept.
+An episode is one study in its own store, with several faults one after the other; then the study may finish
+without faults. Most episodes are a grid, some a search with two drivers, and one of twenty runs on Ray.
+`--scene` selects one of these scenes, or `bucket`, the grid with its store in a bucket. The kinds, times and
+files of the faults depend only on the seed and the number of the episode. So `--episode` repeats an episode,
+as far as processes of a machine are repeatable. The logs of failed episodes are kept.
 """
 
 import argparse

@@ -98,9 +98,9 @@ AS_NEW = {
 
 
 def damage_a_file(world: World, draw: Random, *, how: str) -> str | None:
-    """Damage a file of a random place; return its path, None without one.
+    """Damage a file of a randomly drawn kind; return its path, or None if there is no file to damage.
 
-    Other than regular files are skipped, since opening a pipe for writing would block.
+    Only regular files are damaged, since opening a pipe for writing would block.
     """
     found = {
         place: sorted(path for path in world.store.glob(pattern) if path.is_file() and not path.is_symlink())

@@ -1,6 +1,6 @@
 """Drivers: `activemem study run` in processes forked from this one, which has imported everything.
 
-One that uses Ray is a new program, since no process that has been forked may.
+A driver that uses Ray is a new program, since Ray does not support forked processes.
 """
 
 import atexit
@@ -46,9 +46,9 @@ _REPORTED = re.compile(r"^ *\d+/\d+   (\w+) .*?(conv\(k=\d\)).*?(reverse|not) .*
 class Fate:
     """A fault inside a driver, which happens at a given count of file-system operations in its store.
 
-    With a store in a bucket the requests are counted instead, each when it is made and when it is over.
+    With a store in a bucket, the requests are counted instead, at their beginning and at their end.
 
-    A signal before a step, a flush that takes longer, a flush that fails.
+    The fault is a signal before an operation, a slow flush, or a failing flush.
     """
 
     signal_at_step: int | None = None
@@ -78,7 +78,7 @@ class Driver:
         return self.status is None
 
     def send(self, number: int) -> None:
-        """Send it a signal if it runs."""
+        """Send a signal to the driver if the driver runs."""
         if self.runs():
             os.kill(self.pid, number)
 

@@ -64,8 +64,8 @@ _OF_OWN_DISK = ("a full disk", "a read-only disk")
 def kinds_of(scene: Scene, disk: Disk) -> Mapping[str, tuple[int, Strike]]:
     """Return the faults of a scene that this machine allows, with their frequencies and functions.
 
-    No files of a search are damaged: what is lost of a point keeps its place in the budget, and others are
-    chosen by what is there.
+    Files of a search are not damaged, because lost results of a point still count in the budget and change
+    the choice of later points.
     """
     if scene is GRID:
         kinds = _PROCESSES | _MACHINE | _FILES

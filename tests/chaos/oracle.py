@@ -55,8 +55,8 @@ def undisturbed(world: World) -> dict[str, Any]:
 def judge(world: World, expected: dict[str, Any]) -> None:
     """Finish the study without faults, and check the world; raises OracleError.
 
-    What the store tells of damage is mended as its documents say: by `store repair`, by removing what is no
-    file of a store, and by running the study again.
+    Reported damage is repaired as the documents of the store say: by `store repair`, by removing foreign
+    files, and by running the study again.
     """
     for driver in world.drivers:
         if not driver.ends_within(PATIENCE_S):

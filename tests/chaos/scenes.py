@@ -17,8 +17,8 @@ _TRAIN = {"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 8, "steps_per
 class Scene:
     """A study, the options and number of its drivers, and the permitted outcomes of its trials.
 
-    `ids` are those of all trials that it can have, by mixer, task and seed. The study that nothing disturbs,
-    with the options `reference`, trains all of them to their ends.
+    `ids` has the ids of all possible trials, by mixer, task and seed. Without faults, a run with the options
+    `reference` finishes all of these trials.
     """
 
     text: str

@@ -1,6 +1,6 @@
 """`docs/reference/recipes.md` and `blocks.md`: recipes parse, Python runs, and rules are the parser's.
 
-What it shows of the program's output and of the code is compared in `test_documents`.
+The output and the code on these pages are compared in `test_documents`.
 """
 
 import re

@@ -1,6 +1,6 @@
 """`docs/how-to/seeds.md`: its claims load, and its output is reproduced from synthetic lengths.
 
-python -m tests.docs.test_seeds_page write the output anew
+python -m tests.docs.test_seeds_page write the output again
 """
 
 import re

@@ -1,6 +1,6 @@
 """`docs/how-to`, `docs/reference`: every study on a page loads, and tables have every key of a file.
 
-That the tables are those of the models is compared in `test_documents`.
+The tables are compared with the models in `test_documents`.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Read a store while a merged file is added. Usage: concurrent_compaction.py ROOT FILE PLACE.
 
-The file is put in its place when the first data file is opened, which is after the folder was listed; prints
-the trials that are found.
+The script moves FILE to PLACE when the first data file is opened, which is after the folder was listed, and
+prints the trials that are read.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Run one action on copies of a store, killed after 0, 1, 2, … steps.
 
-Usage: kill_at_every_step.py TEMPLATE FOLDER ACTION. Copies are FOLDER/0, FOLDER/1, ...; the last one is not
-killed, and prints its steps, one a line: what it asks of the file system.
+Usage: kill_at_every_step.py TEMPLATE FOLDER ACTION. The copies are FOLDER/0, FOLDER/1, ...; the action on the
+last copy is not killed. It prints its steps, one per line: its file-system operations.
 """
 
 import os
@@ -28,7 +28,7 @@ ACTIONS = {
 
 
 def kill_after(steps: int, root: str) -> list[str]:
-    """Kill this process after some file-system steps below a root; return the steps taken."""
+    """Kill this process after `steps` file-system operations below a root; return the operations' names."""
     taken: list[str] = []
     real_fsync = os.fsync
 

@@ -1,6 +1,6 @@
 """Write to or compact a store repeatedly.
 
-Usage: load_generator.py ROOT SECONDS write|compact; prints how often it did it.
+Usage: load_generator.py ROOT SECONDS write|compact; prints the number of writes or compactions.
 """
 
 import sys

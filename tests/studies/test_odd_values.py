@@ -18,9 +18,9 @@ ODD = [
 
 
 def keys_of_all_studies():
-    """Return every key of the included studies once, with the smallest study that has it and its place there.
+    """Return each key of the included studies, with the smallest study that has it and its path there.
 
-    Names of factors and their levels are keys like any other; places in lists are not told apart.
+    Names of factors and their levels count as keys; positions in lists are not distinguished.
     """
     found = {}
     for path in sorted(STUDIES.glob("*.toml"), key=lambda path: path.stat().st_size):

@@ -1,6 +1,6 @@
 """Reference implementation of the model and checkpoint of Sukhbaatar et al. 2019, position by position.
 
-Its weights are a dict of tensors under its own names, as `torch.nn.DataParallel` saves them.
+The weights are a dict of tensors with the program's own names, as `torch.nn.DataParallel` saves them.
 """
 
 import math

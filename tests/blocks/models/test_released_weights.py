@@ -42,7 +42,7 @@ CASES = {
 
 
 def saved(path, weights):
-    """Write a checkpoint like the program after some steps."""
+    """Write a checkpoint in the format of the released program, as after some steps; return its path."""
     logged = {"step": [1000], "train_bpc": [1.5], "val_bpc": [1.6]}
     optimizer = {
         "state": {0: {"step": 3, "sum": torch.ones(2)}},

@@ -10,9 +10,10 @@ from torch.utils._pytree import tree_leaves
 class LiveMemory(TorchDispatchMode):
     """A context that counts what its operations allocate, each storage once, until nothing refers to it.
 
-    `bytes` is what is alive, `peak` the most that was; what was there before is left out. Unlike hooks on
-    saved tensors it sees what a backward of one's own holds, and what a view keeps from being freed; what
-    kernels allocate and free within one operation it does not.
+    `bytes` is the memory of live storages, and `peak` its maximum; earlier storages are not counted. Unlike
+    hooks on saved tensors, the context also counts memory that a custom backward pass holds, and memory that
+    a view keeps from being freed. Memory that a kernel allocates and frees within one operation is not
+    counted.
     """
 
     def __init__(self, known):

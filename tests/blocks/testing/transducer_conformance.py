@@ -4,7 +4,7 @@
     def test_my_transducer_conforms(check):
         check("my_transducer(layers=2)")
 
-A check takes the text of a transducer with small arguments and raises AssertionError where the module, its
+A check takes the text of a transducer with small arguments and raises AssertionError if the module, the
 specification and the contract do not agree. Weights are drawn from seeds, in double precision.
 """
 
@@ -148,7 +148,8 @@ def flops_are_counted(text: str) -> None:
 def training_memory_is_stated(text: str) -> None:
     """Check that the analysis states the memory for the backward pass within one percent, for all norms.
 
-    Of one position alone a view of it may keep a whole image: sources and targets have two or more.
+    Sources and targets have at least two positions, because a view of a single position may keep a whole
+    image.
     """
     cases: tuple[tuple[Norm, int, float], ...] = (
         ("pre", 2, 0.0),

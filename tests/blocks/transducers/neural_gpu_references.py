@@ -1,6 +1,6 @@
 """Reference implementation of the Neural GPU family: loops over positions, columns and taps.
 
-An image is (length, width, maps); the tape is kept whole, and convolved whole at every step.
+An image is (length, width, maps); the whole tape is kept, and convolved at every step.
 """
 
 import torch

@@ -13,8 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class HttpHost:
     """The files of a server by path, and the number of bytes after which it ends a connection.
 
-    `content_length` is what it says of a file's length instead of the truth; an `endless` host repeats a file
-    for as long as somebody reads.
+    `content_length` replaces the true length of a file in the header; an `endless` host repeats a file as
+    long as a client reads.
     """
 
     files: dict[str, bytes]

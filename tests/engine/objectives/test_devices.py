@@ -23,7 +23,7 @@ class GivenError(Exception):
 
 
 class Model:
-    """A model that raises its inputs on any call."""
+    """A model whose calls raise an exception with their inputs."""
 
     def __call__(self, *given):
         raise GivenError(*given)

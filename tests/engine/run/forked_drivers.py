@@ -1,10 +1,10 @@
 """Start forked drivers of shared.toml on one store, which share one import of torch.
 
 Usage: forked_drivers.py [STORE], in a folder with shared.toml. LEASE_S in the environment is the length of
-leases, and PACK how many trials train together. It reads lines of a name, or of a name and a share like 3/4,
-and answers each with the number of the process that runs the study, or its share, from then on and writes
-what it hears to NAME.log. At the end of its input it waits for all of them, and prints the names of those
-that ended well.
+leases, and PACK how many trials train together. The program reads lines with a name, or with a name and a
+share such as 3/4. For each line it starts a process that runs the study or this share and writes the events
+to NAME.log, and it prints the id of the process. At the end of the input it waits for all processes, and
+prints the names of those that succeeded.
 """
 
 import os

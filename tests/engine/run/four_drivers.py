@@ -23,8 +23,8 @@ TRIALS = 12  # of these seeds each of four shares has three
 def run_four_drivers(folder, study, *store, shares=False):
     """Run a study in a folder to its end; each trial and each of its epochs must be trained once.
 
-    A killed driver's trials that had not been told as ended may be trained again, from where they were saved
-    last.
+    A killed driver's trials that were not reported as ended may be trained again, from their last
+    checkpoints.
     """
     (folder / "shared.toml").write_text(study, encoding="utf-8")
     command = [sys.executable, str(Path(__file__).with_name("forked_drivers.py")), *store]

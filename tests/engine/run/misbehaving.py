@@ -1,4 +1,4 @@
-"""A plug-in with misbehaving trainings, by seed as in the comma-separated ACTIVEMEM_TEST_MODES."""
+"""A plug-in whose trainings misbehave; ACTIVEMEM_TEST_MODES lists a mode for each seed, with commas."""
 
 import ctypes
 import importlib
@@ -24,8 +24,8 @@ def loop():
 def native():
     """Block forever in native code while holding the GIL; a file marks the start.
 
-    It waits for a lock that it has itself, with Python's: a signal does not end that, and it takes no time of
-    the processor.
+    The function waits for a lock that it already holds, without releasing the GIL: a signal does not end the
+    wait, and the wait takes no CPU time.
     """
     Path(os.environ["ACTIVEMEM_TEST_FOLDER"], "native").touch()
     lock, library = ctypes.create_string_buffer(128), ctypes.PyDLL(None)

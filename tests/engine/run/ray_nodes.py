@@ -45,9 +45,10 @@ def head():
 def worker(address, number, *, without=None, path=None, awaited=True, gpus=0):
     """Start a node that cannot see the folder `without`, with `path` first on its import path.
 
-    Ray is told that it has so many `gpus`.
+    `gpus` is the number of GPUs that the node reports to Ray.
 
-    It is `awaited` until the head counts one node more than before, so none may leave meanwhile.
+    If `awaited`, wait until the head counts one more node than before; no other node may leave in the
+    meantime.
     """
     place = f"--node-ip-address=127.0.0.{number}"
     resources = ["--num-cpus=1", *([f"--num-gpus={gpus}"] if gpus else [])]

@@ -1,8 +1,8 @@
 """Reference implementation of the model and training of Sukhbaatar et al. 2019, for small models.
 
-A stream begins behind zero vectors; spans multiply the weights behind the softmax, which are then divided by
-their sum; and Adagrad sums squares of gradients as they are, while the rate of a weight whose gradient is too
-large is lowered.
+A stream begins after zero vectors. Spans multiply the weights after the softmax, which are then divided by
+their sum. Adagrad sums squares of unclipped gradients, and the rate of a weight is reduced if its gradient is
+too large.
 """
 
 import math

@@ -1,7 +1,7 @@
 """A training step never reads values from its device, which would synchronise with a GPU.
 
-The model is on torch's device `meta`, whose tensors have shapes and no values, so that whatever asks for one
-raises. What depends on values all the same is named here, and raises there alone.
+The model is on torch's device `meta`, whose tensors have shapes and no values, so that every operation that
+reads a value raises an exception. Operations that need values anyway are listed here, and only these raise.
 """
 
 from contextlib import nullcontext

@@ -15,8 +15,8 @@ PAGE = 50
 class S3Server(ThreadingHTTPServer):
     """A server with buckets of objects: bytes, tags and times.
 
-    `lose` has functions of method and key: for each that is true of a request, once, it is carried out and
-    not answered. `heeds` names the conditions that are heeded.
+    `lose` has functions of method and key: the first request for which such a function returns true is
+    carried out but not answered. `heeds` names the conditional headers that the server supports.
     """
 
     daemon_threads = True

@@ -1,4 +1,4 @@
-"""Bits per byte of committed rows, which were stored before these were measured."""
+"""Bits per byte of committed rows, which were stored before bits per byte were measured."""
 
 import math
 from pathlib import Path

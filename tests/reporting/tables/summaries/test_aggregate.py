@@ -32,7 +32,7 @@ def study(**changes):
 
 
 def made(studied, fails=lambda levels: False):
-    """Return the study's table of lengths from 4 on, doubled in copy, one longer for convolutions."""
+    """Return the study's table; lengths are at least 4, one more for convolutions, and doubled in copy."""
     draw, frames = random.Random(0), []
     for number, trial in enumerate(studied.trials):
         levels = trial.levels
