@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,6 +32,7 @@ USUAL_COLUMNS = ("text", "label", "source", "target")
 """The default names of a corpus's columns, which are also the keys that give other names."""
 
 _MAX_NAMED = 12
+_MAX_BESIDE = 1000  # names in a folder that are compared with a missing one
 _PIECE = 1 << 20  # bytes that are read at a time
 
 
@@ -134,6 +136,17 @@ def digest_limited(path: Path) -> str:
         return found.hexdigest()
 
 
+def _where(path: Path) -> str:
+    """Return the folder that a path leads to, with the most similar name in it, if there is one."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        return f": there is no folder {folder}; paths are relative to the study file"
+    beside = [each.stem for each in islice(folder.iterdir(), _MAX_BESIDE) if each.suffix == path.suffix]
+    near = nearest(path.stem, beside)
+    named = f"; nearest: {near}{path.suffix}" if near else ""
+    return f" in {folder}{named}; paths are relative to the study file"
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     """Open a regular file; raise CorpusError for other files, and for files that cannot be read."""
@@ -141,7 +154,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         with open_regular(path) as file:
             yield file
     except FileNotFoundError as error:
-        raise CorpusError(f"{path}: expected a file, got none") from error
+        raise CorpusError(f"{path}: expected a file, got none{_where(path)}") from error
     except UnreadableError as error:
         raise CorpusError(f"{path}: {error}") from error
     except (OSError, ValueError) as error:

@@ -108,7 +108,8 @@ def test_faults_name_the_file_and_the_column(folder):
     for path in ("empty", "none.txt"):
         (message,) = told(folder, {"documents": path})
         assert "expected a file that ends in .parquet, or a folder with such files" in message
-    assert told(folder, {"documents": "none.parquet"}) == ["none.parquet: expected a file, got none"]
+    (message,) = told(folder, {"documents": "none.parquet"})
+    assert message.startswith("none.parquet: expected a file, got none in ")
 
 
 @pytest.mark.parametrize(

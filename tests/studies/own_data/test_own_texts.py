@@ -32,7 +32,10 @@ def told(folder, corpus, **keys):
     with pytest.raises(StudyError) as caught:
         load_study(study(folder, corpus, **keys))
     return [
-        (fault.text[fault.start : fault.end], fault.message.replace(f"{folder}/", ""))
+        (
+            fault.text[fault.start : fault.end],
+            fault.message.replace(f"{folder}/", "").replace(str(folder), "FOLDER"),
+        )
         for fault in caught.value.faults
     ]
 
@@ -93,7 +96,30 @@ def test_a_model_of_words_has_as_many_symbols_as_are_asked_for(folder):
             {"train": "my.txt", "dev": "empty.txt", "test": "nowhere.txt"},
             [
                 ('"empty.txt"', "empty.txt: expected a text, got an empty file"),
-                ('"nowhere.txt"', "nowhere.txt: expected a file, got none"),
+                (
+                    '"nowhere.txt"',
+                    "nowhere.txt: expected a file, got none in FOLDER; paths are relative to the study file",
+                ),
+            ],
+        ),
+        (
+            {"path": "mx.txt"},
+            [
+                (
+                    '"mx.txt"',
+                    "mx.txt: expected a file, got none in FOLDER; nearest: my.txt; "
+                    "paths are relative to the study file",
+                )
+            ],
+        ),
+        (
+            {"path": "gone/my.txt"},
+            [
+                (
+                    '"gone/my.txt"',
+                    "gone/my.txt: expected a file, got none: there is no folder gone; "
+                    "paths are relative to the study file",
+                )
             ],
         ),
         ({"path": "blank.txt"}, [('"blank.txt"', "blank.txt: expected a text, got white space only")]),
@@ -120,7 +146,17 @@ def test_a_model_of_words_has_as_many_symbols_as_are_asked_for(folder):
         ),
         (3, [("3", "expected the name of a corpus, or a table of files, got 3")]),
     ],
-    ids=["not UTF-8", "two of three files", "blank", "one line", "unknown key", "no path", "no table"],
+    ids=[
+        "not UTF-8",
+        "two of three files",
+        "misspelt",
+        "no folder",
+        "blank",
+        "one line",
+        "unknown key",
+        "no path",
+        "no table",
+    ],
 )
 def test_faults_of_a_text_are_reported_at_the_key_that_names_it(folder, corpus, expected):
     found = [(at, message.split(": ", 1)) for at, message in told(folder, corpus)]
