@@ -16,7 +16,7 @@ KINDS = (
     *("blocks", "norms", "positions", "tasks", "metrics", "optimizers", "schedules"),
     *("loss_terms", "callbacks", "samplers", "schedulers"),
 )
-"""The kinds of names."""
+"""The kinds of names that the commands list."""
 
 
 def list_(

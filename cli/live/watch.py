@@ -32,7 +32,7 @@ _Show = Callable[[StudyNow, ProgressNow], None]
 
 
 def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
-    """Show a study on standard error until all trials have ended; return its state and whether all have.
+    """Show a study on standard error until all trials have ended; return its state, and whether all ended.
 
     Ctrl-C ends only the watching.
     """

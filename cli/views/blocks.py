@@ -1,4 +1,4 @@
-"""Blocks: a line for each, or the whole specification of one."""
+"""Views of blocks: a line for each block, or the whole specification of one block."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ def format_counts(ended: Counter[str], total: int, running: int, left_s: float |
 def format_running(
     running: Iterable[RunningTrial | BegunTrial], columns: TrialNames, width: int
 ) -> list[str]:
-    """Return a line for each of the first running trials, and a line with the number of further ones."""
+    """Return a line for each of the first running trials, and a line that counts the further trials."""
     trials = [(each.trial, progress_words(each.trial, each.epoch, each.metrics)) for each in running]
     return format_trials(trials, columns, width)
 
@@ -272,7 +272,7 @@ def format_running(
 def format_trials(
     trials: Sequence[tuple[Trial, Sequence[str]]], columns: TrialNames, width: int
 ) -> list[str]:
-    """Return a line for each of the first trials, and a line with the number of further ones."""
+    """Return a line for each of the first trials, and a line that counts the further trials."""
     shown = trials[:MAX_RUNNING_LINES]
     words = _align_columns([words for _, words in shown])
     room = width - max(map(len, words), default=0)

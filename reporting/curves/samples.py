@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .cell_figure import CellFigure
 
 SPENT_AXES: Mapping[str, Currency] = {"tokens": "tokens", "flops": "flops", "seconds": "seconds"}
-"""The axes with a cost of training other than steps, with their currency."""
+"""The axes that show a cost of training other than steps, with the unit of each cost."""
 
 POSITION_COLUMNS = ("panel", "series", "x", "y")
 """Columns with the position of a value: the index of a level, or a measured value on the axis."""

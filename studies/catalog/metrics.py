@@ -317,7 +317,7 @@ CURRENCIES: dict[str, Currency] = {
     "flops_to": "flops",
     "seconds_to": "seconds",
 }
-"""The currency of each family of targets."""
+"""The unit of cost of each family of targets."""
 
 _TARGET = re.compile(
     r"(?P<family>[a-z]+_to)\[\s*(?P<metric>[A-Za-z_]\w*)\s*(?P<sign><=|>=)\s*(?P<value>[^\s\]]+)\s*\]"

@@ -187,7 +187,7 @@ def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRung:
-    """A size of a model: its label, its counts, and the tokens of its training."""
+    """A size of a model: its label, its number of parameters, and its steps, tokens and learning rate."""
 
     size: str
     others: str

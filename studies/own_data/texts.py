@@ -144,7 +144,7 @@ class _Documents(StrictModel):
 
     documents: Annotated[list[_Source], BeforeValidator(_as_list)]
     text: str = "text"
-    """the column"""
+    """the column with the texts"""
     dev: str | Share = 0.1
     test: str | Share = 0.1
 

@@ -166,7 +166,7 @@ def fits(held: int, device_bytes: int) -> bool:
 
 
 Bound = Literal["memory", "CPUs", "processes", "trials", "setting", "one"]
-"""What limits the trials per GPU; "one" means that one trains although it requests more CPUs than exist."""
+"""The limit on trials per GPU; "one": a single trial trains although it requests more CPUs than exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

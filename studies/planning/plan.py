@@ -422,7 +422,10 @@ def model_costs(
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:
-    """Return how far a model's cost is from the baseline's, as a fraction of several costs, and that cost."""
+    """Return the largest difference of a model's costs from the baseline's, and the baseline's cost.
+
+    The difference is relative if there are several costs.
+    """
     worst = match.largest
     return abs(worst.residual if len(match.costs) == 1 else worst.relative_residual), worst.target
 

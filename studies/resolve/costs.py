@@ -43,7 +43,7 @@ class SequenceCost:
 
 
 def gains_from_bf16(model: ModelSettings, positions: int) -> bool:
-    """Return whether a CPU with bf16 computes a step of so many positions faster in bf16 than in float32.
+    """Return whether a CPU with bf16 computes a step of this many positions faster in bf16 than in float32.
 
     In smaller steps, casts take longer than faster products save. The rule depends only on sizes, so that
     trainings are the same on every CPU.
@@ -118,7 +118,7 @@ def longest_pair(settings: TrialSettings) -> int:
 
 
 def longest_tokens(settings: TrialSettings) -> int:
-    """Return the maximum number of tokens of a training sequence, which files may not reach.
+    """Return an upper bound on the number of tokens of a training sequence.
 
     Return at most REFERENCE_TOKENS if the length grows without a limit.
     """

@@ -87,7 +87,7 @@ def group_by_length(lengths: Sequence[int]) -> list[list[int]]:
 
 
 _BYTES_PER_TOKEN = 4
-"""Assumed of tokens that are not characters."""
+"""The assumed number of bytes of a token that is not a character."""
 
 _BATCHES = 64  # drawn to estimate their padding
 

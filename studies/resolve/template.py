@@ -265,11 +265,11 @@ _ANY_VALUES: Mapping[str, Mapping[str, Any]] = {
     "model": {"recipe": _PLACEHOLDER_RECIPE, "d_model": 1},
     "train": {"optimizer": {"name": "adam", "lr": 1.0}, "batch_size": 1, "epochs": 1, "steps_per_epoch": 1},
 }
-"""Placeholders for wrong or missing required keys, so that everything else is checked too."""
+"""Example values for wrong or missing required keys, so that the other keys are checked too."""
 
 
 _OF_METRICS = ("lengths", "curriculum", "keep", "measure", "loss_terms", "callbacks")
-"""The keys of [train] that decide, beside [task], which metrics a trial has."""
+"""The keys of [train] that, together with [task], decide which metrics a trial has."""
 
 
 class InvalidSettingsError(InvalidTableError):

@@ -1,4 +1,4 @@
-"""Names that other programs give to keys of study files, and where to write what is no key."""
+"""Names that other programs use for keys of study files, and where to set what has no key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SYNONYMS: Mapping[str, str] = {
     }.items()
     for name in names
 }
-"""Our key for each name."""
+"""The key of study files for each name in other programs."""
 
 _LAYERS = 'the recipe has the layers, as in recipe = "2 * (sa >> ff(64))"'
 _HEADS = "the recipe has the heads, as in sa(heads=4)"
@@ -47,4 +47,4 @@ ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("seq_len", "sequence_length", "context_length", "max_len", "max_length"), _LENGTHS),
     **dict.fromkeys(("device", "devices", "gpu", "gpus", "cpus", "num_workers"), _DEVICE),
 }
-"""A remedy for each name that is no key of a table."""
+"""For each name that has no key, a sentence on where to set it."""

@@ -276,7 +276,7 @@ class CellForm:
 
     packages = r"\usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,graphicx}"
     setup: tuple[str, ...] = ()
-    """Settings of the float."""
+    """LaTeX commands at the beginning of a float, such as settings of packages."""
 
     def columns(self, table: Table, number: int) -> str:
         """Return the column specification of a table's column."""
