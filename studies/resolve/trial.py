@@ -120,7 +120,7 @@ def shown(code: str) -> str:
 
 
 RESULTS_VERSION = 1
-"""The version of results; every code change that alters results raises it, and older results are not reused."""
+"""The version of results; every code change that alters results raises it. Older results are not reused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
