@@ -25,17 +25,18 @@ if TYPE_CHECKING:
 
 def no_results_note(study: Study, store: Store) -> str:
     """Return the message that no trial of a study has ended, with the command that trains the study."""
-    command = train_command(study, store)
-    where = f"{store.absolute_place}{other_results(store, study.name, study.path)}"
-    return f"no trial of {study.name} has ended in {where}; train it: {command}"
+    return f"no trial of {study.name} has ended in {_store_and_command(study, store)}"
 
 
 def no_models_note(study: Study, store: Store) -> str:
     """Return the message that a store has no model of a study, with the command to train and keep models."""
     setting = "" if study.header.keep_weights else "set keep_weights = true in [study], then "
-    command = train_command(study, store)
+    return f"no model of {study.name} is in {_store_and_command(study, store, setting)}"
+
+
+def _store_and_command(study: Study, store: Store, setting: str = "") -> str:
     where = f"{store.absolute_place}{other_results(store, study.name, study.path)}"
-    return f"no model of {study.name} is in {where}; {setting}train it: {command}"
+    return f"{where}; {setting}train it: {train_command(study, store)}"
 
 
 def failure_help(study: Study, store: Store) -> list[str]:

@@ -16,9 +16,9 @@ from ..studies.presentation.kinds import (
     KeyFault,
     ResultKeys,
     absent_factors,
+    column_text,
     describe_mixed_levels,
     factor_faults,
-    find_levels,
     metric_faults,
     select_faults,
     selected_levels,
@@ -66,7 +66,7 @@ class ScoreKeys(ResultKeys):
         """Return the keys with levels in place of their names, also in `bounds`."""
         found, known = super().with_levels(design), design.known_levels
         tasks = task_names(self, known) if all(name in known for name in self.tasks) else ()
-        bounds = {_column_text(name, tasks): bounds for name, bounds in self.bounds.items()}
+        bounds = {column_text(name, tasks): bounds for name, bounds in self.bounds.items()}
         return found.model_copy(update={"bounds": bounds})
 
     def score_faults(self, design: Design) -> list[KeyFault]:
@@ -131,12 +131,6 @@ def _metric_scale_faults(spec: ScoreKeys, metric: str, tasks: Sequence[str]) -> 
                 ("bounds", name),
                 f"expected the worse value first, as {better} is better, got [{zero:g}, {one:g}]",
             )
-
-
-def _column_text(name: str, tasks: Sequence[str]) -> str:
-    """Return the name of a column (a task, a metric or `metric:task`) with the task as text."""
-    metric, colon, task = name.partition(":")
-    return f"{metric}:{find_levels(task, tasks)}" if colon else str(find_levels(name, tasks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -228,12 +228,9 @@ class ResultSubject:
                 values.append(Observation(trial=trial.id, value=value, levels=trial.levels))
             else:
                 gaps[status] += 1
-        cells = {
-            tuple(level_key(level) for name, level in trial.levels.items() if name != SEED)
-            for trial in self.trials
-        }
         ids = tuple(dict.fromkeys(trial.id for trial in self.trials))
-        return Observations(values=tuple(values), gaps=gaps, trials=ids, cells=len(cells))
+        cells = len({trial.cell for trial in self.trials})
+        return Observations(values=tuple(values), gaps=gaps, trials=ids, cells=cells)
 
     def fixed(self, shown: Iterable[str | None]) -> Mapping[str, Level]:
         """Return the levels that all trials share, for factors that vary in the study and are not shown."""

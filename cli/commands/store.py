@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,7 @@ from ..output import EXIT_FAILED, print_json, print_stdout
 
 if TYPE_CHECKING:
     from ...storage import Store
-    from ...storage.store_upkeep import StoreCheck
+    from ...storage.store_upkeep import Finding
 
 app = typer.Typer(help="Check, repair and clean up the store of results.", no_args_is_help=True)
 
@@ -25,19 +26,7 @@ def check(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
     Exits with 1 if a file is damaged or unreadable, or if the metrics of a trial are missing. Foreign files,
     files without a checksum and leftovers are only reported.
     """
-    from ..views import store_upkeep as views
-
-    store = _open_store(results)
-    found = store.upkeep.check()
-    _require_files(results, store, found)
-    if as_json:
-        from ..pages import StoreCheckPage
-
-        print_json(StoreCheckPage.of(store, found))
-    else:
-        print_stdout("\n".join(views.format_check(store, found)))
-    if found.has_faults:
-        raise typer.Exit(EXIT_FAILED)
+    _report_faults(_open_store(results), results, None, as_json=as_json)
 
 
 @app.command()
@@ -47,19 +36,8 @@ def repair(*, results: ResultsOption = None, as_json: JsonOption = False) -> Non
     Trials whose rows, metrics or weights are lost are trained again by `study run`. Exits with 1 if something
     cannot be repaired.
     """
-    from ..views import store_upkeep as views
-
     store = _open_store(results)
-    mended, left = store.upkeep.repair(), store.upkeep.check()
-    _require_files(results, store, left)
-    if as_json:
-        from ..pages import StoreCheckPage
-
-        print_json(StoreCheckPage.of(store, left, moved=mended))
-    else:
-        print_stdout("\n".join(views.format_repair(store, mended, left)))
-    if left.has_faults:
-        raise typer.Exit(EXIT_FAILED)
+    _report_faults(store, results, store.upkeep.repair(), as_json=as_json)
 
 
 @app.command()
@@ -91,10 +69,25 @@ def _open_store(results: str | None) -> Store:
     return store
 
 
-def _require_files(results: str | None, store: Store, found: StoreCheck) -> None:
-    """Raise StoreError if --results names a folder or an address that has no file of a store."""
-    from ...storage import StoreError
+def _report_faults(
+    store: Store, results: str | None, moved: Sequence[Finding] | None, *, as_json: bool
+) -> None:
+    """Check a store, and print its faults, after the files that a repair has moved.
 
+    Raise StoreError if --results names a folder or an address that has no file of a store.
+    """
+    from ...storage import StoreError
+    from ..views.store_upkeep import format_check
+
+    found = store.upkeep.check()
     if results is not None and found.is_empty:
         kind = "a folder" if store.address is None else "an address"
         raise StoreError(f"{store.place}: expected a store, got {kind} without store files")
+    if as_json:
+        from ..pages import StoreCheckPage
+
+        print_json(StoreCheckPage.of(store, found, moved=moved or ()))
+    else:
+        print_stdout("\n".join(format_check(store, found, moved)))
+    if found.has_faults:
+        raise typer.Exit(EXIT_FAILED)

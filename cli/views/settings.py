@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from textwrap import wrap
 
@@ -17,7 +16,7 @@ def format_settings(study: Study, *, sources: bool) -> str:
     lines = [*wrap(f"{study.name} · {study.title}", WIDTH), ""]
     width = max(len(each.name) for each in sheet.settings)
     for each in sheet.settings:
-        value = wrap(_text(each.value), WIDTH - width - 4) or [""]
+        value = wrap(each.text, WIDTH - width - 4) or [""]
         lines += [f"  {each.name:{width}}  {value[0]}".rstrip()]
         lines += [f"  {'':{width}}  {more}" for more in value[1:]]
         if sources and each.source and not each.is_default:
@@ -32,7 +31,3 @@ def _summary(sheet: SourceSheet) -> str:
     found = Counter("" if each.is_default else each.source.origin for each in sheet.settings if each.source)
     text = f"{found['paper']} from the paper, {found['program']} from its program, {found['ours']} our own"
     return f"{count}: {text}, {found['']} defaults"
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -19,21 +19,21 @@ _TOTALS = {
 }
 
 
-def format_check(store: Store, found: StoreCheck) -> list[str]:
-    """Return the totals, a line for each finding, and the commands that repair or remove files."""
+def format_check(store: Store, found: StoreCheck, moved: Sequence[Finding] | None = None) -> list[str]:
+    """Return the totals, a line for each finding, and the commands that repair or remove files.
+
+    `moved` are the files that a repair has quarantined; they come first.
+    """
     lines = [_totals(store, found), *_lines(store, found.findings)]
+    if moved is not None:
+        count = f"{plural(len(moved), 'damaged file')} moved to {store.place}/quarantine"
+        lines = [count if moved else "nothing is damaged", *_lines(store, moved), *lines]
     kinds = {finding.kind for finding in found.findings}
     if FindingKind.DAMAGED in kinds:
         lines.append("Repair: activemem store repair")
     if FindingKind.LEFTOVER in kinds:
         lines.append("Remove leftovers: activemem store clean")
     return lines
-
-
-def format_repair(store: Store, mended: Sequence[Finding], left: StoreCheck) -> list[str]:
-    """Return the quarantined files, and the remaining problems."""
-    moved = f"{plural(len(mended), 'damaged file')} moved to {store.place}/quarantine"
-    return [moved if mended else "nothing is damaged", *_lines(store, mended), *format_check(store, left)]
 
 
 def format_clean(store: Store, found: Sequence[Finding], *, dry: bool) -> list[str]:

@@ -16,7 +16,7 @@ from ...studies.planning.status import study_outcomes
 from ...studies.planning.trial_values import trial_values
 from ...studies.resolve.trial import Trial
 from ...studies.schema.epoch_metrics import epoch_metrics
-from ...studies.schema.factors import level_name, short_level_names, value_name
+from ...studies.schema.factors import first_line, level_name, short_level_names, value_name
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
 from ...studies.text.units import abbreviate_all, format_duration
@@ -327,11 +327,6 @@ def format_others(others: Sequence[ClaimedElsewhere]) -> str:
     if len(counts) > 1:
         owners = [f"{owner} ({counts[key]})" for owner, key in zip(owners, sorted(counts), strict=True)]
     return f"{who} {len(others)} of them; waiting for {', '.join(owners)}"
-
-
-def first_line(reason: str) -> str:
-    """Return the first line of a failure's reason, without a traceback."""
-    return reason.partition("\n")[0]
 
 
 def _format_metrics(metrics: Mapping[str, float], names: Sequence[str]) -> list[str]:

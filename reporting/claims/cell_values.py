@@ -31,16 +31,16 @@ from ...studies.claims.comparisons import (
     cell_label,
     iter_quantities,
 )
-from ...studies.claims.reader import CellKey, cell_key
+from ...studies.claims.reader import cell_key
 from ...studies.planning.trial_values import ValueStatus, cost_per_epoch, trial_values
 from ...studies.resolve.costs import model_cost
+from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import SEED
 from ..statistics.decided_differences import seeds_at_looks
 from ..statistics.pooled_differences import Pool, Values, pooled_variance
 from .verdicts import MissingTrials
 
 if TYPE_CHECKING:
-    from ...studies.resolve.trial import Trial
     from ...studies.study import Study
 
 _ENDED = {ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE}
@@ -90,10 +90,10 @@ class CellResults:
         self.looks = seeds_at_looks(study.seeds, study.later_seeds)
         self._every = self.looks[-1]
         self._varied = [name for name, levels in study.design.known_levels.items() if len(levels) > 1]
-        self._over_budget = {_trial_key(trial) for trial in study.grid.over_budget}
+        self._over_budget = {trial.cell for trial in study.grid.over_budget}
         self._trials: dict[CellKey, dict[int, Trial]] = {}
         for trial in study.cells:
-            self._trials.setdefault(_trial_key(trial), {})[int(trial.levels[SEED])] = trial
+            self._trials.setdefault(trial.cell, {})[int(trial.levels[SEED])] = trial
         by_id = {trial.id: trial for cell in self._trials.values() for trial in cell.values()}
         self._values = {
             metric: {
@@ -360,10 +360,6 @@ class CellResults:
             notes=described(counted),
             step=self._smallest_step(quantity.metric, next(iter(trials.values()), None)),
         )
-
-
-def _trial_key(trial: Trial) -> CellKey:
-    return cell_key((name, level) for name, level in trial.levels.items() if name != SEED)
 
 
 def _worst_value(metric: str) -> float | None:

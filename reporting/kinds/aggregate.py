@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ...studies.study import Study
-    from ..statistics.stratified_bootstrap import Aggregate, Statistic
+    from ..statistics.stratified_bootstrap import Statistic
 
 
 BETTER = "better"
@@ -107,7 +107,8 @@ def _cells(
         statistics["gap"] = optimality_gap(spec.target, sign=scores.sign)
     found = aggregate_all(runs, statistics, resamples=RESAMPLES, seed=BOOTSTRAP_SEED)
     count = sum(map(len, runs))
-    yield from (_cell(each, number, count) for each in found.values())
+    for each in found.values():
+        yield interval_cell(each.value, (each.low, each.high), number.format, count)
     if spec.baseline is None:
         return
     baseline = level_text(spec.baseline)
@@ -117,12 +118,8 @@ def _cells(
     better = probability_of_improvement(
         runs, scores.runs[baseline], sign=scores.sign, resamples=RESAMPLES, seed=BOOTSTRAP_SEED
     )
-    yield _cell(better, Metric(name=BETTER, title=BETTER, decimals=2), count)
-
-
-def _cell(found: Aggregate, number: Metric, count: int) -> Cell:
-    bounds = None if found.low is None or found.high is None else (found.low, found.high)
-    return interval_cell(found.value, bounds, number.format, count)
+    chance = Metric(name=BETTER, title=BETTER, decimals=2)
+    yield interval_cell(better.value, (better.low, better.high), chance.format, count)
 
 
 def _sentences(

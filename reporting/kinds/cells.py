@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -23,6 +23,7 @@ from ...studies.presentation.kinds import (
     Spread,
     TableExtras,
     TableKind,
+    column_text,
     describe_mixed_levels,
     factor_faults,
     find_levels,
@@ -173,7 +174,7 @@ class CellsTable(TableKind):
                             find_levels(name, row_texts): their for name, their in published.rows.items()
                         },
                         "columns": {
-                            _column_text(name, column_texts): their
+                            column_text(name, column_texts): their
                             for name, their in published.columns.items()
                         },
                     }
@@ -203,12 +204,6 @@ class CellsTable(TableKind):
         from ..tables.cells import TableCells  # noqa: PLC0415 -- the keys are checked without it
 
         return TableCells(study=study, spec=self, outcomes=outcomes, extras=extras).table()
-
-
-def _column_text(name: str, texts: Sequence[str]) -> str:
-    """Return the internal name of a column: a level, a metric, or `metric:level`."""
-    metric, colon, level = name.partition(":")
-    return f"{metric}:{find_levels(level, texts)}" if colon else str(find_levels(name, texts))
 
 
 def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:

@@ -92,8 +92,7 @@ class EffectsTable(TableKind):
     """decimals by metric (default: the metric's own)"""
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        faults = [*select_faults(self.select, design.known_levels), *metric_faults(self.value, self.digits)]
-        return faults or list(effect_factor_faults(self.select, design, interactions=self.interactions))
+        return model_faults(self.select, self.value, self.digits, design, interactions=self.interactions)
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         subject = ResultSubject(study, self.select, outcomes)
@@ -134,8 +133,7 @@ class EffectsFigure(CurveKind):
     """whether the model includes all two-factor interactions"""
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        faults = [*select_faults(self.select, design.known_levels), *metric_faults([self.value], {})]
-        return faults or list(effect_factor_faults(self.select, design, interactions=self.interactions))
+        return model_faults(self.select, [self.value], {}, design, interactions=self.interactions)
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         subject = ResultSubject(study, self.select, outcomes)
@@ -155,9 +153,20 @@ class EffectsFigure(CurveKind):
         )
 
 
-def effect_factor_faults(
-    select: Mapping[str, Any], design: Design, *, interactions: bool
-) -> Iterator[KeyFault]:
+def model_faults(
+    select: Mapping[str, Any],
+    value: Sequence[str],
+    digits: Mapping[str, int],
+    design: Design,
+    *,
+    interactions: bool,
+) -> list[KeyFault]:
+    """Return the faults of the keys of a linear model; the factors are checked if the names are known."""
+    faults = [*select_faults(select, design.known_levels), *metric_faults(value, digits)]
+    return faults or list(_factor_faults(select, design, interactions=interactions))
+
+
+def _factor_faults(select: Mapping[str, Any], design: Design, *, interactions: bool) -> Iterator[KeyFault]:
     """Yield a fault if no factor varies, or if the model would have too many columns."""
     varied = varied_factors(select, design.factors)
     columns = [len(levels) - 1 for levels in varied.values()]
@@ -399,8 +408,7 @@ def _listed(terms: Sequence[Term], word: str) -> str:
 def _effect(contrast: Contrast | None, metric: Metric, count: int, marks: tuple[str, ...] = ()) -> Cell:
     if contrast is None:
         return Cell(status=CellStatus.MISSING, text=NOT_RUN)
-    bounds = None if contrast.low is None or contrast.high is None else (contrast.low, contrast.high)
-    text = with_sign(metric.format(contrast.value))
+    bounds, text = (contrast.low, contrast.high), with_sign(metric.format(contrast.value))
     return interval_cell(contrast.value, bounds, metric.format, count, text=text, marks=marks)
 
 

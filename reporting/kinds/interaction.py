@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field
 
-from ...studies.presentation.kinds import CurveKind, KeyFault, factor_faults, metric_faults, select_faults
+from ...studies.presentation.kinds import CurveKind, KeyFault, factor_faults
 from ...studies.schema.design import Design
 from ...studies.schema.factors import level_key, level_names, named_levels, one_line
 from ...studies.schema.settings import Level
@@ -20,7 +20,7 @@ from ..curves.curve import Axis, Content, Curve, Line, Point
 from ..curves.draw.panel import PanelLayout, Plot, Scale, make_scale, ticks_width
 from ..curves.draw.style import DIM, TEXT, TICK, crop_names, text_width, wrap_text
 from ..subject import ResultSubject, StudyModel, model_factors
-from .effects import effect_factor_faults, model_figure, varied_factors
+from .effects import model_faults, model_figure, varied_factors
 from .line import label_lines, line_strokes
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ class InteractionFigure(CurveKind):
         return {"accent": self.series}
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        faults = [*select_faults(self.select, design.known_levels), *metric_faults([self.value], {})]
-        faults = faults or list(effect_factor_faults(self.select, design, interactions=True))
+        faults = model_faults(self.select, [self.value], {}, design, interactions=True)
         return faults or list(self._factor_faults(design))
 
     def _factor_faults(self, design: Design) -> Iterator[KeyFault]:

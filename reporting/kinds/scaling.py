@@ -322,7 +322,7 @@ def _predicted(law: FittedLaw | None, cell: LawCell | None, metric: Metric) -> C
     if law is None or cell is None:
         return _empty()
     value, low, high = law.next_cell(cell.cost)
-    return interval_cell(value, None if low is None or high is None else (low, high), metric.format, law.n)
+    return interval_cell(value, (low, high), metric.format, law.n)
 
 
 def _empty() -> Cell:

@@ -151,8 +151,7 @@ def _cell(spec: SpeedupTable, found: SpeedupEstimate | None, marks: tuple[str, .
         at_least = found.value if found.bound == ">" else None
         text = f"{found.bound} {form(found.value)}"
         return Cell(status=CellStatus.CENSORED, text=text, marks=marks, at_least=at_least)
-    bounds = None if found.low is None or found.high is None else (found.low, found.high)
-    return interval_cell(found.value, bounds, form, found.n, marks=marks)
+    return interval_cell(found.value, (found.low, found.high), form, found.n, marks=marks)
 
 
 def _sentences(spec: SpeedupTable, subject: ResultSubject, cells: Sequence[Cell]) -> Iterator[str]:

@@ -98,7 +98,7 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
         for path, each in found.items()
     }
     sourced = [each for each in inputs.study.source_sheet.settings if each.source]
-    others = {each.name: [_text(each.value)] for each in sourced if each.name.split(".")[0] in _BESIDE_TRIALS}
+    others = {each.name: [each.text] for each in sourced if each.name.split(".")[0] in _BESIDE_TRIALS}
     sources = {each.name: str(each.source) for each in sourced}
     return {"settings": texts | others, "sources": sources} if texts else None
 
@@ -118,10 +118,6 @@ def _flat(table: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPat
             yield from _flat(value, (*path, key))
         else:
             yield (*path, key), value
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _unquoted(value: str) -> str:

@@ -104,7 +104,7 @@ def number_cell(value: float, text: str, count: int = 1) -> Cell:
 
 def interval_cell(
     value: float,
-    bounds: tuple[float, float] | None,
+    bounds: tuple[float | None, float | None] | None,
     form: Callable[[float], str],
     count: int,
     *,

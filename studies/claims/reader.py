@@ -57,10 +57,7 @@ from .comparisons import (
 from .parser import parse_claim
 
 if TYPE_CHECKING:
-    from ..resolve.trial import Trial
-
-CellKey = frozenset[tuple[str, object]]
-"""The levels of a cell, regardless of the order of its factors."""
+    from ..resolve.trial import CellKey, Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -779,10 +776,7 @@ def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], tri
 
 def missing_metrics(claims: Sequence[Claim], trials: Sequence[Trial]) -> Iterator[tuple[Claim, Cell, str]]:
     """Yield each cell that can never have the metric that a claim compares, with the claim and the reason."""
-    cells: dict[CellKey, TrialSettings] = {
-        cell_key((name, level) for name, level in each.levels.items() if name != SEED): each.settings
-        for each in trials
-    }
+    cells: dict[CellKey, TrialSettings] = {each.cell: each.settings for each in trials}
     for claim in claims:
         for comparison in iter_comparisons(claim.statement):
             for quantity in iter_quantities(comparison):

@@ -17,8 +17,7 @@ import polars as pl
 
 from ..catalog.tasks import AlgorithmicTask
 from ..resolve.costs import flops_of_test, highest_length, max_training_flops
-from ..resolve.trial import Trial, first_of_each_kind
-from ..schema.factors import SEED
+from ..resolve.trial import CellKey, Trial, first_of_each_kind
 from ..schema.settings import TrialSettings, read_recipe
 from .trial_values import final_value
 
@@ -72,21 +71,21 @@ class TimeEstimator:
         large = rows.filter(pl.col("flops") / pl.col("steps") >= MIN_INFORMATIVE_FLOPS)
         self._speed: float | None = large.select(speed).item() if len(large) else None
         seconds = dict(rows.filter(pl.col("status") == "done").select("trial", "seconds").iter_rows())
-        cells: dict[str, list[float]] = {}
+        cells: dict[CellKey, list[float]] = {}
         for trial in trials:
             if trial.id in seconds:
-                cells.setdefault(_cell(trial), []).append(seconds[trial.id])
-        self._cells: Mapping[str, float] = {cell: fmean(found) for cell, found in cells.items()}
-        self._known: dict[str, TimeEstimate] = {}
+                cells.setdefault(trial.cell, []).append(seconds[trial.id])
+        self._cells: Mapping[CellKey, float] = {cell: fmean(found) for cell, found in cells.items()}
+        self._known: dict[CellKey, TimeEstimate] = {}
 
     def estimate(self, trial: Trial) -> TimeEstimate:
         """Estimate the training time of one trial."""
-        cell = _cell(trial)
+        cell = trial.cell
         if cell not in self._known:
             self._known[cell] = self._estimate_cell(trial, cell)
         return self._known[cell]
 
-    def _estimate_cell(self, trial: Trial, cell: str) -> TimeEstimate:
+    def _estimate_cell(self, trial: Trial, cell: CellKey) -> TimeEstimate:
         """Estimate the time of a cell: measured, or bounded by its recipe's speed, or by the mean speed."""
         if cell in self._cells:
             return TimeEstimate(self._cells[cell], "measured")
@@ -150,10 +149,6 @@ def _flops_to(settings: TrialSettings, length: float) -> float:
     curriculum = train.curriculum.model_copy(update={"end": min(end, highest_length(settings))})
     ended = train.model_copy(update={"curriculum": curriculum})
     return max_training_flops(settings.model_copy(update={"train": ended}))
-
-
-def _cell(trial: Trial) -> str:
-    return repr([(name, level) for name, level in trial.levels.items() if name != SEED])
 
 
 def _outcomes_on_this_device(outcomes: pl.DataFrame) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,8 +20,9 @@ import polars as pl
 from ...diagnostics import nearest_hint
 from ...storage import Store, StoreError
 from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun
-from ..resolve.trial import Trial, settings_from_json
-from ..schema.factors import SEED, NamedLevels, level_text
+from ..claims.comparisons import iter_comparisons, iter_quantities
+from ..resolve.trial import CellKey, Trial, settings_from_json
+from ..schema.factors import NamedLevels, level_text
 from ..schema.search_settings import SearchBudget, SearchSettings
 from ..schema.settings import Level
 from ..study import Study
@@ -113,16 +115,50 @@ def start_turns(study: Study) -> dict[str, int]:
     if study.header.order == "file":
         return {trial.id: 0 for trial in study.trials}
     if study.header.order == "decide":
-        from .claim_order import turns_by_claim  # noqa: PLC0415 -- only this order needs costs
-
-        return turns_by_claim(study)
+        return _turns_by_claim(study)
     if study.header.order == "shuffled":  # by ids: they are hashes, and stay when trials are added
         return {trial: turn for turn, trial in enumerate(sorted(trial.id for trial in study.trials))}
-    seen, turns = Counter[tuple[object, ...]](), dict[str, int]()
+    seen, turns = Counter[CellKey](), dict[str, int]()
     for trial in study.trials:
-        cell = tuple(item for item in trial.levels.items() if item[0] != SEED)
-        turns[trial.id] = seen[cell]
-        seen[cell] += 1
+        turns[trial.id] = seen[trial.cell]
+        seen[trial.cell] += 1
+    return turns
+
+
+def _turns_by_claim(study: Study) -> dict[str, int]:
+    """Return a mapping from trial ids to turns; trials of the claim that needs the fewest FLOPs come first.
+
+    Next come the trials of the claim that adds the fewest FLOPs; the trials of no claim come last. Within a
+    claim, every cell is trained with one seed before the next seed.
+    """
+    from ..claims.reader import cell_key  # noqa: PLC0415 -- few grids have this order
+    from ..resolve.costs import max_training_flops  # noqa: PLC0415 -- as above
+
+    cells: dict[CellKey, list[Trial]] = {}
+    for trial in study.trials:
+        cells.setdefault(trial.cell, []).append(trial)
+    left = [
+        {
+            key
+            for comparison in iter_comparisons(claim.statement)
+            for quantity in iter_quantities(comparison)
+            if (key := cell_key(quantity.cell)) in cells  # not a cell that overrides removed
+        }
+        for claim in study.claims
+    ]
+    costs = {key: len(cells[key]) * max_training_flops(cells[key][0].settings) for key in set().union(*left)}
+    groups: list[Sequence[CellKey]] = []
+    while left := [claim for claim in left if claim]:
+        chosen = min(left, key=lambda claim: math.fsum(costs[key] for key in claim))
+        groups.append([key for key in cells if key in chosen])
+        left = [claim - chosen for claim in left]
+    placed = {key for group in groups for key in group}
+    groups.append([key for key in cells if key not in placed])
+    turns, turn = dict[str, int](), 0
+    for group in groups:
+        for at in range(max((len(cells[key]) for key in group), default=0)):
+            turns |= {cells[key][at].id: turn for key in group if at < len(cells[key])}
+            turn += 1
     return turns
 
 

@@ -184,6 +184,12 @@ def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- 
     return names.find(named) if names.has(named) else named
 
 
+def column_text(name: str, texts: Sequence[str]) -> str:
+    """Return the internal name of a column: a level, a metric, or `metric:level`."""
+    metric, colon, level = name.partition(":")
+    return f"{metric}:{find_levels(level, texts)}" if colon else str(find_levels(name, texts))
+
+
 def factor_faults(
     named: Iterable[tuple[KeyPath, str]],
     factors: Iterable[str],

@@ -22,8 +22,11 @@ from ..catalog.datasets import dataset_code
 from ..catalog.optimisers import OPTIMIZERS, SCHEDULES
 from ..catalog.tasks import TASKS, require_task
 from ..catalog.train_parts import CALLBACKS, LOSS_TERMS
-from ..schema.factors import level_name
+from ..schema.factors import SEED, level_key, level_name
 from ..schema.settings import Level, ModelSettings, TrialSettings, read_recipe
+
+CellKey = frozenset[tuple[str, object]]
+"""The levels of a cell, regardless of the order of its factors."""
 
 SHOWN_DIGITS = 8
 """The number of digits of a digest in messages."""
@@ -142,6 +145,11 @@ class Trial:
     def __repr__(self) -> str:
         levels = ", ".join(f"{name}={level_name(level)}" for name, level in self.levels.items())
         return f"<Trial {self.id} of {self.study}: {levels}>"
+
+    @property
+    def cell(self) -> CellKey:
+        """Return a key of the trial's cell, which is equal for all of its seeds."""
+        return frozenset((name, level_key(level)) for name, level in self.levels.items() if name != SEED)
 
     def to_json(self) -> str:
         """Return the trial as text for `from_json`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -48,6 +49,12 @@ class SourcedSetting:
     value: object
     source: Source | None
     is_default: bool
+
+    @property
+    def text(self) -> str:
+        """Return the value as text: a text as it is, any other value as JSON."""
+        value = self.value
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
