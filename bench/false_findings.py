@@ -67,7 +67,7 @@ def _corrected(differences: Sequence[Difference | None]) -> list[float | None]:
 
 
 def found(cells: list[dict[int, float]], *, pooled: bool) -> list[bool]:
-    """Return which changes are significant, tested with the pooled variance or with each change's own."""
+    """Return which changes are significant, with the pooled variance or with each change's own variance."""
     if pooled:
         pairs = [(number, 0) for number in range(1, len(cells))]
         differences = differences_between(cells, pairs).each

@@ -56,7 +56,7 @@ def step_ms(pool: str, length: int, answers: Answers) -> float:
 
 
 def peak_mib() -> float:
-    """Return the peak memory of this process."""
+    """Return the peak memory of this process in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 

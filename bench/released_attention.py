@@ -75,7 +75,7 @@ class ReleasedAttention(nn.Module):
         return self.output(y.flatten(2))
 
     def _weigh(self, q: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the weights by distance, and those of the persistent vectors."""
+        """Return the attention weights by distance, and the weights of the persistent vectors."""
         width, count = self.persistent_keys.shape[1:]
         grouped = q.view(-1, self.heads, *q.shape[1:])
         beside = (grouped @ (self.persistent_keys[None] * math.sqrt(width))).view(*q.shape[:2], count)

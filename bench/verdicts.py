@@ -73,7 +73,7 @@ def rate(
 
 
 def decided_at(rng: np.random.Generator, most: int, spread: list[float], effect: float) -> tuple[int, bool]:
-    """Add seeds to two cells until they are decided; return the number of seeds, and whether they are."""
+    """Add seeds to two cells until a test decides; return the number of seeds, and whether a test decided."""
     counts = looks(FIRST, most)
     level = look_level(counts, LEVEL)
     table = rng.normal(0, 1, most) + rng.normal(0, 1, (CELLS, most)) * np.array(spread)[:, None]

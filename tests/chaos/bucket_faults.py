@@ -61,7 +61,7 @@ def server_away(world: World, draw: Random) -> str | None:
 
 
 def damage_an_object(world: World, draw: Random, *, how: str) -> str | None:
-    """Damage an object of a random place; return its key, None without one."""
+    """Damage an object of a randomly drawn kind; return its key, or None if there is no such object."""
     assert isinstance(world, BucketWorld)
     names = world.names()
     found = {place: [name for name in names if fnmatchcase(name, glob)] for place, glob in PLACES.items()}
@@ -83,7 +83,7 @@ def damage_an_object(world: World, draw: Random, *, how: str) -> str | None:
 
 
 def add_an_object(world: World, draw: Random) -> str | None:
-    """Add a foreign object; return its key, None if present."""
+    """Add a foreign object; return its key, or None if the object already exists."""
     assert isinstance(world, BucketWorld)
     name = draw.choice([*BESIDE.values(), IN_THE_WAY])
     if world.read(name) is not None:

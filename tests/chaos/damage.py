@@ -123,7 +123,7 @@ def damage_a_file(world: World, draw: Random, *, how: str) -> str | None:
 
 
 def add_a_file(world: World, draw: Random, *, how: str) -> str | None:
-    """Add a foreign file; return its path, None without a suitable folder."""
+    """Add a foreign file; return its path, or None if no folder is suitable."""
     path = world.store / draw.choice(list(BESIDE.values()))
     if not path.parent.is_dir() or os.path.lexists(path):
         return None

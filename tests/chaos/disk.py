@@ -16,7 +16,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Disk:
-    """A folder for stores; `is_own` tells whether it is a mounted disk, which needs privileges."""
+    """A folder for stores; `is_own` says whether the folder is a mounted disk, which needs privileges."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

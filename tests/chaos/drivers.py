@@ -70,7 +70,7 @@ class Driver:
     is_paused: bool = False
 
     def runs(self) -> bool:
-        """Return whether it still runs; `status` is then its exit status, negative for a signal."""
+        """Return whether the driver still runs; after its end, `status` is the exit status."""
         if self.status is None:
             found, status = os.waitpid(self.pid, os.WNOHANG)
             if found:
@@ -83,7 +83,7 @@ class Driver:
             os.kill(self.pid, number)
 
     def ends_within(self, seconds: float) -> bool:
-        """Wait for its end."""
+        """Wait for the end of the driver; return False if the driver still runs after this time."""
         end = time.monotonic() + seconds
         while self.runs():
             if time.monotonic() > end:
@@ -92,11 +92,11 @@ class Driver:
         return True
 
     def text(self) -> str:
-        """Return its output and error output."""
+        """Return the driver's output and error output."""
         return self.log.read_text(encoding="utf-8", errors="replace") + self.output()
 
     def output(self) -> str:
-        """Return its standard output."""
+        """Return the driver's standard output."""
         return self.log.with_suffix(".out").read_text(encoding="utf-8", errors="replace")
 
     def told(self) -> list[tuple[str, ...]]:

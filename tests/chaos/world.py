@@ -52,7 +52,7 @@ class World:
 
     @property
     def place(self) -> str:
-        """Return the store's place as given to drivers."""
+        """Return the path or address of the store, as given to drivers."""
         return str(self.store)
 
     def names(self) -> list[str]:

@@ -35,7 +35,7 @@ KEYS = keys_of_all_studies()
 
 
 def variants(text, place, values):
-    """Yield the text with each value in one place, and with that place's key misspelt."""
+    """Yield the text with each of the values at one key, and with this key misspelt."""
     for value in values:
         yield text[: place.value[0]] + value + text[place.value[1] :]
     if place.key != place.value:

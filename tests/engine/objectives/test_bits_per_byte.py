@@ -198,7 +198,7 @@ OF_DOCUMENTS = [kind for kind in TOKENS if kind not in ("words", "sentencepiece"
 
 
 def nats_by_last_byte(text, last):
-    """Return the nats of a text's bytes, each by the one before it."""
+    """Return the nats of a text's bytes, each predicted from the previous byte."""
     pairs = zip(last + text, text, strict=False)
     return sum(byte_nats(bytes([before]), byte) for before, byte in pairs)
 

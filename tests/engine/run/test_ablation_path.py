@@ -38,7 +38,7 @@ def train(found, store, loss):
 
 
 def worth(levels):
-    """Return a loss in which `tied` helps most, then `norm` more than `p`, but before it less."""
+    """Return a loss that `tied` improves most; `norm` improves it more than `p`, but only with `tied`."""
     gain = 3.0 * levels["tied"] + (levels["p"] == 0.1)
     return (
         9.0
