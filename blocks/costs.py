@@ -241,9 +241,10 @@ def _run_step(
     model: Model | TransductionModel, *, batch: int, length: int, past: int, scored: int
 ) -> Numbers:
     memory, kept = _AllocationMode(model), _KeptBytes(model)
+    function_mode = _MetaMode(counts_flops=False)
     with ExitStack() as modes:
         modes.enter_context(torch.device("meta"))
-        modes.enter_context(_MetaMode(counts_flops=False))
+        modes.enter_context(function_mode)
         modes.enter_context(kernels_left_out())
         with _ShapeCache():
             state = _stream_state(model, batch, past)
@@ -252,8 +253,28 @@ def _run_step(
         with kept.by_module(), saved_tensors_hooks(kept.keep, lambda tensor: tensor):
             loss = _loss(model, batch, length, scored, state).mean()
         found = {f"kept {name}": count for name, count in kept.counted().items()}
+        modes.enter_context(_recomputed_in(function_mode, model))
         loss.backward()
     return {**found, "peak": memory.peak}
+
+
+@contextmanager
+def _recomputed_in(mode: TorchFunctionMode, model: nn.Module) -> Iterator[None]:
+    """Activate a mode in modules that the backward pass recomputes: torch disables it in `backward`."""
+
+    def enter(*_: object) -> None:
+        mode.__enter__()
+
+    def leave(*_: object) -> None:
+        mode.__exit__(None, None, None)
+
+    handles = [each.register_forward_pre_hook(enter) for each in model.modules()]
+    handles += [each.register_forward_hook(leave, always_call=True) for each in model.modules()]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 @contextmanager

@@ -27,9 +27,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     The choice of the library depends only on sizes and the processor, so that trainings are bit-identical.
     """
-    numbers, inputs = x.numel(), weight.shape[1]
+    numbers, (outputs, inputs) = x.numel(), weight.shape
     if (
-        numbers * len(weight) < LEAST_PRODUCTS
+        numbers * outputs < LEAST_PRODUCTS
         or numbers < LEAST_ROWS * inputs
         or numbers % (ROW_GROUPS * inputs)
         or not onednn_has_wider_vectors()
@@ -39,4 +39,4 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return functional.linear(x, weight, bias)
     rows = x.reshape(ROW_GROUPS, -1, inputs).transpose(1, 2).unsqueeze(2)  # (groups, inputs, 1, rows)
     y = functional.conv2d(rows, weight[:, :, None, None], bias)
-    return y.squeeze(2).transpose(1, 2).reshape(*x.shape[:-1], len(weight))
+    return y.squeeze(2).transpose(1, 2).reshape(*x.shape[:-1], outputs)

@@ -106,16 +106,17 @@ class Sublayer(CompositeBlock, ResidualStep):
     def __init__(self, part: Block | CompositeBlock, *, mixes: bool, context: Context) -> None:
         super().__init__()
         self._add_norm_and_dropout(context)
-        self.part = part
+        self.part, self.is_composite = part, isinstance(part, CompositeBlock)
         self.mixes = mixes
 
     def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
         mask, signal, chunk = side
         if signal is not None and self.mixes:
             x = x + signal
-        if isinstance(self.part, CompositeBlock):
-            return self._step(x, self.part, side)
-        return self._step(x, self.part, mask) if chunk is None else self._step(x, chunk.apply, self.part)
+        part = self.part
+        if self.is_composite:
+            return self._step(x, part, side)
+        return self._step(x, part, mask) if chunk is None else self._step(x, chunk.apply, part)
 
 
 class PoolingLayer(CompositeBlock):

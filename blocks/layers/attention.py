@@ -19,6 +19,7 @@ from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
 from ..core.linear_maps import linear
+from ..core.operations import are_operations_rewritten
 from .head_parts import HeadNorm, turn
 from .pair_positions import PairPositions, build_distance_bias
 from .window_attention import (
@@ -96,8 +97,8 @@ class SelfAttention(Block):
         """Return queries, keys and values, (batch, heads or kv_heads, length, head_width)."""
         rows = self.qkv(x.flatten(0, 1))  # a 2-d matrix needs fewer operations
         rows = rows.view(*x.shape[:2], self.heads + 2 * self.kv_heads, self.head_width)
-        parts = rows.split_with_sizes((self.heads, self.kv_heads, self.kv_heads), 2)  # one backward copy
-        q, k, v = (part.transpose(1, 2).clone(memory_format=torch.contiguous_format) for part in parts)
+        q, k, v = rows.split_with_sizes((self.heads, self.kv_heads, self.kv_heads), 2)  # one backward copy
+        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
         if self.query_norm is not None and self.key_norm is not None:
             q, k = self.query_norm(q), self.key_norm(k)
         if self.turns:
@@ -195,13 +196,14 @@ def attend(
 
     `mask` (batch, keys) is true at valid keys. Plain products replace the fused kernel in these cases:
 
-    - The sequence is short. Plain products are then as fast, and vmap can batch them.
+    - The sequence is short, and within a vmap or a compiled program, which batch or fuse plain products.
     - The program is exported, so it must be right for all lengths.
     - Dropout applies to the weights, or scores have a cap or learnt biases.
     - The call is within a vmap on a GPU.
     """
-    short = torch.compiler.is_exporting() or (k.shape[2] <= MAX_UNFUSED_LENGTH and not k.is_cuda)
-    fused = not short and not dropout.active and scoring.can_be_fused and not _loses_gradients(k)
+    short = k.shape[2] <= MAX_UNFUSED_LENGTH and not k.is_cuda and are_operations_rewritten()
+    plain = short or torch.compiler.is_exporting() or dropout.active or _loses_gradients(k)
+    fused = not plain and scoring.can_be_fused
     scale = q.shape[-1] ** -0.5 / scoring.temperature
     if fused and mask is None and scoring.bias is None:
         with fused_kernels(k.device):

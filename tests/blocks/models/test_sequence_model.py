@@ -7,14 +7,13 @@ from functools import partial
 import pytest
 import torch
 from torch.func import functional_call, stack_module_state
-from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import BuildError, Model, build
 from activemem.blocks.core.block import BLOCKS, register_block
 from activemem.blocks.layers.feedforward import FeedForward
 from activemem.blocks.testing.equations import attention as attention_references
 from activemem.blocks.testing.equations import common as references
-from activemem.blocks.testing.fixtures import make_generator, use_plain_operations
+from activemem.blocks.testing.fixtures import count_flops, make_generator, use_plain_operations
 from activemem.grammar import Reach, RecipeError, Role, Spec, analyse, parse, register
 from activemem.grammar.vocabulary.spec import SPECS
 
@@ -63,10 +62,9 @@ def test_the_analysis_counts_the_parameters_exactly(text, causal, norm):
 def test_the_analysis_counts_the_flops_to_one_percent(text, causal):
     sizes = {"d_model": 16, "vocab": 11, "causal": causal}
     model = use_plain_operations(build(text, **sizes)).eval()
-    with FlopCounterMode(display=False) as counter:
-        model(torch.zeros(32, 40, dtype=torch.int64))
+    counted = count_flops(lambda: model(torch.zeros(32, 40, dtype=torch.int64)))
     stated = analyse(parse(text), **sizes, length=40)
-    assert counter.get_total_flops() == pytest.approx(32 * stated.flops, rel=0.01)
+    assert counted == pytest.approx(32 * stated.flops, rel=0.01)
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
