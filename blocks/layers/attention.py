@@ -201,8 +201,9 @@ def attend(
     - Dropout applies to the weights, or scores have a cap or learnt biases.
     - The call is within a vmap on a GPU.
     """
-    short = k.shape[2] <= MAX_UNFUSED_LENGTH and not k.is_cuda and are_operations_rewritten()
-    plain = short or torch.compiler.is_exporting() or dropout.active or _loses_gradients(k)
+    plain = torch.compiler.is_exporting() or dropout.active or _loses_gradients(k)
+    if not plain and not k.is_cuda and are_operations_rewritten():
+        plain = k.shape[2] <= MAX_UNFUSED_LENGTH
     fused = not plain and scoring.can_be_fused
     scale = q.shape[-1] ** -0.5 / scoring.temperature
     if fused and mask is None and scoring.bias is None:
