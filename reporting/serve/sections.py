@@ -246,7 +246,7 @@ SECTIONS: tuple[Section, ...] = (
         values=_learning,
         depends=lambda now, view: (now.key, view),
         applies=lambda now: trains_for_epochs(now.study),
-        empty="Nothing yet: they begin after the first epoch.",
+        empty="No curves yet: they begin after the first epoch.",
     ),
     Section(
         name="tables",

@@ -312,7 +312,7 @@ class _Resolver:
             ours, theirs = (metric_family(each.fast.metric) for each in (left, right))
             if ours == theirs:
                 return right
-            return self.fail(node, f"expected speedups in one currency, got {ours} and {theirs}")
+            return self.fail(node, f"expected speedups by the same kind of cost, got {ours} and {theirs}")
         if isinstance(right, Constant) and right.value > 0:
             return Ratio(right.value)
         return self.fail(node, "expected a number above 0 or another speedup to compare with a speedup")

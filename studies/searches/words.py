@@ -135,7 +135,9 @@ def over_limit_sentence(found: SearchPoints) -> Iterator[str]:
         else []
     )
     words += (
-        [f"{plural(found.num_undetermined, 'point')} possibly outside one"] if found.num_undetermined else []
+        [f"{plural(found.num_undetermined, 'point')} possibly outside a limit"]
+        if found.num_undetermined
+        else []
     )
     if words:
         yield f"Excluded: {' and '.join(words)}."

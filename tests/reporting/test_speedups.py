@@ -123,7 +123,7 @@ def test_a_speedup_without_an_end_is_decided_by_ranks(tmp_path):
         (f"{SPEEDUP} > loss[mixer=sa]", "expected a number above 0 or another speedup"),
         (
             f"{SPEEDUP} > speedup(sa over conv(k=3), flops_to[dev_loss <= 1.5])",
-            "expected speedups in one currency, got steps_to and flops_to",
+            "expected speedups by the same kind of cost, got steps_to and flops_to",
         ),
         (
             "speedup(sa over conv(k=3), steps_to[test_loss <= 1]) > 1",
