@@ -12,6 +12,8 @@ import typer
 from ..studies.text.errors import command_line
 from ..studies.text.units import parse_duration
 
+number_option = partial(typer.Option, min=1, metavar="N")
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 ResultsOption = Annotated[
@@ -52,15 +54,15 @@ RecipeText = Annotated[
     str, typer.Argument(metavar="RECIPE", help='A recipe, for example "4 * (sa >> ff(512))".')
 ]
 
-WidthOption = Annotated[int, typer.Option("--d-model", min=1, metavar="N", help="Width of the model.")]
+WidthOption = Annotated[int, number_option("--d-model", help="Width of the model.")]
 
-LengthOption = Annotated[int, typer.Option("--length", min=1, metavar="N", help="Sequence length in tokens.")]
+LengthOption = Annotated[int, number_option("--length", help="Sequence length in tokens.")]
 
-VocabOption = Annotated[int, typer.Option("--vocab", min=1, metavar="N", help="Vocabulary size.")]
+VocabOption = Annotated[int, number_option("--vocab", help="Vocabulary size.")]
 
 CausalOption = Annotated[bool, typer.Option("--causal", help="Make every layer causal.")]
 
-BatchOption = Annotated[int, typer.Option("--batch", min=1, metavar="N", help="Batch size in sequences.")]
+BatchOption = Annotated[int, number_option("--batch", help="Batch size in sequences.")]
 
 DropoutOption = Annotated[
     float, typer.Option("--dropout", min=0.0, max=0.99, metavar="P", help="Dropout rate in training.")
@@ -94,7 +96,7 @@ ShardOption = Annotated[
 ]
 
 MaxTrialsOption = Annotated[
-    int | None, typer.Option("--max-trials", min=1, metavar="N", help="The largest number of trials to run.")
+    int | None, number_option("--max-trials", help="The largest number of trials to run.")
 ]
 
 MaxFailuresOption = Annotated[

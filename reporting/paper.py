@@ -82,7 +82,8 @@ def paper_tables(
             (study, spec)
             for study in ran
             for spec in study.tables
-            if isinstance(spec, CellsTable) and _reproduces(theirs, study, spec)
+            if isinstance(spec, CellsTable)
+            and (study.paper, spec.published_table) == (theirs.paper, theirs.name)
         ]
         beside: list[tuple[bool, Table]] = []
         for study, spec in ours:
@@ -227,10 +228,6 @@ def _paper_of(text: str) -> str | None:
     except StudyError:  # a study file that cannot be read names no paper
         return None
     return study.get("paper") if isinstance(study, dict) else None
-
-
-def _reproduces(theirs: PublishedTable, study: Study, spec: CellsTable) -> bool:
-    return (study.paper, spec.published_table) == (theirs.paper, theirs.name)
 
 
 def _caption(theirs: PublishedTable, units: Collection[str], remarks: Collection[str]) -> Iterable[str]:

@@ -27,7 +27,7 @@ from ..studies.schema.design import Design
 from ..studies.schema.factors import SEED, level_text
 from ..studies.schema.settings import Level, Names
 from ..studies.text.toml_positions import KeyPath
-from .subject import Observation, ResultSubject
+from .subject import ResultSubject
 
 Bounds = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=2, max_length=2)]
 """The values that map to the scores 0 and 1."""
@@ -171,7 +171,7 @@ def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
         observations = subject.observe(metric)
         by_place = dict[tuple[str, str], list[float]]()
         for each in observations.values:
-            task = _task(spec.tasks, each)
+            task = ", ".join(level_text(each.levels[name]) for name in spec.tasks)
             score = _scaled(each.value, bounds_of(spec, metric, task))
             by_place.setdefault((level_text(each.levels[factor]), task), []).append(score)
         for task in names:
@@ -190,10 +190,6 @@ def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
         planned=planned,
         trials=tuple(trials),
     )
-
-
-def _task(factors: Sequence[str], observation: Observation) -> str:
-    return ", ".join(level_text(observation.levels[name]) for name in factors)
 
 
 def _scaled(value: float, bounds: tuple[float, float] | None) -> float:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import JsonOption
+from ..options import JsonOption, number_option
 from ..output import EXIT_FAILED, print_json, print_stdout
 
 app = typer.Typer(help="Check that blocks compute what their specifications state.", no_args_is_help=True)
@@ -26,9 +26,7 @@ def verify(
             help="A layer of another package to compare with: package.Layer or package.Layer(name=value).",
         ),
     ] = None,
-    d_model: Annotated[
-        int, typer.Option("--d-model", min=1, metavar="N", help="Width of both layers, for --against.")
-    ] = 32,
+    d_model: Annotated[int, number_option("--d-model", help="Width of both layers, for --against.")] = 32,
     as_json: JsonOption = False,
 ) -> None:
     """Check a block against its slow reference and its specification.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...studies.text.units import WIDTH, plural
-from ..options import DataOption, JsonOption, ResultsOption
+from ..options import DataOption, JsonOption, ResultsOption, number_option
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, print_json, print_stderr, print_stdout
 from .study import StudyName
 
@@ -45,7 +45,7 @@ def run(
     study: StudyName,
     *,
     sequences: Annotated[
-        int, typer.Option("--sequences", min=1, metavar="N", help="Measure on the first N test sequences.")
+        int, number_option("--sequences", help="Measure on the first N test sequences.")
     ] = 10_000,
     results: ResultsOption = None,
     data: DataOption = None,
@@ -139,9 +139,7 @@ def compare(
     tokenizer: Annotated[
         BleuTokenizer, typer.Option("--tokenizer", help="The tokenisation of sacreBLEU.")
     ] = BleuTokenizer.V13A,
-    samples: Annotated[
-        int, typer.Option("--samples", min=1, metavar="N", help="The number of bootstrap resamples.")
-    ] = 1000,
+    samples: Annotated[int, number_option("--samples", help="The number of bootstrap resamples.")] = 1000,
     seed: Annotated[
         int,
         typer.Option("--seed", min=1, metavar="S", help="The seed of the resampling (default: sacreBLEU's)."),

@@ -19,6 +19,7 @@ from ..options import (
     ResultsOption,
     VocabOption,
     WidthOption,
+    number_option,
 )
 from ..output import bold, print_json, print_stderr, print_stdout
 
@@ -145,9 +146,7 @@ def compare(
 def nearest(
     recipe: RecipeText,
     *,
-    count: Annotated[
-        int, typer.Option("-n", "--count", min=1, metavar="N", help="The largest number of recipes to show.")
-    ] = 5,
+    count: Annotated[int, number_option("-n", "--count", help="The largest number of recipes to show.")] = 5,
     task: Annotated[
         str | None, typer.Option("--task", metavar="NAME", help="Show only results on this task.")
     ] = None,
@@ -185,9 +184,7 @@ def nearest(
 def sample(
     *,
     recipe: RecipeText,
-    count: Annotated[
-        int, typer.Option("--count", min=1, metavar="N", help="The number of recipes to print.")
-    ] = 1,
+    count: Annotated[int, number_option("--count", help="The number of recipes to print.")] = 1,
     seed: Annotated[
         int,
         typer.Option(
@@ -195,28 +192,19 @@ def sample(
         ),
     ] = 0,
     max_parameters: Annotated[
-        int | None,
-        typer.Option("--max-parameters", min=1, metavar="N", help="Skip models with more parameters."),
+        int | None, number_option("--max-parameters", help="Skip models with more parameters.")
     ] = None,
     max_flops: Annotated[
-        int | None,
-        typer.Option(
-            "--max-flops", min=1, metavar="N", help="Skip models with more FLOPs in a forward pass."
-        ),
+        int | None, number_option("--max-flops", help="Skip models with more FLOPs in a forward pass.")
     ] = None,
     d_model: Annotated[
-        int | None,
-        typer.Option(
-            "--d-model", min=1, metavar="N", help="Width of the model, for a parameter or FLOP limit."
-        ),
+        int | None, number_option("--d-model", help="Width of the model, for a parameter or FLOP limit.")
     ] = None,
     vocab: Annotated[
-        int | None,
-        typer.Option("--vocab", min=1, metavar="N", help="Vocabulary size, for a parameter or FLOP limit."),
+        int | None, number_option("--vocab", help="Vocabulary size, for a parameter or FLOP limit.")
     ] = None,
     length: Annotated[
-        int | None,
-        typer.Option("--length", min=1, metavar="N", help="Sequence length in tokens, for --max-flops."),
+        int | None, number_option("--length", help="Sequence length in tokens, for --max-flops.")
     ] = None,
     causal: CausalOption = False,
     norm: NormOption = "pre",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import DataOption, JsonOption, OverridesOption, ResultsOption
+from ..options import DataOption, JsonOption, OverridesOption, ResultsOption, number_option
 from ..output import (
     EXIT_FAILED,
     EXIT_WRONG_INPUT,
@@ -41,9 +41,7 @@ def show(
     ] = False,
     best: Annotated[
         int | None,
-        typer.Option(
-            "--best", min=1, metavar="N", help="List the N best points of a search instead of the settings."
-        ),
+        number_option("--best", help="List the N best points of a search instead of the settings."),
     ] = None,
     toml: Annotated[
         bool, typer.Option("--toml", help="Print the study's file instead, as a template for your own.")
@@ -136,16 +134,12 @@ def promote(
     study: StudyName,
     *,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The study file to write.")],
-    best: Annotated[
-        int, typer.Option("--best", min=1, metavar="N", help="The number of points to take, the best first.")
-    ] = 1,
+    best: Annotated[int, number_option("--best", help="The number of points to take, the best first.")] = 1,
     path: Annotated[
         bool,
         typer.Option("--path", help="Write an ablation path from the baseline to the best point instead."),
     ] = False,
-    seeds: Annotated[
-        int, typer.Option("--seeds", min=1, metavar="N", help="The number of new seeds of each point.")
-    ] = 5,
+    seeds: Annotated[int, number_option("--seeds", help="The number of new seeds of each point.")] = 5,
     overrides: OverridesOption = None,
     results: ResultsOption = None,
 ) -> None:
@@ -279,9 +273,7 @@ def _compared(study: Study) -> list[str]:
 def propose(
     study: StudyFile,
     *,
-    count: Annotated[
-        int, typer.Option("-n", "--count", min=1, metavar="N", help="The largest number of points to print.")
-    ] = 1,
+    count: Annotated[int, number_option("-n", "--count", help="The largest number of points to print.")] = 1,
     overrides: OverridesOption = None,
     results: ResultsOption = None,
 ) -> None:

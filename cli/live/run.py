@@ -33,7 +33,7 @@ from ..missing_results import DEFAULT_RESULTS
 from ..options import RunOptions
 from ..output import EXIT_WRONG_INPUT, output_width, print_json, print_stderr, print_waiting
 from ..views.status import explain_failures, format_best_points
-from ..views.trial_lines import Headline, PointNames, TrialNameColumns, TrialNames, headline_of
+from ..views.trial_lines import Headline, PointNames, TrialNameColumns, headline_of
 from .display import live_display
 
 if TYPE_CHECKING:
@@ -93,10 +93,11 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     if request.keep_stale and (kept := keep_stale_trials(request.study, store, request.trial_ids)):
         print_stderr(f"{describe_stale(kept)}; their results are reused")
     headline = headline_of(study, store.trials())
+    names = TrialNameColumns(study.trials) if study.search is None else PointNames(study)
     try:
         with (
             live_display(
-                study.name, initial_progress(study, store, request.max_trials), _names(study), headline
+                study.name, initial_progress(study, store, request.max_trials), names, headline
             ) as display,
             tracking(display, trackers, print_stderr) as listener,
         ):
@@ -134,10 +135,6 @@ def _stopped_by(failure: MachineError, request: RunRequest) -> MachineError:
         print_stderr(text)
         os._exit(EXIT_WRONG_INPUT)  # Ray would wait for the head, and then end the process itself
     return type(failure)(text)
-
-
-def _names(study: Study) -> TrialNames:
-    return TrialNameColumns(study.trials) if study.search is None else PointNames(study)
 
 
 def _print_summary(

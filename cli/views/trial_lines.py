@@ -95,7 +95,7 @@ class TrialNameColumns:
         ):
             shown = {factor: form(factor, each) for factor, each in shown_levels.items()}
             columns = _shrink_columns(shown, max_width, min_width)
-            if _total_width(columns) <= max_width:
+            if sum(_width(texts) + _GAP for texts in columns.values()) <= max_width:
                 break
         return columns
 
@@ -237,10 +237,6 @@ def _shrink_columns(
 
 def _width(shown: _LevelTexts) -> int:
     return max(map(len, shown.values()))
-
-
-def _total_width(columns: Mapping[str, _LevelTexts]) -> int:
-    return sum(_width(shown) + _GAP for shown in columns.values())
 
 
 MAX_RUNNING_LINES = 6

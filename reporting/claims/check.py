@@ -11,7 +11,7 @@ comparison counts, and later looks cannot overturn it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -111,7 +111,10 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
     alpha, counts = 1 - claim.spec.level, tuple(map(len, results.looks))
     over_looks = [p_over_looks(counts, min(test.p for test in tests[each])) for each in tested]
     threshold = look_level(counts, hochberg_threshold(over_looks, alpha))
-    shown = {each: _shown_test(tests[each], threshold) for each in family}
+    shown = {
+        each: next((test for test in found if test.complete and test.p <= threshold), found[-1])
+        for each, found in ((each, tests[each]) for each in family)
+    }  # the test at the first look that decides a comparison, or at the last look
     verdicts = {
         each: _verdict(test, threshold) if results.has_begun(each) else Verdict.NOT_RUN
         for each, test in shown.items()
@@ -199,11 +202,6 @@ def comparison_tests(
             )
         )
     return found
-
-
-def _shown_test(tests: Sequence[PairedTest], threshold: float) -> PairedTest:
-    """Return the test at the first look that decides a comparison, or at the last look if none decides it."""
-    return next((test for test in tests if test.complete and test.p <= threshold), tests[-1])
 
 
 def _verdict(test: PairedTest, threshold: float) -> Verdict:

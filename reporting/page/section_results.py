@@ -15,7 +15,6 @@ import polars as pl
 from ...studies.presentation.kinds import CurveKind
 from ...studies.schema.factors import level_text
 from ...studies.schema.search_settings import SearchSettings, find_quantity
-from ...studies.schema.settings import Level
 from ...studies.searches.points import best_of, find_points
 from ...studies.searches.words import best_words, left_out
 from ...studies.study import Study
@@ -64,16 +63,12 @@ def _best(study: Study, search: SearchSettings | None, outcomes: pl.DataFrame) -
                     metric.format(value) if metric else ""
                     for metric, value in zip(metrics, (*each.means, *each.limited), strict=True)
                 ],
-                [_value(levels, name) for name in names],
+                [level_text(levels[name]) if name in levels else "–" for name in names],
             )
             for each in best
             for levels in [column_levels(study, each.values)]
         ],
     }
-
-
-def _value(values: Mapping[str, Level], name: str) -> str:
-    return level_text(values[name]) if name in values else "–"
 
 
 def failures(inputs: Snapshot) -> Mapping[str, object] | None:

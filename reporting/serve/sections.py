@@ -234,12 +234,8 @@ def _rows(now: StudyNow, _: View) -> object:
     return now.rows
 
 
-def _rows_and_begun(now: StudyNow, _: View) -> object:
-    return now.key
-
-
 SECTIONS: tuple[Section, ...] = (
-    Section(name="progress", title="Progress", values=_progress, depends=_rows_and_begun),
+    Section(name="progress", title="Progress", values=_progress, depends=lambda now, _: now.key),
     Section(
         name="learning",
         title="Learning curves",

@@ -157,13 +157,16 @@ def differences_between(
     Each p is uncorrected. Interval and p are unknown if no pair of cells shares two units, or if the values
     do not vary.
     """
-    paired = [_pairs(cells[one], cells[other]) for one, other in pairs]
+    paired = [
+        [cells[one][unit] - cells[other][unit] for unit in sorted(cells[one].keys() & cells[other].keys())]
+        for one, other in pairs
+    ]
     counts = [len(found) for found in paired if found]
     if counts and permutation_decides(min(counts), len(counts)):
         each = (_by_permutation(found, level, margin) if found else None for found in paired)
         return Differences(each=tuple(each))
     pool = pooled_variance(cells)
-    own = max(map(_variance, paired), default=0.0)
+    own = max((sample_sd(each) or 0.0 for each in paired), default=0.0) ** 2
     variance = _beyond_rounding(max(pool.variance if pool else 0.0, own), cells)
     degrees = pool.degrees if pool else max((count - 1 for count in counts), default=0)
     if not variance or not degrees:
@@ -174,14 +177,6 @@ def differences_between(
         degrees=degrees,
         error=math.sqrt(variance / min(counts)),
     )
-
-
-def _pairs(values: Values, baseline: Values) -> list[float]:
-    return [values[unit] - baseline[unit] for unit in sorted(values.keys() & baseline.keys())]
-
-
-def _variance(differences: Sequence[float]) -> float:
-    return (sample_sd(differences) or 0.0) ** 2
 
 
 def _by_t(
