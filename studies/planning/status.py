@@ -261,7 +261,7 @@ def _taken(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     changed = found.filter(pl.col("own").is_not_null()).with_columns(
         factors=own.field("factors"), finished=own.field("at")
     )
-    return changed.drop("own")
+    return changed.select(outcomes.columns)
 
 
 def _tried(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool) -> pl.DataFrame:
