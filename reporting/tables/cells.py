@@ -134,7 +134,7 @@ class TableCells:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Return the number of seeds of each look."""
+        """Return the number of seeds of each look (interim test)."""
         return tuple(map(len, self.looks))
 
     @cached_property

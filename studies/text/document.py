@@ -86,7 +86,7 @@ def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
 
 
 def _value_end(text: str, start: int, ends: str = ",]}#") -> int:
-    """Return where an unquoted value ends: before one of the characters `ends` outside parentheses."""
+    """Return the end of an unquoted value: the first character in `ends` that is outside parentheses."""
     line = text[start:].split("\n", 1)[0]
     depth = 0
     for position, character in enumerate(line):
