@@ -103,11 +103,11 @@ def test_a_model_of_words_has_as_many_symbols_as_are_asked_for(folder):
             ],
         ),
         (
-            {"path": "mx.txt"},
+            {"path": "my_.txt"},
             [
                 (
-                    '"mx.txt"',
-                    "mx.txt: expected a file, got none in FOLDER; nearest: my.txt; "
+                    '"my_.txt"',
+                    "my_.txt: expected a file, got none in FOLDER; nearest: my.txt; "
                     "paths are relative to the study file",
                 )
             ],
