@@ -77,7 +77,12 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
         return []
     best = best_of(study.search, found)
     columns = [_objective_column(each, best, place) for place, each in enumerate(study.search.objectives)]
-    texts = ["  ".join(f"{name}={value_name(each.values[name])}" for name in each.values) for each in best]
+    names = dict.fromkeys(name for each in best for name in each.values)
+    rows = [
+        [f"{name}={value_name(each.values[name])}" if name in each.values else "" for name in names]
+        for each in best
+    ]
+    texts = [text.strip() for text in trial_lines.align_columns(rows)]
     lines = [fit_line(f"  {'  '.join(means)}   {text}") for *means, text in zip(*columns, texts, strict=True)]
     lengths = [
         point.measured[SOLVED_LENGTH].values() for point in found.ranked() if SOLVED_LENGTH in point.measured

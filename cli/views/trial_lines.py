@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Protocol
 import polars as pl
 
 from ...engine.core.events import ClaimedElsewhere, Ended, RunningTrial, Started
+from ...grammar.nodes import Dimension, RealDimension
 from ...studies.catalog.metrics import METRICS, Metric, find_metric, metric_family
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.trial_values import trial_values
 from ...studies.resolve.trial import Trial
 from ...studies.schema.epoch_metrics import epoch_metrics
 from ...studies.schema.factors import first_line, level_name, short_level_names, value_name
+from ...studies.schema.search import representative_values
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
 from ...studies.text.units import abbreviate_all, format_duration
@@ -101,9 +103,10 @@ class TrialNameColumns:
 
 
 class PointNames:
-    """Names that distinguish the points of a search in one text: `filter=16 conv(k=…) conv.k=8`.
+    """Names that distinguish the points of a search in one text: `filter=16  conv(k=…)  conv.k=8`.
 
-    Later points may have other values, so columns would change with each line.
+    Each dimension has a column for the widest value of its range, so that the columns of later points stay in
+    place. If the columns do not fit, each text is written without them, in the longest form that fits.
     """
 
     def __init__(self, study: Study) -> None:
@@ -111,6 +114,20 @@ class PointNames:
         self._across = study.search.across if study.search else ()
         self._rungs = study.fidelity.name if study.fidelity else ""
         self._width = 0
+        apart = [max(len(level_name(level)) for level in study.factors[name]) for name in self._across]
+        apart += (
+            [max(len(f"{self._rungs}={rung}") for rung in study.fidelity.rungs)] if study.fidelity else []
+        )
+        apart += [max(len(f"seed {seed}") for seed in study.seeds)] if self._has_seeds else []
+        self._columns = [
+            [
+                max(len(form(name, value)) for value in _widest(each))
+                for name, each in study.dimensions.items()
+            ]
+            for form in _POINT_FORMS
+        ]
+        for widths in self._columns:
+            widths.extend(apart)
 
     def add(self, trials: Iterable[Trial]) -> None:
         """Do nothing: a point's name does not depend on others."""
@@ -121,21 +138,41 @@ class PointNames:
         apart = [level_name(trial.levels[name]) for name in self._across]
         apart += [f"{self._rungs}={level}" for name, level in trial.levels.items() if name == self._rungs]
         apart += [f"seed {trial.settings.seed}"] if self._has_seeds else []
-        forms = (
-            [f"{name}={value_name(value)}" for name, value in values.items()],
-            [_short(name, value) for name, value in values.items()],
-            [value_name(value) for value in values.values()],
-        )
-        texts = ["  ".join([*form, *apart]) for form in forms]
+        for form, widths in zip(_POINT_FORMS, self._columns, strict=True):
+            if sum(widths) + _GAP * (len(widths) - 1) <= max_width:
+                shown = [form(name, values[name]) if name in values else "" for name in self._dimensions]
+                columns = zip_longest([*shown, *apart], widths, fillvalue="")
+                return ["  ".join(f"{text:<{width}}" for text, width in columns)]
+        texts = ["  ".join([*(form(*each) for each in values.items()), *apart]) for form in _POINT_FORMS]
         text = next((each for each in texts if len(each) <= max_width), texts[-1])
         [text] = abbreviate_all([text], max_width)
         self._width = min(max_width, max(self._width, len(text)))
         return [f"{text:<{self._width}}"]
 
 
+def _widest(dimension: Dimension) -> tuple[Level, ...]:
+    """Return the values of a dimension among which the widest text is; reals have four digits."""
+    if not isinstance(dimension, RealDimension):
+        return representative_values(dimension)
+    low = dimension.low or dimension.high / 100  # smaller ones are rare
+    return low, dimension.high, 1.2344 * low, 0.9876 * dimension.high
+
+
+def _named(name: str, value: Level) -> str:
+    return f"{name}={value_name(value)}"
+
+
 def _short(name: str, value: Level) -> str:
     """Return a text value without its name, and other values with the last part of their name."""
     return value_name(value) if isinstance(value, str) else f"{brief_name(name)}={value_name(value)}"
+
+
+def _bare(_name: str, value: Level) -> str:
+    return value_name(value)
+
+
+_POINT_FORMS = (_named, _short, _bare)
+"""The forms of a dimension's value, the longest first."""
 
 
 def format_level(level: Level) -> str:
@@ -270,7 +307,7 @@ def format_trials(
 ) -> list[str]:
     """Return a line for each of the first trials, and a line that counts the further trials."""
     shown = trials[:MAX_RUNNING_LINES]
-    words = _align_columns([words for _, words in shown])
+    words = align_columns([words for _, words in shown])
     room = width - max(map(len, words), default=0)
     lines = [
         ("".join(f"  {cell}" for cell in columns.cells(trial, room)) + text).rstrip()
@@ -329,7 +366,8 @@ def _format_metrics(metrics: Mapping[str, float], names: Sequence[str]) -> list[
     return [f"{name} {metrics[name]:{_FORMATS[name]}}" for name in names if name in metrics]
 
 
-def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a line for each row, with two spaces before each text, and texts in columns."""
     widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
     return ["".join(f"  {text:<{width}}" for text, width in zip(row, widths, strict=False)) for row in rows]
 
