@@ -150,6 +150,14 @@ def trial_rows() -> Iterator[Row]:
     )
 
 
+def search_rows() -> Iterator[Row]:
+    """Measure a search of which each point is trained, evaluated and stored."""
+    import optuna_by_hand  # noqa: PLC0415 -- Optuna, which nothing else needs
+
+    what = "a point of a search by TPE, trained and stored"
+    yield Row(what, "Optuna with SQLite and plain loops, by hand", *optuna_by_hand.measure())
+
+
 def machine(device: torch.device) -> str:
     """Return one line with the machine and versions."""
     now, place = datetime.now(UTC).date(), outcome.device_name(device)
@@ -210,6 +218,7 @@ def beside_packages(seconds: float, device: torch.device) -> Iterator[tuple[str,
     """Yield measurements that need packages other than torch; the overhead is measured only on a CPU."""
     yield from step_measures(step.beside_packages(), seconds, device)
     if device.type == "cpu":
+        yield "a point of a search", search_rows
         yield "an empty trial", trial_rows
 
 
