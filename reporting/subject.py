@@ -36,34 +36,6 @@ _RESERVED_COLUMNS = {*TRIAL_COLUMNS, *METRIC_COLUMNS, *METRICS}.difference(_SHAR
 _INT64_LIMIT = 2**63  # integers below this fit a column
 
 
-def value_frame(
-    study: str,
-    trials: Sequence[str],
-    outcomes: pl.DataFrame,
-    names: Iterable[str],
-    *,
-    history: pl.DataFrame | None = None,
-    begun: Collection[str] = (),
-) -> pl.DataFrame:
-    """Return a tidy frame with the columns metric, trial, seed, value, status and why.
-
-    Tables and figures are made of such rows, one for each trial and metric. A trial that is given twice has
-    two rows. `history` are the stored metrics; their last values are used for indexed metrics. `begun` are
-    trials with a checkpoint.
-    """
-    given = pl.DataFrame({"trial": trials}, schema={"trial": pl.String})
-    frames = (
-        given.join(
-            trial_values(study, trials, outcomes, name, metrics=history, begun=begun),
-            on="trial",
-            how="left",
-            maintain_order="left",
-        ).select(pl.lit(name).alias("metric"), "trial", "seed", "value", "status", "why")
-        for name in dict.fromkeys(names)
-    )
-    return pl.concat(frames)
-
-
 def final_values(outcomes: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     """Return the final values of metrics or costs: a row for each outcome, a column for each name."""
     return outcomes.select("trial", *(final_value(name).alias(name) for name in dict.fromkeys(names)))
@@ -221,7 +193,7 @@ class ResultSubject:
 
     def observe(self, metric: str) -> Observations:
         """Return the final values of a metric in all trials, and counts of trials without a value."""
-        frame = value_frame(self.study.name, [trial.id for trial in self.trials], self.outcomes, [metric])
+        frame = trial_values(self.study.name, [trial.id for trial in self.trials], self.outcomes, metric)
         values, gaps = list[Observation](), Counter[str]()
         for trial, (value, status) in zip(self.trials, frame.select("value", "status").rows(), strict=True):
             if status == ValueStatus.DONE:

@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...studies.catalog.metrics import Currency, find_metric
-from ...studies.planning.trial_values import ValueStatus, combined_status, last_members, total_cost
+from ...studies.planning.trial_values import (
+    ValueStatus,
+    combined_status,
+    last_members,
+    total_cost,
+    trial_values,
+)
 from ...studies.presentation.kinds import selected_levels
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import ABSENT, SEED, level_key
 from ...studies.schema.settings import Level
 from ...studies.study import Study
-from ..subject import final_values, value_frame
+from ..subject import final_values
 from .curve import INDEX_AXES
 
 if TYPE_CHECKING:
@@ -74,7 +80,7 @@ def collect_samples(
     A figure of final values does not need or read `metrics`.
     """
     placed, cells = _locate_trials(spec, selected_levels(spec.select, study.factors), study.cells)
-    finals = value_frame(study.name, placed["trial"].to_list(), outcomes, [spec.value])
+    finals = trial_values(study.name, placed["trial"], outcomes, spec.value)
     ends = placed.with_columns(finals["seed"], finals["status"], finals["why"])
     trained = ends.filter(~pl.col("status").is_in(_LEFT_OUT))
     values = _values(spec, placed, outcomes, metrics).filter(pl.col("value").is_finite())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, field_validator
 
 from ...studies.catalog.metrics import CURRENCIES, is_target
-from ...studies.planning.trial_values import ValueStatus, cost_per_epoch
+from ...studies.planning.trial_values import ValueStatus, cost_per_epoch, trial_values
 from ...studies.presentation.kinds import (
     KeyFault,
     TableExtras,
@@ -26,7 +26,7 @@ from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_name, level_names, one_line
 from ...studies.schema.settings import Level, Names
 from ..statistics.speedups import SpeedupEstimate, TargetCosts, format_ratio, speedups
-from ..subject import ResultSubject, value_frame
+from ..subject import ResultSubject
 from ..tables.differences import caption_start
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell
 
@@ -108,7 +108,7 @@ def _column(
     spec: SpeedupTable, subject: ResultSubject, name: str, levels: Sequence[Level], notes: Footnotes
 ) -> list[Cell]:
     """Return the cells of a target's column, one for each row."""
-    values = value_frame(subject.study.name, [each.id for each in subject.trials], subject.outcomes, [name])
+    values = trial_values(subject.study.name, [each.id for each in subject.trials], subject.outcomes, name)
     known = {row["trial"]: row for row in values.iter_rows(named=True)}
     per_epoch = cost_per_epoch(name, subject.outcomes)
     cells: list[TargetCosts] = []

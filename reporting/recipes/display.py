@@ -91,7 +91,6 @@ def compare_recipes(
     *,
     length: int,
     batch: int = 32,
-    past: int = 0,
     **settings: object,
 ) -> RecipeComparison:
     """Return the cost and reach of several recipes side by side, each compared with the first.
@@ -112,13 +111,13 @@ def compare_recipes(
     for text in recipes:
         try:
             recipe = parse(text)
-            analyses.append(analyse(recipe, config, length=length, past=past))
+            analyses.append(analyse(recipe, config, length=length))
             parsed.append(recipe)
         except RecipeError as error:
             wrong.append(error)
     if wrong:
         raise ActivememError("\n\n".join(map(str, wrong)))
-    sizes = Sizes(config=config, length=length, batch=batch, past=past)
+    sizes = Sizes(config=config, length=length, batch=batch)
     return RecipeComparison(tuple(parsed), tuple(analyses), sizes)
 
 

@@ -128,16 +128,13 @@ def outer_names(study: Study) -> set[str]:
     return names | {hole for level in levels for hole in HOLE_PATTERN.findall(level)}
 
 
-def sources_table(
-    study: Study,
-    data: Mapping[str, Any],
-    added: Mapping[str, Any],
-    dropped: Sequence[str] = ("recipes", "factors", "cells"),
-) -> Iterator[str]:
+def sources_table(study: Study, data: Mapping[str, Any], added: Mapping[str, Any]) -> Iterator[str]:
     """Yield the table of sources for copied and new settings; nothing if the search has no sources."""
     if "source" not in data:
         return
-    kept = {name: value for name, value in data["source"].items() if name not in dropped}
+    kept = {
+        name: value for name, value in data["source"].items() if name not in ("recipes", "factors", "cells")
+    }
     for change in study.overrides:
         table, *path = change.partition("=")[0].split(".")
         if table in TRIAL_TABLES and path and isinstance(kept.get(table, {}), dict):

@@ -16,6 +16,9 @@ from typing import Literal
 from ...errors import ActivememError
 from ...studies.presentation.kinds import Spread
 
+LEVEL = 0.95
+"""The level of confidence intervals."""
+
 
 class StatisticsError(ActivememError):
     """Error for values that allow no result; the message has the expected and the actual values."""
@@ -42,7 +45,7 @@ class Estimate:
         return replace(self, low=max(self.low, 0.0), high=min(self.high, 1.0))
 
 
-def estimate(values: Iterable[float], *, spread: Spread = "sd", level: float = 0.95) -> Estimate:
+def estimate(values: Iterable[float], *, spread: Spread = "sd") -> Estimate:
     """Return the mean of the values and its spread.
 
     Raise StatisticsError if there are no values, or if a value is not finite. "sd" is the sample standard
@@ -55,7 +58,7 @@ def estimate(values: Iterable[float], *, spread: Spread = "sd", level: float = 0
         half = half / math.sqrt(count) or None
     if half is None:
         return Estimate(value=value, low=None, high=None, spread=None, n=count)
-    half *= t_quantile(level, count) if spread == "ci" else 1
+    half *= t_quantile(LEVEL, count) if spread == "ci" else 1
     return Estimate(value=value, low=value - half, high=value + half, spread=half, n=count)
 
 

@@ -18,7 +18,7 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimates import holm_adjusted, t_quantile
+from .estimates import LEVEL, holm_adjusted, t_quantile
 
 _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
@@ -82,7 +82,6 @@ class FactorModel:
 
     columns: TermColumns
     values: Sequence[float]
-    level: float = 0.95
 
     def effects(self) -> tuple[TermEffect, ...]:
         """Return the effect of every term, factors first, with p-values corrected for the number of terms."""
@@ -260,7 +259,7 @@ class FactorModel:
         if self.error is None:
             return Contrast(value=value)
         error = math.sqrt(float(row @ self._inverse @ row) * self.error.variance * inflation)
-        half = error * t_quantile(self.level, self.error.degrees + 1)
+        half = error * t_quantile(LEVEL, self.error.degrees + 1)
         return Contrast(value=value, error=error, low=value - half, high=value + half)
 
     def _inflation(self, term: Term) -> float:

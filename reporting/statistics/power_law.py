@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from .estimates import mean, t_quantile
+from .estimates import LEVEL, mean, t_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +43,6 @@ class PowerLaw:
     center: float
     spread: float
     error: float | None
-    level: float
 
     def at(self, x: float) -> tuple[float, float | None, float | None]:
         """Return the law at x with its interval, which is ± t s √(1/n + (x − x̄)²/Sxx) in logarithms."""
@@ -51,7 +50,7 @@ class PowerLaw:
         middle = math.log(self.coefficient) + self.exponent * math.log(x)
         if self.error is None:
             return math.exp(middle), None, None
-        half = t_quantile(self.level, self.n - 1) * self.error
+        half = t_quantile(LEVEL, self.n - 1) * self.error
         half *= math.sqrt(1 / self.n + place**2 / self.spread)
         return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
 
@@ -60,7 +59,7 @@ class PowerLaw:
         middle, low, _ = self.at(x)
         if low is None or self.error is None:
             return middle, None, None
-        own = t_quantile(self.level, self.n - 1) * self.error
+        own = t_quantile(LEVEL, self.n - 1) * self.error
         half = math.hypot(math.log(middle / low), own)
         return middle, middle * math.exp(-half), middle * math.exp(half)
 
@@ -107,7 +106,7 @@ class OffsetLaw:
         return middle, float(np.exp((logs - wider * half).min())), float(np.exp((logs + wider * half).max()))
 
 
-def fit_power_law(points: Sequence[tuple[float, float]], *, level: float = 0.95) -> PowerLaw | None:
+def fit_power_law(points: Sequence[tuple[float, float]]) -> PowerLaw | None:
     """Fit the law by least squares on the logarithms of x and y, both above 0.
 
     Return None for fewer than two different x. A cell is one point, however many seeds it has, since all
@@ -127,16 +126,15 @@ def fit_power_law(points: Sequence[tuple[float, float]], *, level: float = 0.95)
     return PowerLaw(
         coefficient=math.exp(middle - exponent * center),
         exponent=exponent,
-        half_width=None if error is None else t_quantile(level, degrees + 1) * error / math.sqrt(spread),
+        half_width=None if error is None else t_quantile(LEVEL, degrees + 1) * error / math.sqrt(spread),
         n=len(points),
         center=center,
         spread=spread,
         error=error,
-        level=level,
     )
 
 
-def fit_offset_law(points: Sequence[tuple[float, float]], *, level: float = 0.95) -> OffsetLaw | None:
+def fit_offset_law(points: Sequence[tuple[float, float]]) -> OffsetLaw | None:
     """Fit the law with an offset of at least 0; return None for fewer than three different x.
 
     With u = x / (the largest x) the law is y = top · (s + (1 − s) u ** −α). α and s are searched on a grid
@@ -155,7 +153,7 @@ def fit_offset_law(points: Sequence[tuple[float, float]], *, level: float = 0.95
     steep, share, top, left = (float(each[_lowest(grid)]) for each in grid)
     n, height = len(points), math.exp(top)
     degrees = n - 3
-    likely = _confidence_region(u, y, left, t_quantile(level, degrees + 1), degrees) if degrees > 0 else None
+    likely = _confidence_region(u, y, left, t_quantile(LEVEL, degrees + 1), degrees) if degrees > 0 else None
     return OffsetLaw(
         coefficient=height * (1 - share) * largest**steep,
         exponent=-steep,

@@ -17,10 +17,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...studies.catalog.metrics import format_number
-from .estimates import mean, sample_sd, t_quantile
+from .estimates import LEVEL, mean, sample_sd, t_quantile
 from .pooled_differences import Pool, Values, own_or_pooled, pooled_variance
-
-LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

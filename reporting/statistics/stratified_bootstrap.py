@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimates import StatisticsError, t_quantile
+from .estimates import LEVEL, StatisticsError, t_quantile
 
 if TYPE_CHECKING:
     from sacrebleu.significance import Result
@@ -94,20 +94,20 @@ MEDIAN = Statistic(median_of_tasks, lambda tasks: 2 - tasks % 2)
 
 
 def aggregate_all(
-    runs: Runs, statistics: Mapping[str, Statistic], *, resamples: int, seed: int, level: float = 0.95
+    runs: Runs, statistics: Mapping[str, Statistic], *, resamples: int, seed: int
 ) -> dict[str, Aggregate]:
     """Return every statistic of a method's runs; all intervals use the same resamples."""
     plain = [np.asarray(task, dtype=float)[None, :] for task in runs]
     drawn = _resampled(plain, np.random.default_rng(seed), resamples)
     counts = [len(task) for task in runs]
     return {
-        name: _aggregate(statistic, float(statistic.of(plain)[0]), statistic.of(drawn), counts, level)
+        name: _aggregate(statistic, float(statistic.of(plain)[0]), statistic.of(drawn), counts)
         for name, statistic in statistics.items()
     }
 
 
 def probability_of_improvement(
-    runs: Runs, baseline: Runs, *, sign: int = 1, resamples: int, seed: int, level: float = 0.95
+    runs: Runs, baseline: Runs, *, sign: int = 1, resamples: int, seed: int
 ) -> Aggregate:
     """Return the chance that a run beats a baseline's run on the same task, averaged over tasks.
 
@@ -119,17 +119,15 @@ def probability_of_improvement(
     drawn = _resampled(plain, generator, resamples)
     statistic = Statistic(lambda sides: _wins(sides[:tasks], sides[tasks:], sign), is_share=True)
     counts = [min(len(one), len(other)) for one, other in zip(runs, baseline, strict=True)]
-    return _aggregate(statistic, float(statistic.of(plain)[0]), statistic.of(drawn), counts, level)
+    return _aggregate(statistic, float(statistic.of(plain)[0]), statistic.of(drawn), counts)
 
 
-def _aggregate(
-    statistic: Statistic, value: float, drawn: Floats, counts: Sequence[int], level: float
-) -> Aggregate:
+def _aggregate(statistic: Statistic, value: float, drawn: Floats, counts: Sequence[int]) -> Aggregate:
     fewest, deviation = min(counts), float(drawn.std())
     if fewest < 2 or deviation <= _ROUNDING * float(np.abs(drawn).max()):
         return Aggregate(value=value)
     degrees = (sum(counts) - len(counts)) * statistic.deciding(len(counts)) / len(counts)
-    half = deviation * math.sqrt(fewest / (fewest - 1)) * t_quantile(level, round(degrees) + 1)
+    half = deviation * math.sqrt(fewest / (fewest - 1)) * t_quantile(LEVEL, round(degrees) + 1)
     low, high = value - half, value + half
     if statistic.is_share:
         low, high = max(low, 0.0), min(high, 1.0)

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ...studies.catalog.metrics import find_metric
-from ...studies.planning.trial_values import ValueStatus, combined_status
+from ...studies.planning.trial_values import ValueStatus, combined_status, trial_values
 from ...studies.presentation.kinds import Spread
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import ABSENT, SEED, level_names, level_text
 from ..statistics.estimates import Estimate, estimate, mean
-from ..subject import value_frame
 from .table import NOT_RUN, CellStatus
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def tally_trials(
     tallies: dict[CellKey, tuple[Tally, ...]] = {}
     ids = located["trial"].to_list()
     for metric in dict.fromkeys(spec.shown_metrics):
-        values = value_frame(study, ids, outcomes, [metric], begun=begun)
+        values = trial_values(study, ids, outcomes, metric, begun=begun)
         valued = located.with_columns(values["seed"], values["value"], values["status"], values["why"])
         if spec.pick:  # cells of different levels are still paired by their seeds
             valued = valued.with_columns(unit="seed")

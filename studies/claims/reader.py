@@ -650,20 +650,17 @@ def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement | None]) -> S
 TABLE = "claim"
 
 
-def read_claims(
-    diagnostics: Diagnostics, design: Design, metrics: Mapping[str, Metric] = METRICS_AND_COSTS
-) -> tuple[Claim, ...]:
+def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
     """Return every claim of a study in file order; report faulty claims and leave them out.
 
-    `metrics` are the metrics that a claim may use. Claims are not checked against faulty factors. A claim
-    about levels that overrides have removed is not a fault: it is then resolved over the cells of the file as
-    written.
+    Claims are not checked against faulty factors. A claim about levels that overrides have removed is not a
+    fault: it is then resolved over the cells of the file as written.
     """
     tables = diagnostics.tables(TABLE)
     if tables and diagnostics.has_search:
         diagnostics.report((TABLE,), "a claim compares the cells of a grid; a search has none")
         return ()
-    scopes = _scopes(diagnostics, design, metrics) if tables else [None]
+    scopes = _scopes(diagnostics, design) if tables else [None]
     claims: list[Claim] = []
     names: set[str] = set()
     for index, table in enumerate(tables):
@@ -749,9 +746,7 @@ def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, S
             yield spec.model_copy(update={"name": name}), within
 
 
-def _scopes(
-    diagnostics: Diagnostics, design: Design, metrics: Mapping[str, Metric]
-) -> Sequence[Scope | None]:
+def _scopes(diagnostics: Diagnostics, design: Design) -> Sequence[Scope | None]:
     """Return the scope of the study, then the scope of the file as written.
 
     If factors or cells are faulty, return only None.
@@ -760,7 +755,7 @@ def _scopes(
         return [None]
     designs = [each for each in (design, design.as_written) if each is not None]
     sound = [each for each in designs if all(each.factors.values()) and each.count() <= MAX_TRIALS]
-    return [claim_scope(each, metrics) for each in sound] or [None]
+    return [claim_scope(each, METRICS_AND_COSTS) for each in sound] or [None]
 
 
 def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], trials: Sequence[Trial]) -> None:

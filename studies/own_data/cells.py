@@ -162,11 +162,10 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise CorpusError(f"{path}: expected a file: {reason}") from error
 
 
-def missing_column(wanted: str, found: Sequence[str], more: int = 0) -> str:
-    """Return the message for a missing column, with the names `found` and the number of `more` names."""
+def missing_column(wanted: str, found: Sequence[str]) -> str:
+    """Return the message for a missing column, with the names `found`."""
     names = ", ".join(quoted(name) for name in found[:_MAX_NAMED])
-    more += max(0, len(found) - _MAX_NAMED)
-    names += f" and {more:,} more" if more else ""
+    names += f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""
     message = f"expected a column '{wanted}', got {names or 'none'}"
     near = nearest(wanted, found)
     if wanted in USUAL_COLUMNS and found:

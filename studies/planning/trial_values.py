@@ -148,7 +148,7 @@ def trial_values(
     metrics: pl.DataFrame | None = None,
     begun: Collection[str] = (),
 ) -> pl.DataFrame:
-    """Return one row for each trial with the columns trial, seed, value, status and why.
+    """Return one row for each given trial with the columns trial, seed, value, status and why.
 
     `outcomes` are the store's latest attempts. For a metric with an index, the last value in `metrics`, the
     store's history, takes precedence over the final one. `begun` are the trials with a checkpoint, `study`
@@ -169,7 +169,7 @@ def trial_values(
         last = last_members(metrics, metric_family(metric)).filter(pl.col("name") == metric)
         ends = ends.join(last.select("trial", last="value"), on="trial", how="left", maintain_order="left")
         ends = ends.with_columns(value=pl.coalesce("last", "value"))
-    wanted = pl.DataFrame({"trial": list(dict.fromkeys(trials))}, schema={"trial": pl.String})
+    wanted = pl.DataFrame({"trial": list(trials)}, schema={"trial": pl.String})
     found = wanted.join(ends, on="trial", how="left", maintain_order="left")
     stored, value = pl.col("status"), pl.col("value")
     diverged = pl.lit(value=False) if metric in COSTS else pl.col("diverged").is_not_null()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, takewhile
 from textwrap import wrap
 
@@ -75,16 +75,11 @@ def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
     return [*lines, indent + command] if command else lines
 
 
-def align_columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), gap: int = 2) -> list[str]:
-    """Return rows as lines with aligned columns; the columns in `right` are right-aligned."""
+def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    sides = [">" if place in right else "<" for place in range(len(widths))]
-    return [
-        (" " * gap)
-        .join(f"{text:{side}{width}}" for text, side, width in zip(row, sides, widths, strict=True))
-        .rstrip()
-        for row in rows
-    ]
+    lines = ("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)) for row in rows)
+    return [line.rstrip() for line in lines]
 
 
 def side_by_side(

@@ -44,8 +44,8 @@ def test_a_mean_with_its_deviation_error_and_interval_as_worked_out_by_hand():
 
 
 def test_the_interval_of_a_mean_is_scipys():
-    found = estimate(SEVEN, spread="ci", level=0.9)
-    theirs = scipy.stats.ttest_1samp(SEVEN, 0).confidence_interval(0.9)
+    found = estimate(SEVEN, spread="ci")
+    theirs = scipy.stats.ttest_1samp(SEVEN, 0).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), rel=1e-9)
     assert sample_sd(SEVEN) == pytest.approx(scipy.stats.tstd(SEVEN), rel=1e-9)
 

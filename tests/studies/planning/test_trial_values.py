@@ -62,9 +62,9 @@ def test_a_metric_that_a_probe_measures_later_is_pending_where_a_probe_can_measu
     ]
 
 
-def test_a_trial_that_is_asked_for_twice_has_one_row_with_its_seed():
+def test_a_trial_that_is_asked_for_twice_has_two_rows_with_its_seed():
     found = trial_values("mine", ["a", "x", "a"], outcomes(), "loss")
-    assert found.select("trial", "seed").rows() == [("a", 3), ("x", None)]
+    assert found.select("trial", "seed").rows() == [("a", 3), ("x", None), ("a", 3)]
 
 
 def test_the_last_of_several_values_of_a_name_counts():
