@@ -11,7 +11,7 @@ from .vocabulary.spec import builtin_names, nearest_block
 
 
 def __getattr__(name: str) -> BlockFactory | BlockRecipe:
-    """Return the block with this name; raise AttributeError with the nearest name if there is none."""
+    """Return the block with this name; raise AttributeError, with a similar name, if there is none."""
     if name not in builtin_names():
         near = nearest_block(name)
         said = f"; nearest: {near}" if near else ""

@@ -1,4 +1,4 @@
-"""Recipes as text: the canonical spelling, and the identity of a recipe.
+"""Functions that write a recipe as text: its canonical spelling, its identity and its id.
 
 `parse(render(node))` returns an equal node; parentheses are only used where precedence requires them, and
 numbers are written like in Python.
@@ -33,7 +33,7 @@ def render(node: Value) -> str:
 
 
 def render_operand(node: Value, operator: str) -> str:
-    """Return the canonical text as an operand of `>>`, `+` or `*`.
+    """Return the canonical text of a part, ready to be joined to other text by `>>`, `+` or `*`.
 
     It is in parentheses if it binds less tightly than the operator.
     """
@@ -47,7 +47,10 @@ def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
 
 
 def identity(node: Value) -> str:
-    """Return the canonical text with the parts of every sum sorted; equivalent recipes have equal texts."""
+    """Return the canonical text, with the parts of every sum sorted.
+
+    Recipes that differ only in the order of a sum therefore have equal identities.
+    """
     return _Renderer(sort=True).render(node)
 
 
@@ -58,7 +61,7 @@ def recipe_id(identity_text: str) -> str:
 
 @dataclass(frozen=True)
 class _Renderer:
-    """Renderer of nodes as text; it can sort the parts of sums and fill holes."""
+    """Renderer of nodes as text, which sorts sums with `sort` and replaces holes with `fillings`."""
 
     sort: bool = False
     fillings: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -1,6 +1,7 @@
-"""Checks of a recipe's text against the vocabulary: its names, arguments, ranges, roles and size.
+"""Checks of a recipe against the vocabulary, which holds the known blocks and their parameters.
 
-Every part is checked even if another part is wrong, so that one run reports all faults.
+The checks are of names, arguments, ranges, the roles of blocks, and the number of blocks. Every part is
+checked even if another part is wrong, so that one run reports all faults.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ from .vocabulary.spec import REQUIRED, RESERVED_WORDS, Parameter, Spec, lookup, 
 def bind(
     call: CallSyntax, parameters: Sequence[Parameter], faults: FaultCollector, *, takes_others: bool = False
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
-    """Return pairs of parameter and argument in declared order; report arguments without a parameter.
+    """Match the arguments of a call with parameters; return the pairs in the order of `parameters`.
 
-    With `takes_others`, an argument with an unknown name gets a new parameter of kind "any". New parameters
-    come last, in alphabetical order.
+    An argument that no parameter matches is reported in `faults`. With `takes_others`, an argument with an
+    unknown name gets a new parameter of kind "any". New parameters come last, in alphabetical order.
     """
     bound: dict[str, tuple[Parameter, ArgumentSyntax]] = {}
     known = {parameter.name: parameter for parameter in parameters}
@@ -72,7 +73,10 @@ def bind(
 def bind_known_names(
     call: CallSyntax, parameters: Sequence[Parameter]
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
-    """Return pairs of parameter and argument for arguments with a parameter's name; ignore the rest."""
+    """Match by name the arguments of a call with parameters; return the pairs, without reporting faults.
+
+    Arguments that no parameter matches are left out.
+    """
     by_name = {parameter.name: parameter for parameter in parameters}
     arguments = call.arguments or ()
     return [(by_name[argument.name], argument) for argument in arguments if argument.name in by_name]
@@ -84,7 +88,7 @@ def check_complete(
     bound: Sequence[tuple[Parameter, ArgumentSyntax]],
     faults: FaultCollector,
 ) -> bool:
-    """Return whether every argument has a parameter, and every required parameter an argument.
+    """Return whether each argument of a call matches a parameter and no required argument is missing.
 
     Missing arguments are reported, unless a faulty argument seems to be meant for them.
     """
@@ -100,7 +104,10 @@ def check_complete(
 def _find_by_position(
     call: CallSyntax, place: int, parameters: Sequence[Parameter], faults: FaultCollector
 ) -> Parameter | None:
-    """Return the parameter for the argument at a position; report the first argument without a parameter."""
+    """Return the parameter that the unnamed argument at index `place` stands for.
+
+    If there is none, return None and report the first such argument.
+    """
     arguments = call.arguments or ()
     argument, count = arguments[place], len(parameters)
     if place > count or isinstance(argument.value, ErrorSyntax):
@@ -122,7 +129,10 @@ _EXPECTED = {"integer": "a whole number", "real": "a number", "boolean": "true o
 
 
 def parse_untyped_scalar(value: Syntax) -> Scalar | None:
-    """Return the value of an unknown parameter: a number, or a bare name that is not a block's, else None."""
+    """Return a number or a word as a value for a parameter whose type is unknown.
+
+    Return None for any other value, and for the name of a block.
+    """
     match value:
         case NumberSyntax():
             return value.value
@@ -137,7 +147,10 @@ def parse_untyped_scalar(value: Syntax) -> Scalar | None:
 def parse_scalar(
     value: Syntax, parameter: Parameter, span: tuple[int, int], faults: FaultCollector
 ) -> Scalar | None:
-    """Return a number, word or boolean that fits the parameter; otherwise report a fault and return None."""
+    """Return the value as a number, word or boolean of the parameter.
+
+    If its type or size does not fit, report a fault and return None.
+    """
     found, kind, name = _convert(value, parameter), parameter.kind, parameter.name
     if found is None:
         near, got = "", faults.quote(value.start, value.end)
@@ -183,7 +196,10 @@ _LOG = Parameter(name="log", kind="boolean", default=False, meaning="sample the 
 def parse_range(
     call: CallSyntax, parameter: Parameter, faults: FaultCollector
 ) -> IntegerDimension | RealDimension | None:
-    """Return a range `integer(lo, hi, step=, log=)` or `real(lo, hi, log=)` within the parameter's bounds."""
+    """Return the dimension that `integer(lo, hi, step=, log=)` or `real(lo, hi, log=)` describes.
+
+    Report a range that is wrong or exceeds the parameter's bounds, and return None.
+    """
     if parameter.kind == "any":
         parameter = replace(parameter, kind="integer" if call.name == "integer" else "real")
     if call.name != parameter.kind:
@@ -210,7 +226,7 @@ def parse_range(
 
 
 def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool:
-    """Return whether the operands of `*` are not one count and one part; if so, report them."""
+    """Return whether a repeat is wrong, and report it if so: it must be one count, `*`, and one part."""
     first, *_, last = repeat.operands
 
     def text(place: int) -> str:
@@ -239,7 +255,10 @@ def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool
 
 
 def _operand(syntax: Syntax, faults: FaultCollector) -> str:
-    """Return the text of an operand for a repeat that a message proposes; parenthesise operations."""
+    """Return the text of an operand, in parentheses if it is an operation.
+
+    Messages use it to propose a corrected repeat.
+    """
     text = faults.quote(syntax.start, syntax.end)
     return f"({text})" if isinstance(syntax, OperationSyntax) else text
 
@@ -283,7 +302,10 @@ def check_recipe(syntax: Syntax, faults: FaultCollector) -> Node | None:
 
 
 def check_dimension(syntax: Syntax, faults: FaultCollector) -> Dimension | None:
-    """Return a search dimension whose parameter is not known yet; None if it is wrong, which is reported."""
+    """Return a search dimension that is written by itself, without the parameter that it will fill.
+
+    Report a wrong one and return None.
+    """
     found = _Checker(faults).value(syntax, _ANY, (syntax.start, syntax.end))
     if isinstance(found, Dimension):
         return None if faults else found
@@ -294,7 +316,10 @@ def check_dimension(syntax: Syntax, faults: FaultCollector) -> Dimension | None:
 
 
 def find_conflict(spec: Spec, block: BlockNode) -> str | None:
-    """Return why a block's arguments contradict each other for some values of its dimensions, else None."""
+    """Return a message if a block's arguments contradict each other, else None.
+
+    Arguments that are search dimensions are tested with several of their values.
+    """
     if spec.check is None:
         return None
     settings = spec.settings(block)
@@ -305,7 +330,10 @@ def find_conflict(spec: Spec, block: BlockNode) -> str | None:
 
 
 def _representative_values(value: Value) -> list[Value]:
-    """Return typical values of an argument: all options, or the ends and the second value of a range."""
+    """Return the values of an argument with which conflicts are tested.
+
+    For a choice these are all options, and for a range both ends; a whole-number range adds its second value.
+    """
     match value:
         case ChoiceDimension():
             return [one for option in value.options for one in _representative_values(option)]
@@ -321,7 +349,7 @@ def _representative_values(value: Value) -> list[Value]:
 
 
 class _Checker:
-    """A checker of the text of one recipe.
+    """Converter of one recipe's syntax tree to nodes, which checks every part.
 
     Methods report the faults that they find, and return None for a wrong part. None from an inner part is not
     reported again.
@@ -332,7 +360,7 @@ class _Checker:
         self._written_out = 0  # parts expanded from an `each`
 
     def node(self, syntax: Syntax) -> Node | None:  # noqa: PLR0911 -- one return for each kind of syntax
-        """Return a part of the recipe: a block, an operation, a hole or a choice of parts."""
+        """Return the node of a part of the recipe: a block, an operation, a hole or a choice."""
         if self._faults.is_full:
             return None
         match syntax:
@@ -360,7 +388,7 @@ class _Checker:
         return None
 
     def value(self, syntax: Syntax, parameter: Parameter, span: _Span) -> Value | None:  # noqa: PLR0911 -- as above
-        """Return the value of a parameter: a value of its type, a hole, or a search dimension."""
+        """Return an argument's value for a parameter: a value of its type, a hole, or a search dimension."""
         kind = parameter.kind
         match syntax:
             case ErrorSyntax():
@@ -382,7 +410,7 @@ class _Checker:
         return parse_scalar(syntax, parameter, span, self._faults)
 
     def _operation(self, syntax: OperationSyntax) -> Node | None:
-        """Return a sum or a series; report parts that do not fit together."""
+        """Return the node of a sum or a series; report parts that cannot be combined."""
         parts = tuple(self.node(operand) for operand in syntax.operands)
         wholes = [self._report_whole_model(*pair) for pair in zip(syntax.operands, parts, strict=True)]
         if any(wholes):
@@ -399,7 +427,10 @@ class _Checker:
         return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
-        """Return whether a part is a whole model; if so, report that it cannot be part of another model."""
+        """Return whether a part is a block such as `seq2seq`, which is a whole model with source and target.
+
+        No other recipe can contain such a part, so it is reported.
+        """
         if part is None or output_kinds.output_kind(part) != output_kinds.OTHER_LENGTH:
             return False
         what = self._faults.quote(operand.start, operand.end)
@@ -423,7 +454,10 @@ class _Checker:
     def _check_same_output(
         self, operands: tuple[Syntax, ...], parts: tuple[Value | None, ...], rule: str, advice: str = ""
     ) -> None:
-        """Report parts whose outputs are of different kinds; the message begins with `rule`."""
+        """Report parts that output different things: a sequence, a vector, or a sequence of another length.
+
+        The message begins with the text `rule` and ends with the text `advice`.
+        """
         odd = output_kinds.find_mismatch(parts)
         if odd is None:
             return
@@ -436,7 +470,10 @@ class _Checker:
         self._report(operands[odd[1]], f"{rule}, but {' and '.join(sides)}{advice}")
 
     def _repeat(self, syntax: OperationSyntax) -> Node | None:
-        """Return the node of `count * part`; report a part that outputs a vector."""
+        """Return the node of `count * part`.
+
+        Report a part that outputs a vector, because its next copy cannot read a vector.
+        """
         first, last = syntax.operands[0], syntax.operands[-1]
         if is_malformed_repeat(syntax, self._faults):
             return None
@@ -450,7 +487,10 @@ class _Checker:
         return RepeatNode(count, body)
 
     def _report_repeated_pool(self, part: Syntax, body: Node) -> bool:
-        """Return whether a repeated part outputs a vector, which no copy can read; if so, report it."""
+        """Return whether a repeated part outputs a vector.
+
+        If so, report it, because the next copy cannot read a vector.
+        """
         if output_kinds.output_kind(body) != output_kinds.VECTOR:
             return False
         what = self._faults.quote(part.start, part.end)
@@ -460,7 +500,7 @@ class _Checker:
         return True
 
     def _each(self, syntax: CallSyntax) -> Node | None:
-        """Return the node of `each(count, part)`: `count` copies in series, each with its own dimensions."""
+        """Return the node of `each(count, part)`: copies in series, each with its own search dimensions."""
         arguments = syntax.arguments or ()
         for argument in arguments:
             if argument.name is not None:
@@ -504,7 +544,10 @@ class _Checker:
         return None
 
     def _choice(self, syntax: CallSyntax, parameter: Parameter) -> ChoiceDimension | None:
-        """Return the node of `choice(option, …)`; report options that are equal or do not fit."""
+        """Return the node of `choice(option, …)`.
+
+        Report options that are listed twice, or that do not fit the parameter or the other options.
+        """
         if not syntax.arguments:
             self._report(syntax, "choice needs options, for example choice(sa, conv(k=20))")
             return None
@@ -527,7 +570,10 @@ class _Checker:
         return ChoiceDimension(checked) if len(checked) == len(options) else None
 
     def _block(self, call: CallSyntax) -> BlockNode | None:
-        """Return a block with its arguments in declared order and without defaults."""
+        """Return the node of a block.
+
+        Its arguments are in declared order, and those that equal their default are left out.
+        """
         if call.name in NUMBER_FORMS:
             self._report(call, f"{call.name} can only replace a number: a count, or a parameter's value")
             return None
@@ -552,7 +598,10 @@ class _Checker:
         return block
 
     def _report_unknown(self, call: CallSyntax) -> None:
-        """Report an unknown block, and check its arguments against the nearest block."""
+        """Report an unknown block.
+
+        Check its arguments as those of the block with the most similar name.
+        """
         what = self._faults.quote(call.start, call.name_end)
         broken = next((each for each in broken_plugins() if each.entry == call.name), None)
         if broken is not None:

@@ -1,6 +1,7 @@
-"""Differences between two recipes as ablation tables print them, and the ablations of a recipe.
+"""Descriptions and distances of two recipes, and the ablations of a recipe.
 
-Examples of differences are `− conv(k=9)`, `sa → conv(k=9)` and `4 × → 6 ×`.
+An ablation is the recipe without one of its parts. Examples of differences are `− conv(k=9)`, `sa →
+conv(k=9)` and `4 × → 6 ×`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
 
 
 def _without_one(node: Value) -> Iterator[Node]:
-    """Yield one node for each part: the node with that part removed; some are not valid recipes."""
+    """Yield for each part of a node a copy of the node without that part.
+
+    Some copies are not valid recipes.
+    """
     match node:
         case SumNode():
             yield from _without_part(node.parts, make_sum)
@@ -77,7 +81,7 @@ def _without_one(node: Value) -> Iterator[Node]:
 
 
 def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node]) -> Iterator[Node]:
-    """Yield the joined parts with one part removed, or with one inner part of a part removed."""
+    """Yield the joined parts without one of them, for each part and for each part inside a part."""
     for place, part in enumerate(parts):
         others = [*parts[:place], *parts[place + 1 :]]
         yield join(others) if len(others) > 1 else others[0]
@@ -85,7 +89,7 @@ def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node])
 
 
 def describe_difference(before: Node, after: Node) -> str:
-    """Describe what is removed, added and replaced from `before` to `after`; return "" for equal recipes."""
+    """Describe which parts of `before` are removed, added or replaced in `after`; return "" if none are."""
     return ", ".join(_differences(before, after))
 
 
@@ -116,7 +120,10 @@ def _differences(before: Node, after: Node) -> Iterator[str]:
 
 
 def _removed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Return the arguments that are removed; none if `after` also has new or changed arguments."""
+    """Return the text of the arguments that `before` has and `after` lacks.
+
+    If `after` also has new or changed arguments, return none.
+    """
     if any(argument not in before.arguments for argument in after.arguments):
         return []
     removed = [argument for argument in before.arguments if argument not in after.arguments]
@@ -127,7 +134,10 @@ def _removed(before: BlockNode, after: BlockNode) -> list[str]:
 def _differing_parts(
     before: Sequence[Node], after: Sequence[Node], whole: Node, other: Node
 ) -> Iterator[str]:
-    """Yield the parts that are removed or added; if a single part is replaced, the differences inside it."""
+    """Yield the differences between the parts of two sums or series: what is removed, added or replaced.
+
+    If exactly one part is replaced, describe what differs inside it.
+    """
     gone, new = _without(before, after), _without(after, before)
     if not gone and not new:  # the same parts in another order
         yield f"{render(whole)} → {render(other)}"
@@ -141,7 +151,7 @@ def _differing_parts(
 
 
 def _without(parts: Sequence[Node], others: Sequence[Node]) -> list[Node]:
-    """Return `parts` minus `others`; each element of `others` removes one equal element."""
+    """Return `parts` without `others`; each element of `others` removes only one equal element."""
     left = list(others)
     found: list[Node] = []
     for part in parts:
@@ -167,7 +177,10 @@ BLOCK, OPERATOR, PARAMETER, MOST_OF_PARAMETERS = 1.0, 0.5, 0.5, 0.9
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """The label of a tree node: a block or an operator, with its numbers and words in declared order."""
+    """A node's data in the tree edit distance: its name, its weight, and its numbers and words.
+
+    The name is that of a block or an operator. The numbers and words are in declared order.
+    """
 
     name: str
     weight: float
@@ -176,7 +189,10 @@ class _Label:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistanceTree:
-    """A recipe prepared for tree edit distances: its nodes in postorder, with their leftmost leaves."""
+    """A recipe's tree in the form that the tree edit distance needs (Zhang and Shasha 1989).
+
+    `labels` are the nodes in postorder. `leftmost` is the index of each node's leftmost leaf.
+    """
 
     root: Node
     labels: tuple[_Label, ...] = field(init=False)
@@ -202,12 +218,16 @@ class DistanceTree:
         object.__setattr__(self, "blocks", Counter(each.name for each in labels if each.weight == BLOCK))
 
     def lower_bound(self, text: str) -> float:
-        """Return a lower bound of the distance to the recipe `text`, from the blocks in both recipes."""
+        """Return a lower bound of the distance to a recipe, from the names of the blocks in its text."""
         blocks = Counter(name for name in _NAME.findall(text) if lookup(name) is not None)
         return BLOCK * max((self.blocks - blocks).total(), (blocks - self.blocks).total())
 
     def distance(self, other: DistanceTree) -> float:
-        """Return the tree edit distance to another recipe."""
+        """Return the tree edit distance to another recipe.
+
+        It is the least total weight of insertions, removals and replacements of nodes that turn one into the
+        other.
+        """
         between: dict[tuple[int, int], float] = {}
         for mine in self.keyroots:
             for theirs in other.keyroots:
@@ -217,7 +237,10 @@ class DistanceTree:
     def _fill(
         self, other: DistanceTree, mine: int, theirs: int, between: dict[tuple[int, int], float]
     ) -> None:
-        """Compute the distances of the subtrees that start at the leftmost leaves of two keyroots."""
+        """Store in `between` the distances between subtrees, for two keyroots `mine` and `theirs`.
+
+        A keyroot is the highest node that has a given leftmost leaf.
+        """
         first, start = self.leftmost[mine], other.leftmost[theirs]
         added = [0.0]
         for column in range(start, theirs + 1):
@@ -240,12 +263,18 @@ class DistanceTree:
 
 
 def tree_distance(first: Node, second: Node) -> float:
-    """Return the distance between two recipes in blocks; 0 for equivalent recipes."""
+    """Return the tree edit distance between two recipes, where a whole block counts as 1.
+
+    Equivalent recipes have distance 0.
+    """
     return DistanceTree(first).distance(DistanceTree(second))
 
 
 def _parts(node: Value) -> Iterable[Value]:
-    """Return the recipes directly inside a node; the parts of a sum are sorted by identity."""
+    """Return the children of a node in the tree for distances, without numbers and words.
+
+    The parts of a sum are sorted by identity.
+    """
     match node:
         case SumNode():
             return sorted(node.parts, key=identity)
@@ -274,7 +303,7 @@ def _label(node: Value) -> _Label:
 
 
 def _settings(block: BlockNode) -> tuple[object, ...]:
-    """Return the numbers and words of a block, defaults included, without inner recipes."""
+    """Return the numbers and words of a block, including defaults; an inner recipe is None."""
     spec = lookup(block.name)
     assert spec is not None, f"no block {block.name}"
     values = spec.settings(block).values()
@@ -290,7 +319,10 @@ def _replacing(label: _Label, other: _Label) -> float:
 
 
 def _unlikeness(value: object, other: object) -> float:
-    """Return the dissimilarity of two settings, 0 to 1; numbers of the same sign are compared by ratio."""
+    """Return how different two settings are, from 0 (equal) to 1.
+
+    Numbers of the same sign are compared by their ratio.
+    """
     if type(value) is type(other) and value == other:
         return 0.0
     if not (_is_number(value) and _is_number(other)):

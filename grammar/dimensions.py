@@ -1,4 +1,4 @@
-"""The search dimensions of a recipe: their names, and their replacement by values.
+"""Functions that name the search dimensions of a recipe and replace them by values.
 
 A dimension inside an option of a choice exists only if that option is taken. A repeat's body has its
 dimensions once: all copies take the same values.
@@ -35,27 +35,28 @@ dimension itself to leave it open."""
 
 
 def option_label(option: Value) -> Scalar:
-    """Return an option of a choice as plain data: a number or word unchanged, and a recipe part as text."""
+    """Return a number or word of a choice unchanged, and any other option as recipe text."""
     return option if isinstance(option, int | float | str) else render(option)
 
 
 def resolve(root: Node, resolver: Resolver) -> Node:
-    """Return the recipe with each dimension replaced by the resolver's value; skip options not chosen.
+    """Return the recipe in which each search dimension is replaced by the result of `resolver`.
 
-    Raise ValueError for a result outside its dimension.
+    Dimensions inside options that are not chosen are skipped. Raise ValueError for a result outside its
+    dimension.
     """
     return _DimensionResolver(resolver).node(root)
 
 
 def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
-    """Return a mapping from the names of the dimensions to the values that the resolver gives."""
+    """Return a mapping from the name of each search dimension to the value that `resolver` returns for it."""
     walk = _DimensionResolver(resolver)
     walk.node(root)
     return walk.settled
 
 
 def dimensions(root: Node) -> tuple[tuple[str, Dimension], ...]:
-    """Return every dimension with its name, in the order of the text.
+    """Return pairs of name and search dimension, in the order of the text.
 
     The name is `block.parameter` for a parameter, `count` for a repeat, and `choice` for a choice between
     parts. A second use of a name ends in `.2`, a third in `.3`, and so on.
@@ -72,14 +73,17 @@ def dimensions(root: Node) -> tuple[tuple[str, Dimension], ...]:
 
 @dataclass(slots=True)
 class _DimensionResolver:
-    """Walk over a recipe that resolves its dimensions; it visits all options, since names depend on all."""
+    """Replacer of a recipe's search dimensions by the values of a resolver.
+
+    It visits all options of a choice, because each dimension is numbered after all dimensions before it.
+    """
 
     resolver: Resolver
     name_counts: dict[str, int] = field(default_factory=dict)
     settled: dict[str, Value] = field(default_factory=dict)
 
     def node(self, node: Node) -> Node:
-        """Return a part of the recipe in which all dimensions are resolved."""
+        """Return a part of the recipe in which all search dimensions are replaced by values."""
         match node:
             case BlockNode():
                 arguments = [
@@ -99,7 +103,10 @@ class _DimensionResolver:
                 return self.value(node, "choice")  # pyright: ignore[reportReturnType] -- a part settles to a part
 
     def value(self, value: Value, name: str) -> Value:
-        """Return the resolved value of a parameter or part; `name` is its name if it is a dimension."""
+        """Return a parameter's value or a part with its search dimensions replaced by values.
+
+        `name` is the name of `value` if it is itself a dimension, before a number is added to the name.
+        """
         match value:
             case IntegerDimension() | RealDimension():
                 unique = self._unique(name)
@@ -114,7 +121,7 @@ class _DimensionResolver:
                 return value
 
     def _choice(self, choice: ChoiceDimension, name: str) -> Value:
-        """Return the option that the resolver chooses, with the dimensions inside it resolved.
+        """Return the option that the resolver chooses, where inner search dimensions are replaced by values.
 
         If the choice stays open, return it with the dimensions of all options resolved.
         """
@@ -133,7 +140,10 @@ class _DimensionResolver:
         return self.settled[unique]
 
     def _walk_options(self, choice: ChoiceDimension, name: str, taken: int | None) -> list[Value]:
-        """Return all options, with dimensions resolved only in the chosen option."""
+        """Return all options of a choice.
+
+        Only in the option at index `taken` are search dimensions replaced by values.
+        """
         ask, walked = self.resolver, list[Value]()
         for place, option in enumerate(choice.options):
             self.resolver = ask if place == taken else lambda _name, dimension: dimension
@@ -145,7 +155,7 @@ class _DimensionResolver:
         return walked
 
     def _unique(self, name: str) -> str:
-        """Return the name, with a number added from its second use on."""
+        """Return a name that is unique in the recipe: `.2` is added at the second use, `.3` at the third."""
         self.name_counts[name] = self.name_counts.get(name, 0) + 1
         return name if self.name_counts[name] == 1 else f"{name}.{self.name_counts[name]}"
 
@@ -153,7 +163,7 @@ class _DimensionResolver:
 def _validate_answer(
     dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension | HoleNode
 ) -> Value:
-    """Return the resolver's answer; raise ValueError if the answer is outside the dimension."""
+    """Return the resolver's answer; raise ValueError if it is not a value in the range of the dimension."""
     if answer is dimension or isinstance(answer, HoleNode):
         return answer
     number = answer if isinstance(answer, int | float) and not isinstance(answer, bool) else math.nan

@@ -1,4 +1,4 @@
-"""The settings of a model outside its body, and the settings that all of its sub-layers share."""
+"""The configuration of a model apart from its recipe: embedding, output, and settings for all sub-layers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CLUSTER_WIDTH_DIVISOR = 4
 
 
 class ModelConfigError(ActivememError):
-    """Error for invalid settings of a model."""
+    """Error that lists the invalid or contradictory settings of a model."""
 
     @classmethod
     def of_faults(cls, faults: list[str]) -> ModelConfigError:
@@ -68,7 +68,7 @@ class ModelConfigError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A cluster of a vocabulary: the symbols from `start` to `end` - 1, and the width of their embeddings.
+    """A group of a vocabulary's symbols, `start` to `end` - 1, whose embeddings have the same width.
 
     A `projected` cluster has a linear map to the model's width, and in the softmax a map back.
     """
@@ -86,7 +86,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
-    """The configuration of a model, except for its body.
+    """The configuration of a model apart from its body, which a recipe describes.
 
     Inputs and outputs:
 
@@ -170,7 +170,7 @@ class ModelConfig:
 
     @property
     def position_kind(self) -> PositionKind:
-        """Return the kind of positional encoding, sized for `max_positions` positions."""
+        """Return the positional encoding that `position` names, for at most `max_positions` positions."""
         return POSITIONS[self.position].sized_to(self.max_positions)
 
     @property
@@ -180,7 +180,7 @@ class ModelConfig:
 
     @property
     def relative_width(self) -> float:
-        """Return the width divided by μP's base width; 1 without μP."""
+        """Return `d_model` divided by `mup`, the base width of maximal updates; 1 if `mup` is not set."""
         return 1.0 if self.mup is None else self.d_model / self.mup
 
     @property
@@ -190,12 +190,12 @@ class ModelConfig:
 
     @property
     def source(self) -> ModelConfig:
-        """Return the settings with the source's vocabulary in place of the target's vocabulary."""
+        """Return this config with `vocab` replaced by `source_vocab`, for the embedding of the source."""
         return self if self.source_vocab is None else replace(self, vocab=self.source_vocab)
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
-        """Return the clusters into which the cut-offs split the symbols; a single one without cut-offs."""
+        """Return the clusters into which `cutoffs` divide the vocabulary; without any, a single cluster."""
         ends = pairwise((0, *self.cutoffs, self.symbols))
         return tuple(
             Cluster(
@@ -209,7 +209,10 @@ class ModelConfig:
 
     @property
     def outputs(self) -> int:
-        """Return the number of outputs of a position; with clusters, only those of the first softmax."""
+        """Return the number of outputs at each position.
+
+        With clusters, this counts the first cluster's symbols and one output for each other cluster.
+        """
         if self.targets is not None:
             return self.targets
         return self.clusters[0].size + len(self.cutoffs) if self.classes is None else self.classes
@@ -297,7 +300,7 @@ class ModelConfig:
             )
 
     def _maximal_updates(self) -> Iterator[Rule]:
-        """Yield the rules of μP for these settings."""
+        """Yield the conditions that these settings must meet for maximal updates (`mup`)."""
         if self.mup is not None:
             scaled = self.embedding_scale != 1.0 and self.columns is None
             yield self.mup >= 1, f"expected mup of at least 1, got {self.mup}"
@@ -323,7 +326,7 @@ _WORDS: dict[str, Any] = {
 
 
 def configure(config: ModelConfig | None, settings: Mapping[str, Any]) -> ModelConfig:
-    """Return the config with these settings changed; if `config` is None, a new config with these settings.
+    """Return a copy of the config with these settings changed, or a new config if `config` is None.
 
     Raise ModelConfigError for unknown names and for values of another type.
     """

@@ -1,4 +1,4 @@
-"""The tree of a recipe: immutable nodes that are equal if they have the same meaning.
+"""Immutable nodes that form the tree of a recipe; nodes with the same meaning are equal.
 
 `parse` returns a checked tree; nodes made by hand are not checked.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class HoleNode:
-    """A hole `{name}`, filled by a factor or a search dimension."""
+    """A hole `{name}`, to be filled by a factor of a study's design or by a search dimension."""
 
     name: str
 
@@ -44,7 +44,10 @@ class ChoiceDimension:
 
 @dataclass(frozen=True, slots=True)
 class BlockNode:
-    """A block with its arguments in declared order, without those that equal their default."""
+    """A block and its arguments, in declared order.
+
+    Arguments that equal their default are left out.
+    """
 
     name: str
     arguments: tuple[tuple[str, Value], ...] = ()
@@ -52,14 +55,20 @@ class BlockNode:
 
 @dataclass(frozen=True, slots=True)
 class SumNode:
-    """`a + b`: at least two parts, none a sum, that read the same input and whose outputs are added."""
+    """`a + b`: parts that read the same input and whose outputs are added.
+
+    There are at least two parts, and none of them is a sum.
+    """
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesNode:
-    """`a >> b`: at least two parts, none a series, each of which is one residual sub-layer."""
+    """`a >> b`: parts in series, each of which reads the output of the previous part.
+
+    There are at least two parts, and none of them is a series.
+    """
 
     parts: tuple[Node, ...]
 
@@ -114,7 +123,7 @@ def make_series(parts: Iterable[Node]) -> Node:
 
 
 def children(node: Value) -> tuple[Value, ...]:
-    """Return a node's direct children, arguments and counts included, in text order."""
+    """Return the direct children of a node in text order, including arguments and counts."""
     match node:
         case BlockNode():
             return tuple(value for _, value in node.arguments)
@@ -131,7 +140,7 @@ def children(node: Value) -> tuple[Value, ...]:
 
 
 def walk(node: Value) -> Iterator[Value]:
-    """Yield the node and everything inside it, outside in, left to right."""
+    """Yield a node and all nodes inside it in text order; each node comes before its children."""
     found: list[Value] = [node]
     while found:
         node = found.pop()
@@ -140,7 +149,10 @@ def walk(node: Value) -> Iterator[Value]:
 
 
 def count_blocks(node: Value) -> int:
-    """Return the number of blocks with all repeats written out, for the largest option of each dimension."""
+    """Return the number of blocks after all repeats are expanded.
+
+    For each search dimension, the value with the most blocks counts.
+    """
     match node:
         case RepeatNode():
             return _max_count(node.count) * count_blocks(node.body)
@@ -157,7 +169,7 @@ def count_blocks(node: Value) -> int:
 
 
 def _max_count(count: Value) -> int:
-    """Return the largest number of copies that a count allows."""
+    """Return the largest value that a repeat's count can have; 1 for a hole."""
     match count:
         case int():
             return count

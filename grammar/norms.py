@@ -1,4 +1,4 @@
-"""The kinds of normalisation that `norm_kind` can name, including those of plug-ins."""
+"""The normalisations that the setting `norm_kind` can name, including those of plug-ins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 class NormKind:
-    """A normalisation of each vector of a sequence; `source` names its publication or author."""
+    """Base class of normalisations, which map each vector of a sequence separately.
+
+    `source` names the publication or author.
+    """
 
     source = ""
 

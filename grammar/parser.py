@@ -1,4 +1,4 @@
-"""Parser of recipes and its syntax tree; each method parses one grammar rule, which is its docstring.
+"""Parser of recipes and its syntax tree; the docstring of each parsing method is its grammar rule.
 
 The parser continues after a fault with the most likely meaning: it inserts a missing operator or comma, and
 ignores an extra bracket. The text around a fault becomes an ErrorSyntax, so that one mistake gets one
@@ -35,7 +35,10 @@ _VALUE_END_KINDS = ("number", "name", ")", "}")
 
 
 def tokenize(text: str, faults: FaultCollector) -> list[Token]:
-    """Return all tokens of the text; a token's kind is "number", "name", "wrong", "end", or its sign."""
+    """Split the text into tokens.
+
+    A token's kind is "number", "name", "wrong", "end", or the sign itself, such as ">>".
+    """
     tokens: list[Token] = []
     for cut in _cut(text):
         match cut.kind:
@@ -53,7 +56,10 @@ def tokenize(text: str, faults: FaultCollector) -> list[Token]:
 
 
 def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) -> Token:
-    """Return an operator or bracket; report `>`, which is read as `>>`, and arithmetic such as `3 - 1`."""
+    """Return the token of an operator or bracket.
+
+    Report `>`, which is then read as `>>`, and arithmetic such as `3 - 1`.
+    """
     end = start + len(text)
     if text == ">":
         faults.add(start, end, "expected '>>', got '>'")
@@ -66,7 +72,7 @@ def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) ->
 
 
 def _number(text: str, start: int, faults: FaultCollector) -> Token:
-    """Return a decimal number in Python's notation; real numbers have no underscores."""
+    """Return the token of a decimal number in Python's notation, where real numbers have no underscores."""
     end = start + len(text)
     if len(text) > MAX_DIGITS + 6:  # room for a point and an exponent
         faults.add(start, end, f"expected a number of at most {MAX_DIGITS} digits, got {_count_digits(text)}")
@@ -133,7 +139,10 @@ class ArgumentSyntax:
 
 @dataclass(frozen=True, slots=True)
 class CallSyntax:
-    """`name(arguments)`, or a bare name (`arguments` is None): a block, a form such as `tied`, or a word."""
+    """`name(arguments)`, or a bare name whose `arguments` is None.
+
+    The name is that of a block, of a function of the language such as `tied`, or a word.
+    """
 
     name: str
     arguments: tuple[ArgumentSyntax, ...] | None
@@ -158,7 +167,7 @@ class OperationSyntax:
 
 @dataclass(frozen=True, slots=True)
 class ErrorSyntax:
-    """A piece of the text with a reported fault; only its readable parts are checked further."""
+    """A piece of the text with a fault that is already reported; only `parts` are checked further."""
 
     start: int
     end: int
@@ -328,7 +337,7 @@ class _RecipeParser(TokenReader):
         return _make_operation(operator, operands, start, self._end())
 
     def _series_until(self, close: str) -> Syntax:
-        """Parse a series up to `close`; text between two expressions is reported and skipped."""
+        """Parse a series up to a token of kind `close`; report and skip any text that does not fit."""
         start = self.token.start
         parts = [self.series()]
         while self.token.kind not in (close, "end"):

@@ -1,4 +1,4 @@
-"""The kinds of positional encoding that `position` can name, including those of plug-ins."""
+"""The positional encodings that the setting `position` can name, including those of plug-ins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ MAX_POSITIONS = 2048
 
 
 class PositionKind:
-    """Position vectors that are added to the body's input; `source` names the publication or author."""
+    """Base class of positional encodings; most add a vector to the model's input at each position.
+
+    `source` names the publication or author.
+    """
 
     source = ""
 
@@ -33,19 +36,22 @@ class PositionKind:
     """The number of positions with vectors; None for any number."""
 
     def sized_to(self, count: int) -> PositionKind:
-        """Return this kind, sized for `count` positions if the kind depends on their number."""
+        """Return this positional encoding for at most `count` positions.
+
+        Return it unchanged if it works for any number of positions.
+        """
         del count
         return self
 
 
 class NoPosition(PositionKind):
-    """No position vectors: only mixers can distinguish positions."""
+    """No position vectors: positions differ only through blocks that mix positions."""
 
     adds_vectors = False
 
 
 class TimingPosition(PositionKind):
-    """Position vectors of sinusoids with geometric timescales."""
+    """Sinusoids of a position, whose wavelengths form a geometric series."""
 
     source = "Vaswani et al. 2017"
     before_mixers = True
@@ -58,7 +64,7 @@ class SizedPosition(PositionKind):
         self.count = self.longest = count
 
     def sized_to(self, count: int) -> Self:
-        """Return this kind, sized for `count` positions."""
+        """Return this positional encoding for the first `count` positions."""
         return type(self)(count)
 
 
@@ -81,11 +87,11 @@ class RandomisedPosition(SizedPosition):
 
 
 class RandomisedPairs(SizedPosition):
-    """Random position numbers for mixers that compare positions; no vectors are added to the input.
+    """Random position numbers for blocks that compare pairs of positions, such as `sa(pos=rope)`.
 
-    Each mixer draws its own numbers for a batch, as in the authors' program. Rotations use the drawn
-    positions in increasing order. A bias at distance d uses the d-th of the drawn distances in increasing
-    order.
+    No vectors are added to the model's input. Each mixer draws its own numbers for a batch, as in the
+    authors' program. Rotations use the drawn positions in increasing order. A bias at distance d uses the
+    d-th of the drawn distances in increasing order.
     """
 
     source = "Ruoss et al. 2023"
@@ -98,7 +104,7 @@ class PluginPosition(PositionKind, ABC):
 
     @abstractmethod
     def build(self, width: int) -> nn.Module:
-        """Return a module that maps position numbers (length,), from 0 on, to vectors (length, width)."""
+        """Return a module that maps position numbers 0, 1, … (length,) to vectors (length, width)."""
 
 
 POSITIONS: Registry[PositionKind] = Registry(

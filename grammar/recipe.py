@@ -1,4 +1,4 @@
-"""Recipes: parsed texts with their canonical spelling, their id, their holes and their dimensions."""
+"""Recipes: parsed texts with their canonical spelling, their id, their holes and their search dimensions."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Recipe(Expression):
 
     @property
     def id(self) -> str:
-        """Return eight hexadecimal digits of a hash, which are equal for recipes with the same meaning."""
+        """Return the id: eight hexadecimal digits of a hash, equal for recipes with the same meaning."""
         return recipe_id(self.identity)
 
     @property
@@ -123,10 +123,11 @@ class Recipe(Expression):
         return parse(render_filled(self.root, {name: _operand(value) for name, value in fillings.items()}))
 
     def choose(self, values: Mapping[str, Scalar]) -> Recipe:
-        """Return the recipe with dimensions decided; `values` maps the names of dimensions to values.
+        """Return the recipe in which search dimensions are replaced by values.
 
-        Other dimensions remain. The value for a choice between parts is the canonical text of an option.
-        Raise RecipeError for a name without a dimension, and for a value outside its dimension.
+        `values` maps the names of dimensions to values. Other dimensions remain. The value for a choice
+        between parts is the canonical text of an option. Raise RecipeError for a name without a dimension,
+        and for a value outside its dimension.
         """
         check_arguments(argument_fault("values", values, Mapping, "a value for each dimension"))
         known = [name for name, _ in self.dimensions]
@@ -205,7 +206,7 @@ def format_scalar(value: object) -> str | None:
 
 
 def _combine(left: object, sign: str, right: object) -> Recipe:
-    """Return the recipe of two operands and an operator; NotImplemented for operands of other types."""
+    """Join two operands with an operator to a recipe; return NotImplemented for operands of other types."""
     sides = [
         one.operand_text(sign) if isinstance(one, Expression) else format_scalar(one) for one in (left, right)
     ]
@@ -213,13 +214,13 @@ def _combine(left: object, sign: str, right: object) -> Recipe:
 
 
 def _operand(value: Value | Expression) -> str:
-    """Return the text of a value that fills a hole, in parentheses if it is an operation."""
+    """Return the recipe text of a value that fills a hole, in parentheses if it is an operation."""
     return _operand_of(value.operand_text() if isinstance(value, Expression) else render(value))
 
 
 @lru_cache(maxsize=4096)
 def _operand_of(text: str) -> str:
-    """Return a recipe's text, in parentheses if it is an operation.
+    """Return the text, in parentheses if it is an operation; raise RecipeError for a wrong text.
 
     Results are cached, because grids and searches fill holes with few different texts.
     """

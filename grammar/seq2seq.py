@@ -41,9 +41,10 @@ DEFAULT_HEADS, DEFAULT_HEAD_WIDTH = 8, 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossAttentionShape:
-    """The shape of the cross-attention after a decoder's sub-layer, and the number of its copies.
+    """The heads of the cross-attention after a decoder's sub-layer.
 
-    The cross-attention has as many heads as the first block with heads in the sub-layer.
+    `copies` is how often the decoder has it, with separate weights. The cross-attention has as many heads as
+    the first block with heads in the sub-layer.
     """
 
     heads: int
@@ -57,17 +58,20 @@ class CrossAttentionShape:
 
 
 def is_recurrent(part: Value) -> bool:
-    """Return whether the part is a single recurrent block, whose last state can start a decoder."""
+    """Return whether a part of a `seq2seq` is a single recurrent block.
+
+    The last state of a recurrent encoder can start a recurrent decoder.
+    """
     return isinstance(part, BlockNode) and part.name in RECURRENT
 
 
 def recurrent_units(settings: Settings, width: int) -> int:
-    """Return the width of a `seq2seq`'s recurrent blocks, given the model's width."""
+    """Return the state width of the recurrent blocks in a `seq2seq`: its `units`, or the model's width."""
     return as_int(settings, "units") or width
 
 
 def cross_attention_heads(node: Value) -> tuple[int, int]:
-    """Return the number and the width of the heads of the cross-attention after a sub-layer."""
+    """Return the number and the width of the heads that the cross-attention after a sub-layer has."""
     for block in walk(node):
         spec = lookup(block.name) if isinstance(block, BlockNode) else None
         if spec is None or not isinstance(block, BlockNode):
@@ -79,7 +83,10 @@ def cross_attention_heads(node: Value) -> tuple[int, int]:
 
 
 def find_cross_attentions(node: Value) -> tuple[CrossAttentionShape, ...]:
-    """Return the cross-attentions of a decoder's stack; each sub-layer that mixes positions has one."""
+    """Return the cross-attentions of a decoder's stack.
+
+    One follows each sub-layer that mixes positions.
+    """
     match node:
         case SeriesNode():
             return tuple(found for part in node.parts for found in find_cross_attentions(part))
@@ -97,7 +104,10 @@ def find_cross_attentions(node: Value) -> tuple[CrossAttentionShape, ...]:
 
 
 def _check(settings: Settings) -> str | None:
-    """Return a message if the arguments contradict each other; None otherwise, or with unfilled holes."""
+    """Return a message if the arguments of `seq2seq` contradict each other, else None.
+
+    A hole that is not filled yet is never a contradiction.
+    """
     return next(_faults(settings), None)
 
 
@@ -129,7 +139,7 @@ def _faults(settings: Settings) -> Iterator[str]:
 
 
 def _check_connection(settings: Settings) -> str | None:
-    """Return why the decoder receives nothing from the encoder for some choice, else None."""
+    """Return a message if the decoder cannot receive anything from the encoder, else None."""
     encoder, decoder = settings["encoder"], settings["decoder"]
     if isinstance(encoder, HoleNode | ChoiceDimension) or isinstance(decoder, HoleNode | ChoiceDimension):
         return None
@@ -147,7 +157,7 @@ def _check_connection(settings: Settings) -> str | None:
 
 
 def _check_states(encoder: Value, decoder: Value) -> str | None:
-    """Return why a recurrent decoder cannot start with a recurrent encoder's last state, else None."""
+    """Return a message if a recurrent decoder cannot start from the encoder's last state, else None."""
     (first, count), (last, other) = _recurrent_layers(encoder), _recurrent_layers(decoder)
     law = "the decoder starts from the encoder's final state"
     if first == last and (count == other or isinstance(count, HoleNode) or isinstance(other, HoleNode)):
@@ -157,7 +167,7 @@ def _check_states(encoder: Value, decoder: Value) -> str | None:
 
 
 def _always_mixes(node: Value) -> bool:
-    """Return whether the part mixes positions for every choice; a hole counts as mixing."""
+    """Return whether a part mixes positions whatever options its choices take; a hole counts as mixing."""
     match node:
         case SeriesNode() | SumNode():
             return any(map(_always_mixes, node.parts))

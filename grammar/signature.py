@@ -1,4 +1,4 @@
-"""The signature of a block as text, and descriptions of the values of its parameters."""
+"""Functions that describe a block's parameters as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .vocabulary.spec import REQUIRED, Parameter, Spec
 
 
 def signature(spec: Spec) -> str:
-    """Return the block with all of its parameters, as `conv(k, act=relu)`; the bare name if it has none."""
+    """Return a block's signature, such as `conv(k, act=relu)`, or its bare name if it has no parameters."""
     defaults = [(parameter.name, default_text(parameter)) for parameter in spec.parameters]
     texts = [name if default is None else f"{name}={default}" for name, default in defaults]
     texts += ["…"] if spec.package else []
@@ -34,7 +34,7 @@ def describe_values(parameter: Parameter) -> str:
 
 
 def default_text(parameter: Parameter) -> str | None:
-    """Return the default as recipe text; None for a required parameter."""
+    """Return a parameter's default as recipe text; None for a required parameter."""
     return None if parameter.default is REQUIRED else render(parameter.default)  # pyright: ignore[reportArgumentType] -- any other default is a value
 
 

@@ -1,4 +1,4 @@
-"""Search spaces: the recipes that a recipe with search dimensions can become, and their derivations.
+"""Search spaces: the recipes that result from a recipe with search dimensions when each gets a value.
 
 A derivation chooses a value for each dimension, in text order: the first dimension varies slowest, options
 are in listed order, numbers in ascending order. A range of real numbers counts as one value. Two derivations
@@ -50,7 +50,7 @@ _Leaf = tuple[Value, int, Derivation]
 
 
 def as_range(value: Value) -> range:
-    """Return the numbers of a dimension as a range; a single number gives a range of one number."""
+    """Return a range of the values of a whole-number dimension; for a number, a range of this number only."""
     if isinstance(value, IntegerDimension):
         return range(value.low, value.high + 1, value.step)
     assert isinstance(value, int)
@@ -58,7 +58,7 @@ def as_range(value: Value) -> range:
 
 
 def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
-    """Return the node with new children, in the normal form that parsing gives."""
+    """Return a copy of the node with new children, equal to the node that parsing its text would give."""
     match node:
         case BlockNode():
             defaults = {parameter.name: parameter.default for parameter in spec_of(node.name).parameters}
@@ -75,7 +75,10 @@ def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
 
 
 def count_derivations(value: Value) -> int:
-    """Return in how many ways values can be chosen for a part's dimensions; some ways give equal recipes."""
+    """Return how many derivations a part has, which are the combinations of its dimensions' values.
+
+    Several derivations may give equal recipes.
+    """
     match value:
         case IntegerDimension():
             return (value.high - value.low) // value.step + 1  # len() of a range refuses very long ones
@@ -86,7 +89,10 @@ def count_derivations(value: Value) -> int:
 
 
 def derive(value: Value, index: int) -> Value:
-    """Return the recipe that the derivation with this index gives; ranges of real numbers remain ranges."""
+    """Return the recipe of the derivation with this index, counted from 0.
+
+    Ranges of real numbers stay ranges.
+    """
     match value:
         case IntegerDimension():
             return as_range(value)[index]
@@ -107,7 +113,10 @@ def derive(value: Value, index: int) -> Value:
 
 
 def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation | None:  # noqa: PLR0911 -- one return for each kind
-    """Return the first derivation that gives a recipe, or None; dimensions are numbered from `start` on."""
+    """Return the first choice of values for the dimensions of `space` that gives `member`, else None.
+
+    The dimensions are numbered from `start` on.
+    """
     match space, member:
         case ChoiceDimension(), _:
             for leaf, place, choices in _leaves(space, start):
@@ -133,7 +142,10 @@ def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation |
 
 
 def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
-    """Return a derivation that turns each of the spaces into the recipe at the same position, or None."""
+    """Return values for the dimensions in `spaces` that turn each space into the member at the same index.
+
+    Return None if there are none.
+    """
     derivation: Derivation = {}
     for (space, start), member in zip(spaces, members, strict=True):
         if (found := find_derivation(space, member, start)) is None:
@@ -148,9 +160,10 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Return a derivation that turns the parts into the recipes, or None; in a sum, order does not matter.
+    """Return values for the dimensions in the parts `todo` that turn the parts into `members`, or None.
 
-    An option that is a sum in a sum, or a series in a series, gives several parts. `failed` caches failures.
+    The order of the parts matters in a series, but not in a sum. An option that is a sum in a sum, or a
+    series in a series, gives several parts. `failed` caches failures.
     """
     if not todo or len(todo) > len(members):
         return {} if len(todo) == len(members) else None
@@ -173,7 +186,7 @@ def _find_parts(
 
 
 def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
-    """Return the children of a part, each with the index of its first dimension."""
+    """Return the children of a part, each with the index of the first search dimension inside it."""
     place = start + isinstance(value, Dimension)
     found: list[_Placed] = []
     for inner in children(value):
@@ -183,7 +196,10 @@ def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
 
 
 def _leaves(part: Value, start: int) -> list[_Leaf]:
-    """Return the options of a choice, with nested choices expanded; for any other part, the part itself."""
+    """Return all options of a choice, including those of choices inside it.
+
+    For any other part, return the part itself.
+    """
     if not isinstance(part, ChoiceDimension):
         return [(part, start, {})]
     return [
@@ -195,9 +211,9 @@ def _leaves(part: Value, start: int) -> list[_Leaf]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Limits on parameters and on FLOPs of a forward pass over one sequence, embedding included.
+    """Limits on a model's parameters and on the FLOPs of its forward pass over one sequence.
 
-    FLOPs depend on `length`. None sets no limit.
+    Both include the embedding. FLOPs depend on `length`. None sets no limit.
     """
 
     max_parameters: int | None = None
@@ -233,7 +249,7 @@ _SCIENTIFIC_FROM = 10**12  # larger numbers are shown by their first digits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cardinality:
-    """The number of architectures in a space.
+    """The number of different recipes (architectures) in a search space.
 
     `forms` counts architectures up to their real numbers: each range of real numbers counts as one value.
     Without such ranges forms are architectures. A count that is not `exact` is an upper bound.
@@ -257,9 +273,10 @@ class Cardinality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetShare:
-    """The share of a space that is within a budget, and the number of architectures in the whole space.
+    """The share of a search space's recipes that are within a budget.
 
-    A share that is not `exact` was estimated from samples; `standard_error` is its standard error.
+    `total` is the number of recipes in the whole space. `within` is the number within the budget. A share
+    that is not `exact` was estimated from samples; `standard_error` is its standard error.
     """
 
     total: Cardinality
@@ -270,7 +287,7 @@ class BudgetShare:
 
     @property
     def exact(self) -> bool:
-        """Return whether every recipe was checked, so that the share is not an estimate."""
+        """Return whether the share was counted over all recipes; otherwise it is an estimate."""
         return not self.samples
 
     def __str__(self) -> str:
@@ -284,7 +301,7 @@ class BudgetShare:
 
 
 def _format_count(count: int, noun: str) -> str:
-    """Return a count with its noun, as in `1 form`, `39 forms` or `1.27e+30 forms`."""
+    """Return a count and its noun as text, such as `1 form`, `39 forms` or `1.27e+30 forms`."""
     number = f"{count:,}" if count < _SCIENTIFIC_FROM else f"{Decimal(count):.3g}"
     return f"{number} {noun}{'' if count == 1 else 's'}"
 
@@ -308,9 +325,9 @@ class SpaceError(ActivememError):
 
 
 class Space:
-    """The recipes that a recipe with search dimensions can become, except those over a budget.
+    """A search space: the recipes that a recipe with search dimensions can become.
 
-    Holes stay open. Raise RecipeError for a wrong text.
+    Recipes that exceed the budget are left out. Holes stay open. Raise RecipeError for a wrong text.
     """
 
     def __init__(self, recipe: str | Expression, budget: Budget | None = None) -> None:
@@ -325,7 +342,10 @@ class Space:
 
     @cached_property
     def count(self) -> Cardinality:
-        """Return the number of recipes, ignoring the budget; it is an upper bound above MAX_LISTED."""
+        """Return the number of recipes in the space, including those that exceed the budget.
+
+        A number above MAX_LISTED is only an upper bound.
+        """
         reals = (each for _, each in dimensions(self.recipe.root) if isinstance(each, RealDimension))
         return Cardinality(
             forms=self._size if self._forms is None else len(self._forms),
@@ -334,7 +354,10 @@ class Space:
         )
 
     def remaining(self, rng: Random) -> BudgetShare:
-        """Return the share of recipes within the budget, estimated if the space is too large to list."""
+        """Return the share of the space's recipes that are within the budget.
+
+        The share is estimated if the space is too large to list.
+        """
         count = self.count
         if self._is_small:
             within = sum(1 for _ in self)
@@ -403,11 +426,17 @@ class Space:
 
     @cached_property
     def _forms(self) -> list[Recipe] | None:
-        """Return the recipes of a small space, in which ranges of real numbers remain ranges."""
+        """Return the distinct recipes of the space, or None if it is too large to list.
+
+        Ranges of real numbers stay ranges.
+        """
         return list(self._iter_forms()) if self._size <= MAX_LISTED else None
 
     def _iter_forms(self) -> Iterator[Recipe]:
-        """Yield each distinct recipe once; ranges of real numbers remain ranges."""
+        """Yield each distinct recipe of the space once, ignoring the budget.
+
+        Ranges of real numbers stay ranges.
+        """
         seen = set[Recipe]()
         for index in range(self._size):
             found = Recipe(derive(self.recipe.root, index))  # pyright: ignore[reportArgumentType] -- a part of a recipe becomes one

@@ -1,5 +1,5 @@
-"""Analysis of a recipe: the costs, the memory and the reach of its model.
+"""Analysis of a recipe: parameters, FLOPs, training memory and reach of its model.
 
-`analyse` walks the recipe's tree and returns the parts with their costs. `measured_costs` measures costs from
-modules and caches them.
+The reach is how many tokens on the left and on the right can affect an output. `analyse` walks the recipe's
+tree and returns the parts with their costs. `measured_costs` measures costs from modules and caches them.
 """

@@ -1,10 +1,11 @@
-"""Analysis of a recipe: the costs and the reach of its model.
+"""Functions that compute the costs and the reach of a recipe's model.
 
-The analysis counts the whole model: an embedding of `vocab` rows, the body, a final normalisation if the norm
-is "pre", and a linear output with bias. The config can change these parts. One normalisation belongs to each
-sub-layer of the body's series and of any series or repeat inside a sum; pools have none. Parameters and FLOPs
-of blocks are added up, each measured once, however often a recipe repeats it. The memory of a training step
-is measured from the whole model.
+The reach is how many tokens on the left and on the right can affect an output. The analysis counts the whole
+model: an embedding of `vocab` rows, the body, a final normalisation if the norm is "pre", and a linear output
+with bias. The config can change these parts. One normalisation belongs to each sub-layer of the body's series
+and of any series or repeat inside a sum; pools have none. Parameters and FLOPs of blocks are added up, each
+measured once, however often a recipe repeats it. The memory of a training step is measured from the whole
+model.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ PREVIOUS_PART, SOURCE_EMBEDDING, TARGET_EMBEDDING = "", "source embedding", "tar
 
 
 class PartKind(StrEnum):
-    """Kind of a part of a model; drawings of a model show each kind differently."""
+    """Category of a part of a model, such as block, sum or series.
+
+    Drawings of a model show each kind differently.
+    """
 
     FRAME = "frame"  # outside the body
     SHARED = "shared"  # parameters shared by several blocks
@@ -61,7 +65,7 @@ class PartKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMemory:
-    """The memory in bytes of a training step with Adam in single precision.
+    """Estimate of the bytes that one training step of a model needs, with Adam in single precision.
 
     `activations` is the memory stored for the backward pass. `step_peak` is the largest memory that the step
     allocates at once, including gradients but not weights and optimiser state.
@@ -84,18 +88,18 @@ class TrainingMemory:
 
     @property
     def computing(self) -> int:
-        """Return the peak memory of a step, not counting weights, gradients and optimiser state."""
+        """Return the peak bytes that a step needs besides weights, gradients and Adam's moments."""
         return max(0, self.step_peak - self.gradients)
 
     @property
     def peak(self) -> int:
-        """Return an estimate of the peak memory, including weights, gradients and optimiser state."""
+        """Return the estimated peak memory in bytes, including weights, gradients and optimiser state."""
         return self.parameters + self.gradients + self.optimizer + self.computing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPart:
-    """A part of a model, with its cost for one sequence and its inner parts.
+    """A part of a model: its costs for one sequence, and the smaller parts that it consists of.
 
     A part of kind COPIES has the inner parts of one copy and the total cost of all copies. A sub-layer's
     figures include its normalisation. `shared` parameters are not among `parameters`. In a whole model parts
@@ -120,7 +124,10 @@ class ModelPart:
 
 
 def sum_parts(label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: Reach) -> ModelPart:
-    """Return a part that contains `parts` and has their total cost; shared parameters count once."""
+    """Return a part that consists of `parts`, with the sum of their costs and the reach that is passed in.
+
+    Parameters that several of the parts share count once.
+    """
     return ModelPart(
         label=label,
         kind=kind,
@@ -155,7 +162,7 @@ begins."""
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """The costs of a whole model, with embedding and output, for one sequence of `length` tokens.
+    """The costs of a whole model for one sequence of `length` tokens, including embedding and output layer.
 
     `outputs` is the number of outputs of the model; with a clustered vocabulary, of the first cluster.
     """
@@ -185,31 +192,37 @@ class Analysis:
 
     @property
     def training_flops(self) -> int:
-        """Return the FLOPs of a forward and a backward pass, which counts as two forward passes."""
+        """Return the FLOPs of a training step on one sequence: three times those of a forward pass.
+
+        The backward pass counts as two forward passes.
+        """
         return 3 * self.flops
 
     @property
     def reach(self) -> Reach:
-        """Return how many tokens to the left and to the right can affect an output."""
+        """Return how many tokens on the left and on the right of a position can affect the output there."""
         return self.tree.reach
 
     @property
     def causal(self) -> bool:
-        """Return whether no position sees a later position."""
+        """Return whether the output at every position is independent of all later tokens."""
         return self.reach.right == 0
 
     @property
     def state(self) -> int:
-        """Return how many numbers generation stores for each past token."""
+        """Return how many numbers generation stores for each past token, such as keys and values."""
         return self.tree.state
 
     @property
     def window(self) -> int:
-        """Return how many numbers generation stores besides the numbers for each past token."""
+        """Return how many numbers generation stores in memory of a fixed size, such as recurrent states.
+
+        The numbers that are stored for each past token, `state`, are not included.
+        """
         return self.tree.window
 
     def memory(self, batch: int, *, accumulates: bool = False) -> TrainingMemory:
-        """Return the memory of a training step with Adam on a batch of sequences, in single precision.
+        """Return the memory of one training step on `batch` sequences, with Adam in single precision.
 
         A step that `accumulates` adds to existing gradients. Measuring loads torch unless the result is
         cached.
@@ -224,7 +237,10 @@ class Analysis:
         )
 
     def tree_with_memory(self, batch: int) -> ModelPart:
-        """Return the tree of parts with the bytes that each part stores for the backward pass of a batch."""
+        """Return the tree of the model's parts, where `kept` is set in each part.
+
+        It is the number of bytes that the part stores for the backward pass of `batch` sequences.
+        """
         kept = {
             name.removeprefix("kept "): count
             for name, count in self._step(batch).items()
@@ -247,13 +263,14 @@ def analyse(
     activation_checkpointing: bool = False,
     **settings: object,
 ) -> Analysis:
-    """Return the costs and the reach of the model that `build` returns for the same settings.
+    """Return the costs and the reach of a recipe's model, with the given config and settings.
 
-    In a stream, `past` positions precede the sequence. Outputs are computed at `scored` of the sequence's
-    positions, by default at all of them. With `activation_checkpointing`, training stores only the inputs of
-    sub-layers and recomputes the rest. Measuring blocks loads torch unless their costs are cached. Raise
-    RecipeError for a wrong text, and for holes or search dimensions; ModelConfigError for invalid settings;
-    BuildError for a block without a module.
+    It is the model that `build` returns for the same recipe, config and settings. In a stream, `past`
+    positions precede the sequence. Outputs are computed at `scored` of the sequence's positions, by default
+    at all of them. With `activation_checkpointing`, training stores only the inputs of sub-layers and
+    recomputes the rest. Measuring blocks loads torch unless their costs are cached. Raise RecipeError for a
+    wrong text, and for holes or search dimensions; ModelConfigError for invalid settings; BuildError for a
+    block without a module.
     """
     check_arguments(
         number_fault("length", length, least=1),
@@ -285,7 +302,7 @@ def analyse(
 
 
 def block_cost(block: BlockNode, config: ModelConfig, *, length: int, past: int = 0) -> ModelPart:
-    """Return the cost and the reach of a single block, without a normalisation."""
+    """Return the costs and the reach of a block by itself, without the normalisation of its sub-layer."""
     if spec_of(block.name).role is Role.TRANSDUCER:
         whole = _Analyser(replace(config, vocab=config.vocab or 1), length).model(block, length)
         return next(part for part in whole.parts if part.kind is PartKind.TRANSDUCER)
@@ -293,7 +310,7 @@ def block_cost(block: BlockNode, config: ModelConfig, *, length: int, past: int 
 
 
 def block_memory(block: BlockNode, config: ModelConfig, *, length: int, batch: int = 1) -> int:
-    """Return the bytes that a block stores for the backward pass of a batch, including its input."""
+    """Return how many bytes one block and its input take until the backward pass of a batch."""
     alone = replace(
         config,
         vocab=1,
@@ -309,12 +326,12 @@ def block_memory(block: BlockNode, config: ModelConfig, *, length: int, batch: i
 
 
 def count_parameters(recipe: str | Recipe, config: ModelConfig) -> int:
-    """Return the number of parameters of a recipe's model; no other cost is measured."""
+    """Return the number of parameters of a recipe's model, without measuring its FLOPs."""
     return _partly_analysed(recipe, config, "parameters").parameters
 
 
 def find_reach(recipe: str | Recipe, config: ModelConfig) -> Reach:
-    """Return the reach of a recipe's model without measuring costs."""
+    """Return how far tokens can affect an output of a recipe's model, without measuring any costs."""
     return _partly_analysed(recipe, config, "reach").reach
 
 
@@ -326,7 +343,7 @@ def _partly_analysed(recipe: str | Recipe, config: ModelConfig, wanted: WantedCo
 
 @dataclass(frozen=True)
 class _Analyser:
-    """Walk over a recipe's tree that computes the parts of its model, for sequences of one length.
+    """Builder of the tree of ModelPart for a recipe, for sequences of `length` tokens.
 
     `places` are the names of a part's modules in the measured model. In that model each repeat has at most
     `limit` copies.
@@ -339,7 +356,7 @@ class _Analyser:
     limit: int | None = None
 
     def model(self, root: Node, scored: int) -> ModelPart:
-        """Return the whole model, with its parts in the order of the data flow."""
+        """Return a ModelPart for the whole model; its parts are in the order in which the data flows."""
         if isinstance(root, BlockNode) and (spec := lookup(root.name)) and spec.role is Role.TRANSDUCER:
             return self._transduction(root, scored)
         found, config = self._frame(scored), self.config
@@ -362,7 +379,7 @@ class _Analyser:
         return replace(series("model", tuple(parts)), shared={})
 
     def layers(self, node: Value, places: _Places, share: float = 1.0) -> ModelPart:
-        """Return a ModelPart for a residual stack; sub-layers are blocks or sums, with a normalisation."""
+        """Return a ModelPart for a part of a residual stack: a series, copies or a single sub-layer."""
         match node:
             case SeriesNode():
                 return self._series(node, places, share)
@@ -388,7 +405,10 @@ class _Analyser:
                 return self._sublayer(node, _layer_names(places, 1), share)
 
     def _series(self, node: SeriesNode, places: _Places, share: float) -> ModelPart:
-        """Return a ModelPart for a series; blocks after a pool map a sequence of length one."""
+        """Return a ModelPart for a series.
+
+        A pool outputs one vector, so the parts after it get a length of one.
+        """
         parts: list[ModelPart] = []
         model = self
         for part in node.parts:
@@ -400,13 +420,16 @@ class _Analyser:
         return series(render(node), tuple(parts))
 
     def _sublayer(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a ModelPart for a sub-layer and its normalisation; a pool has no normalisation."""
+        """Return a ModelPart for a sub-layer, including the parameters of its normalisation.
+
+        A pool has no normalisation.
+        """
         branch = self._branch(node, tuple(f"{name}.part" for name in modules), share)
         norm = 0 if output_kind(node) == VECTOR else self._norm_parameters
         return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
     def _branch(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a ModelPart for a summand, or for a sub-layer without its normalisation."""
+        """Return a ModelPart for one part of a sum, or for a sub-layer without its normalisation."""
         match node:
             case BlockNode():
                 return self.block(node, modules, share)
@@ -426,7 +449,7 @@ class _Analyser:
                 return self.layers(node, tuple((name, 0) for name in modules), share)
 
     def block(self, block: BlockNode, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a ModelPart for a single block, without normalisation and residual sum."""
+        """Return a ModelPart for a block by itself, without the normalisation of its sub-layer."""
         spec, context = spec_of(block.name), CostContext(config=self.config, length=self.length)
         settings = spec.settings(block)
         match self.wanted:
@@ -457,7 +480,10 @@ class _Analyser:
         )
 
     def _transduction(self, root: BlockNode, scored: int) -> ModelPart:
-        """Return a ModelPart for a transduction model; source and target have the same length."""
+        """Return a ModelPart for a model that maps a source sequence to a target sequence.
+
+        Both sequences have `length` tokens.
+        """
         found: Numbers = {}
         if self.wanted != "reach":
             found = measure("transducer", root, self.config, length=self.length, scored=scored)
@@ -486,7 +512,11 @@ class _Analyser:
         )
 
     def _encoder_decoder(self, settings: Settings, found: Numbers) -> tuple[ModelPart, ...]:
-        """Return the parts of a `seq2seq`; of the encoder, generation stores only what attention reads."""
+        """Return the parts of a `seq2seq` model: encoder, decoder and the connections between them.
+
+        The encoder has no generation state of its own. What the decoder reads from it counts as state of the
+        attention.
+        """
         encoder, decoder = settings["encoder"], settings["decoder"]
         recurrent = is_recurrent(decoder)
         attention, feed = as_word(settings, "attention"), as_bool(settings, "feed")
@@ -515,7 +545,10 @@ class _Analyser:
     def _stack(
         self, label: str, node: Value, found: Numbers, *, units: int, causal: bool, module: str
     ) -> ModelPart:
-        """Return a ModelPart for a `seq2seq`'s encoder or decoder, a recurrent block or a residual stack."""
+        """Return a ModelPart for the encoder or the decoder of a `seq2seq` model.
+
+        It is either one recurrent block or a residual stack.
+        """
         total = _measured(label, found, (module,), kind=PartKind.STACK)
         walker = replace(self, config=replace(self.config, causal=causal))
         if is_recurrent(node):
@@ -556,7 +589,10 @@ class _Analyser:
         return count if self.limit is None else min(count, self.limit)
 
     def _count_layers(self, node: Value) -> int:
-        """Return how many sub-layers with separate weights the measured model has for this node."""
+        """Return how many sub-layers with their own weights a part of the recipe has.
+
+        Each repeat counts at most `limit` copies.
+        """
         match node:
             case SeriesNode():
                 return sum(map(self._count_layers, node.parts))
@@ -603,7 +639,10 @@ def _measured(
 
 
 def _repeat(label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
-    """Return a ModelPart for `count` applications of one part, with the parameters of one application."""
+    """Return a ModelPart for `count` copies of the part `one`.
+
+    Its parameters are those of one copy; all other costs are multiplied by `count`.
+    """
     return replace(
         one,
         label=label,
@@ -623,7 +662,10 @@ def _shared(part: ModelPart) -> list[ModelPart]:
 
 
 def _without_state(part: ModelPart) -> ModelPart:
-    """Return the part with its generation state set to zero, for a part that generation applies only once."""
+    """Return the part with `state` and `window` set to zero in it and in its inner parts.
+
+    An encoder needs this: generation runs it once at the beginning and then needs no state of it.
+    """
     return replace(part, state=0, window=0, parts=tuple(map(_without_state, part.parts)))
 
 
@@ -632,12 +674,15 @@ def _layer_names(places: _Places, count: int) -> tuple[str, ...]:
 
 
 def _is_within(name: str, modules: tuple[str, ...]) -> bool:
-    """Return whether a name, MODULE or MODULE:METHOD, belongs to `modules` or to a module inside them."""
+    """Return whether a name (MODULE or MODULE:METHOD) is one of `modules` or lies inside one of them."""
     return any(name == each or name.startswith((f"{each}.", f"{each}:")) for each in modules)
 
 
 def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
-    """Return a part and its inner parts with their memory filled in, given the memory of each module."""
+    """Return the part, where `kept` is set in it and in its inner parts.
+
+    The argument `kept` holds the bytes that each module stores.
+    """
     parts = tuple(_with_memory(each, kept) for each in part.parts)
     if not part.modules:
         return replace(part, parts=parts, kept=sum(each.kept for each in parts))
@@ -646,7 +691,7 @@ def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
 
 
 def _count_applied(node: Value, limit: int | None = None) -> int:
-    """Return how many blocks a model applies if each repeat has at most `limit` copies."""
+    """Return how many times a forward pass applies a block if each repeat has at most `limit` copies."""
     match node:
         case SeriesNode() | SumNode():
             return sum(_count_applied(part, limit) for part in node.parts)
@@ -679,7 +724,10 @@ def _limited(node: Value, limit: int | None) -> Value:
 
 
 def _check_resolved(recipe: Recipe) -> None:
-    """Raise RecipeError if the recipe has holes or dimensions; mark the first occurrence of each."""
+    """Raise RecipeError if the recipe still has holes or search dimensions.
+
+    The error marks the first occurrence of each of them in the text.
+    """
     faults: dict[str, Fault] = {}
     for node in walk(recipe.root):
         if not isinstance(node, HoleNode | IntegerDimension | RealDimension | ChoiceDimension):

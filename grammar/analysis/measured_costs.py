@@ -41,7 +41,7 @@ _MAX_AGE_S = 30 * 24 * 3600
 
 @lru_cache(maxsize=65536)
 def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> Numbers:
-    """Return the result of the function `measure_WHAT` in `activemem.blocks.costs`, from a cache if possible.
+    """Return the result of `measure_{what}` of `activemem.blocks.costs`, from a cache if possible.
 
     "parameters", "block" and "cache" measure one block, "frame" the parts around the body of a model,
     "transducer" and "step" a whole model. Raise BuildError for a block without a module.
@@ -65,7 +65,10 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
 
 
 def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
-    """Return the cached result of `measure`, or call `measure` and cache its result unless it is empty."""
+    """Return the result that is cached for `what` and `of`.
+
+    If there is none, call `measure` and cache its result unless it is empty.
+    """
     key = hashlib.sha256(repr((what, of)).encode()).hexdigest()[:24]
     if (found := _FILE.recall(key)) is not None:
         return found
@@ -87,7 +90,10 @@ def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
 
 
 def _measured(config: ModelConfig) -> ModelConfig:
-    """Return the config with fixed values for all settings that do not affect costs."""
+    """Return the config in which every setting that does not affect costs has a fixed value.
+
+    Configs with equal costs so become equal, and share one cache entry.
+    """
     found: dict[str, Any] = {name: 0.1 if getattr(config, name) else 0.0 for name in _NO_DROPOUT}
     same = ModelConfig(d_model=1)
     names = ("norm_eps", "init", "feedforward_std", "attention_std", "attention_output_std", "bias_init")
@@ -102,7 +108,7 @@ def _measured(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
-    """Return the config with defaults for all settings that cannot affect a block's cost."""
+    """Return the config with the default of every setting that cannot affect the costs of this block."""
     spec, compares = spec_of(block.name), isinstance(POSITIONS.get(config.position), RandomisedPairs)
     found: dict[str, Any] = {"position": config.position} if compares else {"position": "none"}
     if any(parameter.kind == "recipe" for parameter in spec.parameters):  # it has its own sub-layers
@@ -118,7 +124,7 @@ def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
 
 
 class _CacheFile:
-    """The measured costs of one version of the code, in the user's cache folder.
+    """The file with the measured costs for one version of the code, in the user's cache folder.
 
     An unreadable file counts as empty, and an unwritable one is left unchanged.
     """
@@ -178,7 +184,7 @@ def _path() -> Path:
 
 
 def _code_digest() -> str:
-    """Return a digest of the sources of blocks and vocabulary, and of torch's version."""
+    """Return a hash of all source files in `blocks` and `grammar`, and of Python's and torch's versions."""
     package = Path(__file__).parents[2]
     found = hashlib.sha256(f"{sys.version_info[:2]} {_torch_version()}".encode())
     for folder in ("blocks", "grammar"):

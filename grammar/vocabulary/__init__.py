@@ -1,4 +1,4 @@
-"""The vocabulary: each block's parameters, role, reach and source as data.
+"""The vocabulary: for each block, its parameters, its role, its reach and the publication it is from.
 
 `spec` defines a block's specification and the registry. The families are `attention`, `attention_variants`,
 `all_attention`, `convolutions`, `recurrent`, `matrix_states`, `vector_states`, `feedforward`, `pooling`,

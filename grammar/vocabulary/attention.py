@@ -1,4 +1,4 @@
-"""The attention blocks of the vocabulary, and windows over the past.
+"""The self-attention blocks of the vocabulary, and the windows of positions that they may see.
 
 Projection widths are parameters of the block, not fractions of the model's width. So an `sa` with 8 heads of
 width 64 projects to 512 in a model of any width.
@@ -30,11 +30,11 @@ from .spec import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The distances from a query to the positions it sees: positive to the left, negative to the right.
+    """The positions that a query sees, given as distances from the query.
 
-    In a causal model there are `span` distances, from 1 on, or from 0 on if the window `includes_self`;
-    otherwise the window reaches `span` positions to both sides. `ramp` belongs to an adaptive span; it is
-    None for a fixed one.
+    A distance is positive to the left and negative to the right. In a causal model there are `span`
+    distances, from 1 on, or from 0 on if the window `includes_self`; otherwise the window reaches `span`
+    positions to both sides. `ramp` belongs to an adaptive span; it is None for a fixed one.
     """
 
     span: int
@@ -57,21 +57,24 @@ class Window:
 
     @property
     def reach(self) -> Reach:
-        """Return how many tokens can affect an output; an adaptive span counts with its maximum."""
+        """Return how many tokens on the left and right can affect an output, for a span at its maximum."""
         return Reach(left=self.max_distance, right=max(0, -self.min_distance))
 
     def numbers(self, heads: int) -> int:
-        """Return how many numbers generation stores for the keys and values of the window's positions."""
+        """Return how many numbers generation stores: the keys and values of all positions in the window."""
         return 2 * heads * self.head_width * self.max_distance
 
     @property
     def distance_count(self) -> int:
-        """Return the number of visible distances."""
+        """Return the number of positions that a query sees if the sequence is long enough."""
         return self.max_distance - self.min_distance + 1
 
     @property
     def shared_key(self) -> str:
-        """Return the key that is the same for all windows of a model that share position vectors."""
+        """Return the name under which the windows of a model share their position vectors.
+
+        Equal windows get equal names.
+        """
         itself = ", self=true" if self.causal and self.includes_self else ""
         return f"positions of span={self.span}, head_width={self.head_width}{itself}"
 
@@ -88,7 +91,7 @@ POS_VALUES = boolean("pos_values", "whether position vectors are added to values
 
 
 def window_from_settings(settings: Settings, *, causal: bool) -> Window:
-    """Return the window of a block with these settings; a window with a span of 0 has no limit."""
+    """Return the window of a block with these settings; a span of 0 means no limit."""
     relative = "pos" not in settings or as_word(settings, "pos") == "relative"
     return Window(
         span=as_int(settings, "span"),
@@ -102,7 +105,7 @@ def window_from_settings(settings: Settings, *, causal: bool) -> Window:
 
 
 def check_ramp(settings: Settings) -> str | None:
-    """Return a message if a ramp is set but spans are not adaptive, else None."""
+    """Return a message if `ramp` is set without `adaptive`, else None."""
     if as_int(settings, "ramp") != RAMP.default and not as_bool(settings, "adaptive"):
         return "ramp needs adaptive=true"
     return None
@@ -133,7 +136,7 @@ def _check(settings: Settings) -> str | None:
 
 
 def _check_heads(settings: Settings) -> str | None:
-    """Return a message if the settings for shared key heads or rotation are invalid, else None."""
+    """Return a message if `kv_heads` does not divide `heads`, or if rotated heads are odd in width."""
     heads, shared = as_int(settings, "heads"), as_int(settings, "kv_heads")
     if shared and heads % shared:
         return f"kv_heads must divide heads: expected a divisor of {heads}, got {shared}"
@@ -149,7 +152,7 @@ def check_turns(settings: Settings) -> str | None:
 
 
 def window_reach(settings: Settings, context: CostContext) -> Reach:
-    """Return the reach of a block with a span."""
+    """Return how far to the left and to the right a block with a `span` sees."""
     return window_from_settings(settings, causal=context.causal).reach
 
 
@@ -162,7 +165,10 @@ def _key_value_heads(settings: Settings) -> int:
 
 
 def _state(settings: Settings, _context: CostContext) -> int:
-    """Return the size of a token's keys and values; 0 with a span, since then `window` counts them."""
+    """Return how many numbers the keys and values of one token are.
+
+    With a span, return 0, because `window` counts them.
+    """
     return 0 if as_int(settings, "span") else 2 * _key_value_heads(settings) * as_int(settings, "head_width")
 
 

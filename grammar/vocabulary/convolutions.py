@@ -36,14 +36,18 @@ _SOURCE = "Dowdell and Zhang 2019, section 3.1"
 
 
 def _reach(settings: Settings, context: CostContext) -> Reach:
-    """Return how many tokens a kernel covers on both sides; an even kernel covers one more on the right."""
+    """Return how many tokens a kernel covers on the left and right of the current token.
+
+    In a model that is not causal, an even kernel covers one more on the right. In a causal model it covers
+    none there.
+    """
     taps = as_int(settings, "k")
     left = taps - 1 if context.causal else (taps - 1) // 2
     return Reach(left=left, right=taps - 1 - left)
 
 
 def _kernel_inputs(settings: Settings, context: CostContext) -> int:
-    """Return the size of the last k - 1 inputs, which generation stores."""
+    """Return how many numbers generation stores: the last k - 1 inputs."""
     return (as_int(settings, "k") - 1) * context.width
 
 
@@ -60,7 +64,7 @@ def _check_taps(settings: Settings) -> str | None:
 
 
 def _hyena_reach(settings: Settings, _context: CostContext) -> Reach:
-    """Return the sum of the reaches of the short convolution and of all long convolutions."""
+    """Return the reach of `hyena`: the sum over its short convolution and its long convolutions."""
     each, short = as_int(settings, "k") - 1, as_int(settings, "short_conv")
     return Reach(left=(as_int(settings, "order") - 1) * each + max(0, short - 1), right=0)
 

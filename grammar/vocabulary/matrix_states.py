@@ -1,8 +1,9 @@
-"""Blocks with a matrix per head as state, which keys and values write and queries read.
+"""Recurrent blocks whose state is a matrix for each head.
 
-The state follows a linear recurrence, so training computes chunks of positions by products and passes the
-state between chunks. They are causal in every model. All of these blocks share parameters for the usual parts
-around a recurrence: a short convolution, a normalisation of each head, a gate.
+At each position, a key and a value are written to the matrix and a query reads from it. The state follows a
+linear recurrence, so training computes chunks of positions by products and passes the state between chunks.
+They are causal in every model. All of these blocks share parameters for the usual parts around a recurrence:
+a short convolution, a normalisation of each head, a gate.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _recurrence(
     convolved: Callable[[Settings, int], int] = lambda _settings, inner: 3 * inner,
     export_fault: Callable[[Settings], str | None] | None = loop_export_fault,
 ) -> Spec:
-    """Return the specification of a block whose state is a matrix for each head.
+    """Return the specification of a recurrent block whose state is a matrix for each head.
 
     Its `own` parameters come between the head parameters and the shared ones. `state` maps the number and the
     width of heads to the size of the state; `convolved` returns the channels of the short convolution.

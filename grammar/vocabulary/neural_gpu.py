@@ -1,4 +1,4 @@
-"""The Neural GPU family of the vocabulary: whole models that store both sequences in one image.
+"""The Neural GPU blocks: whole models that store source and target in one two-dimensional state, the image.
 
 An image s has length × width × maps numbers; the length is the longer of source and target. In the equations
 `∗` is a two-dimensional convolution with zeros around the image. `⊗` is an elementwise product, and
@@ -35,7 +35,7 @@ _UNIT = (
 
 
 def image_maps(settings: Settings, width: int) -> int:
-    """Return the number of maps of the image in a model with that width."""
+    """Return the number of channels (maps) of the image: the setting `maps`, or the model's width."""
     return as_int(settings, "maps") or width
 
 
@@ -44,7 +44,7 @@ def _column(settings: Settings, context: CostContext) -> int:
 
 
 def _image_and_tape(settings: Settings, context: CostContext) -> int:
-    """Return how many numbers are stored per position: the image, and the tape's part of all gates."""
+    """Return how many numbers are stored per position: those of the image and of the tape in all gates."""
     layers, width = as_int(settings, "layers"), as_int(settings, "width")
     return (1 + 3 * layers) * width * image_maps(settings, context.width)
 
@@ -57,7 +57,7 @@ def _neural_gpu(
     *own: Parameter,
     state: Callable[[Settings, CostContext], int] = _column,
 ) -> Spec:
-    """Return the specification of a variant of the Neural GPU.
+    """Return the specification of one of the Neural GPU blocks.
 
     Its reach is unbounded: there are as many steps as positions. A causal model hides later outputs, never
     the source.

@@ -1,7 +1,8 @@
-"""Output kinds of the parts of a recipe, sequence or vector, by which sums and series are checked.
+"""Functions that find what a part of a recipe outputs: a sequence, a vector or another length.
 
-Channel blocks keep the kind of their input: after a pool they map the vector, as a sequence of one. A hole
-has the kind of its filling, and is checked once it is filled.
+Sums and series are checked by this output kind, because their parts must fit together. Channel blocks keep
+the kind of their input: after a pool they map the vector, as a sequence of one. A hole has the kind of its
+filling, and is checked once it is filled.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SEQUENCE, VECTOR, OTHER_LENGTH = (
 
 
 def output_kind(node: Value) -> str | None:
-    """Return the output kind of a part, one of OUTPUT_KINDS; None if it depends on a hole."""
+    """Return what a part outputs, one of OUTPUT_KINDS; None if that depends on an unfilled hole."""
     match node:
         case BlockNode():
             spec = lookup(node.name)
@@ -49,7 +50,7 @@ def output_kind(node: Value) -> str | None:
 
 
 def _blocks(node: Value) -> Iterator[tuple[BlockNode, Spec]]:
-    """Yield the blocks inside a part with their specifications."""
+    """Yield each block inside a part with its specification."""
     for inside in walk(node):
         if isinstance(inside, BlockNode) and (spec := lookup(inside.name)) is not None:
             yield inside, spec
@@ -61,7 +62,7 @@ def mixes_positions(node: Value) -> bool:
 
 
 def pair_position_fault(root: Value, position: str) -> str | None:
-    """Return a message if `position` is `randomised_pairs` but no mixer compares positions, else None."""
+    """Return a message if the positions are `randomised_pairs` but no block compares positions, else None."""
     if not isinstance(POSITIONS.get(position), RandomisedPairs):
         return None
     for block, spec in _blocks(root):
@@ -71,7 +72,7 @@ def pair_position_fault(root: Value, position: str) -> str | None:
 
 
 def compiled_for_each_length(root: Value) -> tuple[BlockNode, ...]:
-    """Return the distinct blocks that `torch.compile` compiles again for each length."""
+    """Return the distinct blocks that `torch.compile` must compile again for every new length."""
     found: dict[BlockNode, None] = {}
     for block, spec in _blocks(root):
         if spec.compiled_for_each_length is not None and spec.compiled_for_each_length(spec.settings(block)):
@@ -80,7 +81,7 @@ def compiled_for_each_length(root: Value) -> tuple[BlockNode, ...]:
 
 
 def export_faults(root: Value) -> dict[BlockNode, str]:
-    """Return the blocks that cannot be exported, each with the reason."""
+    """Return a mapping from each block that cannot be exported to the reason."""
     faults: dict[BlockNode, str] = {}
     for block, spec in _blocks(root):
         if spec.export_fault is not None and (fault := spec.export_fault(spec.settings(block))) is not None:
@@ -95,7 +96,10 @@ def uncounted_kernels(root: Value) -> str:
 
 
 def is_positionwise(node: Value) -> bool:
-    """Return whether the part maps each position separately, so that it can map a vector; true for a hole."""
+    """Return whether a part maps each position separately.
+
+    Such a part can also map a single vector. A hole counts as such a part.
+    """
     match node:
         case BlockNode():
             spec = lookup(node.name)
@@ -111,14 +115,17 @@ def is_positionwise(node: Value) -> bool:
 
 
 def find_mismatch(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
-    """Return the indices of the first two parts with different output kinds; None if all are the same."""
+    """Return the indices of the first two parts that output different things; None if all output the same."""
     known = [(place, output_kind(part)) for place, part in enumerate(parts) if part is not None]
     known = [(place, gives) for place, gives in known if gives is not None]
     return next(((known[0][0], place) for place, gives in known if gives != known[0][1]), None)
 
 
 def _series_output(parts: tuple[Value, ...]) -> str | None:
-    """Return the output kind of a series; positionwise parts at its end do not change the kind."""
+    """Return what a series outputs.
+
+    Parts that map each position separately do not change it.
+    """
     found = [output_kind(part) for part in parts]
     if VECTOR in found:
         return VECTOR

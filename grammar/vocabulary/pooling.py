@@ -1,4 +1,4 @@
-"""The pools of the vocabulary, which reduce a whole sequence to one vector.
+"""The pools of the vocabulary: blocks that reduce a whole sequence to one vector.
 
 A pool has no normalisation or residual sum around it, because its output is not a position of its input.
 After it the model continues with the vector as a sequence of one.

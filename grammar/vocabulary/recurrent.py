@@ -1,4 +1,4 @@
-"""The recurrent blocks of the vocabulary, which pass a state of the model's width from left to right.
+"""The recurrent blocks of the vocabulary, whose state of the model's width passes from left to right.
 
 They are causal in every model. Each position's product with the state depends on the previous one.
 """

@@ -1,4 +1,4 @@
-"""Specifications of blocks (parameters, role, reach, state and source), and their registry by name."""
+"""Specifications of blocks (their parameters, role, reach, state and source) and their registry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ Settings = Mapping[str, Value]
 
 
 class Role(StrEnum):
-    """Role of a block; it decides where sums and series may contain the block."""
+    """Category of a block by its input and output, such as sequence to vector.
+
+    The role decides where sums and series may contain the block.
+    """
 
     MIXER = "mixer"  # sequence to sequence, positions see each other
     CHANNEL = "channel"  # sequence to sequence, each position by itself
@@ -41,7 +44,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A typed parameter of a block; the bounds of a number are inclusive.
+    """A parameter of a block, with its type, its default and its bounds, which are inclusive.
 
     `words` are the values of kind "word", and examples for kind "name".
     """
@@ -72,18 +75,18 @@ def real(name: str, meaning: str, bounds: tuple[float, float], default: float) -
 
 
 def word(name: str, meaning: str, words: tuple[str, ...], default: str | None = None) -> Parameter:
-    """Return a parameter whose value is one of `words`; without `default`, its default is the first."""
+    """Return a parameter whose value is one of `words`; its default is `default`, or else the first word."""
     return Parameter(name=name, kind="word", default=default or words[0], words=words, meaning=meaning)
 
 
 def boolean(name: str, meaning: str) -> Parameter:
-    """Return a boolean parameter, by default false."""
+    """Return a parameter that is true or false, with the default false."""
     return Parameter(name=name, kind="boolean", default=False, meaning=meaning)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostContext:
-    """The context in which a block's reach or state is computed: the model, and `length` tokens."""
+    """A model's settings and a sequence's length, for which a block's reach or state is computed."""
 
     config: ModelConfig
     length: int
@@ -108,35 +111,36 @@ class Reach:
 
 
 def sees_everything(_settings: Settings, context: CostContext) -> Reach:
-    """Return an unbounded reach, to the right only if the model is not causal."""
+    """Return a reach over the whole sequence, or over the past if the model is causal."""
     return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 
 
 def sees_the_past(_settings: Settings, _context: CostContext) -> Reach:
-    """Return a reach that covers all earlier positions, also in a bidirectional model."""
+    """Return a reach over all earlier positions, even in a model that is not causal."""
     return Reach(left=UNBOUNDED, right=0)
 
 
 def sees_itself(_settings: Settings, _context: CostContext) -> Reach:
-    """Return a reach that covers only the position itself."""
+    """Return a reach of no other positions: an output depends only on the input at the same position."""
     return Reach(left=0, right=0)
 
 
 def loop_export_fault(_settings: Settings) -> str:
-    """Return why a block with a loop over positions cannot be exported."""
+    """Return why a block that loops over positions cannot be exported for all lengths."""
     return "it computes positions, or chunks of positions, sequentially"
 
 
 def window_export_fault(_settings: Settings) -> str:
-    """Return why attention within a window cannot be exported."""
+    """Return why attention within a window cannot be exported for all lengths."""
     return "its window layout depends on the length"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """The specification of a block: its parameters, and properties that tests check against its module.
+    """The specification of a block: its parameters, and properties that its module must have.
 
-    Costs are not stated here: `measured_costs` measures them from the module.
+    Tests check the module against these properties. Costs are not stated here: `measured_costs` measures them
+    from the module.
 
     - `state` is how many numbers generation stores for each past token.
     - `window` is how many numbers generation stores for any number of past tokens.
@@ -171,12 +175,15 @@ class Spec:
     owner: str = OWNER
 
     def settings(self, block: BlockNode) -> Settings:
-        """Return all arguments of a block by name, including defaults and arguments without a parameter."""
+        """Return a mapping of names to all argument values of a block, including defaults.
+
+        Arguments that no parameter declares are included, too.
+        """
         given = dict(block.arguments)
         return {p.name: p.default for p in self.parameters} | given  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
 
     def generation_state(self, settings: Settings, context: CostContext) -> tuple[int, int]:
-        """Return how many numbers generation stores: for each past token, and for the past as a whole."""
+        """Return how many numbers generation stores for each past token, and how many in total besides."""
         if self.state is not None or self.window is not None:
             return tuple(say(settings, context) if say else 0 for say in (self.state, self.window))  # pyright: ignore[reportReturnType] -- two
         if self.role is not Role.MIXER:
@@ -190,28 +197,28 @@ class Spec:
 
 
 def as_int(settings: Settings, name: str) -> int:
-    """Return the value of a whole-number parameter, which must not be a hole or a dimension."""
+    """Return the value of a whole-number parameter; a hole or a search dimension is an error."""
     value = settings[name]
     assert isinstance(value, int), f"{name} has no value yet: {value}"
     return value
 
 
 def as_word(settings: Settings, name: str) -> str:
-    """Return the value of a word parameter, which must not be a hole or a dimension."""
+    """Return the value of a word parameter; a hole or a search dimension is an error."""
     value = settings[name]
     assert isinstance(value, str), f"{name} has no value yet: {value}"
     return value
 
 
 def as_float(settings: Settings, name: str) -> float:
-    """Return the value of a real parameter, which must not be a hole or a dimension."""
+    """Return the value of a real-number parameter; a hole or a search dimension is an error."""
     value = settings[name]
     assert isinstance(value, float), f"{name} has no value yet: {value}"
     return value
 
 
 def as_bool(settings: Settings, name: str) -> bool:
-    """Return the value of a boolean parameter, which must not be a hole or a dimension."""
+    """Return the value of a boolean parameter; a hole or a search dimension is an error."""
     value = settings[name]
     assert isinstance(value, bool), f"{name} has no value yet: {value}"
     return value
@@ -279,7 +286,8 @@ def _check(spec: Spec) -> None:
         raise ValueError(f"block '{spec.name}': this name is a word of the recipe language")
     for name in (spec.name, *(parameter.name for parameter in spec.parameters)):
         if not (name.isascii() and name.isidentifier()):
-            raise ValueError(f"block '{spec.name}': expected a name, got '{name}'")
+            rule = "a name of ASCII letters, digits and '_' that does not begin with a digit"
+            raise ValueError(f"block '{spec.name}': expected {rule}, got '{name}'")
     bare = [parameter.positional for parameter in spec.parameters]
     if bare != sorted(bare, reverse=True):
         raise ValueError(f"block '{spec.name}': parameters without names must come first")
@@ -294,7 +302,7 @@ def lookup(name: str) -> Spec | None:
 
 
 def spec_of(name: str) -> Spec:
-    """Return the specification of the named block, which must exist; checked recipes ensure this."""
+    """Return the specification of the named block; it must exist, which is true for every checked recipe."""
     spec = lookup(name)
     assert spec is not None, f"{name} was removed from the vocabulary"
     return spec
@@ -306,7 +314,10 @@ def nearest_block(name: str) -> str | None:
 
 
 def block_code(name: str) -> str | None:
-    """Return the name and the source digest of the plug-in that registered a block; None if built-in."""
+    """Return the name of the plug-in that registered a block, with a hash of its source.
+
+    Return None for a built-in block.
+    """
     return SPECS.code(name) if name in SPECS else None
 
 
@@ -316,5 +327,5 @@ def registered_names() -> tuple[str, ...]:
 
 
 def builtin_names() -> tuple[str, ...]:
-    """Return the sorted names of the built-in blocks that need no further package."""
+    """Return the sorted names of the built-in blocks that need no package beyond torch."""
     return tuple(name for name in SPECS.own_names() if SPECS[name].package is None)

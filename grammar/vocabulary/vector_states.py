@@ -1,4 +1,4 @@
-"""Blocks whose state has one number, or a few numbers, for each channel.
+"""Recurrent blocks whose state is one number, or a few numbers, for each channel.
 
 They are causal in every model. The channels of `min_gru` and `rg_lru` decay independently; `mamba` has
 several numbers per channel, and the gates of `slstm` depend on the state.
@@ -51,7 +51,7 @@ def _recurrence(
     state: Callable[[Settings], int],
     convolved: Callable[[Settings], int] = lambda _settings: 0,
 ) -> Spec:
-    """Return the specification of a block whose state is a vector.
+    """Return the specification of a recurrent block whose state is a vector.
 
     `state` returns the size of its state, `convolved` the channels of its short convolution.
     """
