@@ -1,6 +1,7 @@
-"""Treebanks as pairs of a sentence and its constituency tree, written on one line (Vinyals et al. 2015).
+"""Treebanks: pairs of a sentence and its constituency tree in linear form (Vinyals et al. 2015).
 
-Trees are read from Penn bracket format; their linear form has brackets with labels, and tags for words.
+Trees are read from Penn bracket format. A linear tree is one line of labelled brackets, with a tag for each
+word.
 """
 
 from __future__ import annotations
@@ -168,10 +169,11 @@ def parse_linearised(symbols: Sequence[str], words: Sequence[str]) -> Tree | Non
 
 
 def open_treebank(task: ParsingSettings, folder: Path) -> ParallelText:
-    """Open the sentences and trees that a `[task]` table names; `folder` is the folder of all data.
+    """Open the treebank that a `[task]` table names, as pairs of a source and a target.
 
-    A source is a tokenised sentence; its target is its linearised tree without annotations. Raise CorpusError
-    for a wrong table, and DataError if the treebank is missing or differs from the published one.
+    `folder` is the folder that holds all data sets. A source is a tokenised sentence; its target is its
+    linearised tree without annotations. Raise CorpusError for a wrong table, and DataError if the treebank is
+    missing or differs from the published one.
     """
     writing, depends = _writing_of(task, folder)
     return open_prepared(writing, place_of_writing(writing, depends, folder))

@@ -1,4 +1,5 @@
-"""Decoders, which search for a transducer's most likely output; scores are those of teacher forcing.
+"""Decoders, which search for the most likely output of a sequence-to-sequence model.
 
-`searches` decodes sentences, and `measures` score their outputs.
+The score of an output equals its score with teacher forcing. `searches` decodes sentences, and `measures`
+score their outputs.
 """

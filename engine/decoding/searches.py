@@ -1,4 +1,4 @@
-"""Searches for the best output of each source: greedy, with a beam, or over output lengths."""
+"""Searches for the best output sequence of each source sequence: greedy, beam, or over lengths."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Bounds:
         return type(self)(min_length=self.min_length[index], max_length=self.max_length[index])
 
     def after(self, place: int) -> Self:
-        """Return the bounds on the symbols that remain after `place` symbols."""
+        """Return the bounds on the number of further symbols once `place` symbols are written."""
         return type(self)(
             min_length=(self.min_length - place).clamp(min=1), max_length=self.max_length - place
         )
@@ -60,7 +60,7 @@ def log_probabilities(logits: Tensor) -> Tensor:
 
 
 class OutputCosts(ABC):
-    """Costs of outputs in nats, none below 0."""
+    """Costs of outputs in nats, which a search subtracts from their scores; no cost is below 0."""
 
     @abstractmethod
     def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ class NoCosts(OutputCosts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """A race between outputs of the same sentences; only the best output of each sentence is needed.
+    """Comparison of several outputs of each sentence, of which only the best one is needed.
 
     `sentence` (rows,) maps rows to sentences. `best` (sentences,) is the best score of a finished output so
     far, minus its cost.
@@ -164,7 +164,10 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int) -> tuple[Tensor, Tensor
 
 
 def _still_racing(race: Race, rows: Tensor, written: Outputs, going: Tensor, left: Bounds) -> Tensor:
-    """Return a mask of the rows that continue, for at most `left` symbols; score the rows that have ended."""
+    """Return a mask of the rows whose outputs are extended further, by at most `left` symbols.
+
+    Record the outputs that have ended, and set the score of each beaten output to -inf.
+    """
     race.record(rows[~going], written.select(rows[~going]))
     beaten = going & race.beaten(rows, written.select(rows), left)
     written.scores[rows[beaten]] = -torch.inf
@@ -173,11 +176,11 @@ def _still_racing(race: Race, rows: Tensor, written: Outputs, going: Tensor, lef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Rank of an output: log P / lp + cp (Wu et al. 2016, section 7).
+    """Rule that ranks outputs by probability, length and coverage (Wu et al. 2016, section 7).
 
-    lp = ((5 + length) / 6)^α, where the length counts the end. cp = β · Σ log min(coverage, 1) over the
-    source's positions. The coverage of a position is the sum of all attention weights on it. α is
-    `length_penalty`, and β is `coverage_penalty`.
+    The rank is log P / lp + cp. lp = ((5 + length) / 6)^α, where the length counts the end. cp = β · Σ log
+    min(coverage, 1) over the source's positions. The coverage of a position is the sum of all attention
+    weights on it. α is `length_penalty`, and β is `coverage_penalty`.
     """
 
     length_penalty: float = 0.0
@@ -333,9 +336,9 @@ class BeamSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthLine:
-    """Linear estimate of an output's length from its source's length: slope and constant, with end symbols.
+    """Linear estimate of an output's length from its source's length: slope · length + constant.
 
-    The numbers are exact, so every machine rounds up to the same length.
+    Both lengths include the end symbol. The numbers are exact, so every machine rounds up to the same length.
     """
 
     slope: Fraction
@@ -376,10 +379,11 @@ MAX_POSITIONS = 16384
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeSearch:
-    """Search over output sizes, from a source's length to `ratio` times that length plus `margin`.
+    """Search over output sizes, for a model that needs the size of its output in advance.
 
-    The best output is the most likely one or, with `costs` for each source, the one with the highest
-    log-probability minus cost. With a `line`, only the size nearest to its estimate is tried.
+    The sizes go from a source's length to `ratio` times that length plus `margin`. The best output is the
+    most likely one or, with `costs` for each source, the one with the highest log-probability minus cost.
+    With a `line`, only the size nearest to its estimate is tried.
     """
 
     ratio: float = 2.0
@@ -388,7 +392,7 @@ class SizeSearch:
     line: LengthLine | None = None
 
     def tried(self, lengths: Tensor, longest: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the smallest and the largest size to try for sources of these lengths, at most `longest`.
+        """Return the smallest and the largest output size to try for each source length, at most `longest`.
 
         Both sizes are (rows,).
         """

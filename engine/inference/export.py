@@ -35,7 +35,7 @@ orders."""
 
 
 class ExportError(ActivememError):
-    """Error for a model that cannot be exported with the same outputs; the message gives the reason."""
+    """Error for an export that is impossible or changes the outputs; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Exported:
 
 
 def export_model(trained: TrainedModel, source: Path, path: Path, *, lengths: bool = False) -> Exported:
-    """Write a model in the format of the path's suffix: .pt2, .onnx, or a Hub folder without a suffix.
+    """Write a model to a path. The suffix sets the format: .pt2, .onnx, or none for a Hub folder.
 
     `source` is the model's file. With `lengths` a program takes a second input, the lengths (batch,) of the
     sequences. Raise ExportError before anything is written, and FileExistsError if the folder exists.
@@ -167,9 +167,11 @@ def _compare(module: Model, program: Callable[..., Tensor], trained: TrainedMode
 
 
 def _compared_lengths(trained: TrainedModel, module: Model) -> list[int]:
-    """Return the lengths to test, just below, at and above lengths where a block may compute differently.
+    """Return the sequence lengths at which the exported program is compared with the model.
 
-    They are taken from numbers in the recipe and the task, such as kernel widths, spans and training lengths.
+    At some lengths a block may begin to compute differently. The list has these lengths, one less and one
+    more. They are taken from numbers in the recipe and the task, such as kernel widths, spans and training
+    lengths.
     """
     settings = trained.file.trial.settings
     numbers = re.findall(r"\d+", trained.recipe + settings.task.model_dump_json())

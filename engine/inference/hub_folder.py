@@ -23,9 +23,10 @@ from activemem.engine.inference.huggingface import ActivememConfig, ActivememFor
 
 
 def write_hub_folder(trained: TrainedModel, source: Path, path: Path) -> None:
-    """Write the model's file, `config.json` with its settings, and, for a language model, its classes.
+    """Write the model's file and its settings in `config.json`.
 
-    Raise FileExistsError if the folder exists.
+    For a language model, also write the tokenizer and the Python classes that load the model. Raise
+    FileExistsError if the folder exists.
     """
     if path.exists():
         raise FileExistsError(f"{path}: expected a new folder, got an existing one")

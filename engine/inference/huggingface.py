@@ -128,7 +128,7 @@ class ActivememTokenizer(PreTrainedTokenizer):
         return dict(self._ids)
 
     def tokenize(self, text: str, **_: object) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Return the names of a text's symbols; only a line break ends a line."""
+        """Return the names of a text's symbols, without an end mark after the last line or document."""
         return [self._names[number] for number in self._symbols.encode_beginning(text)]
 
     def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:

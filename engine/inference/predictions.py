@@ -246,7 +246,11 @@ def _json(data: str | list[str | None]) -> str:
 
 
 def _number_answer(model: Model, settings: TrialSettings) -> _Answerer:
-    """Return a predictor of numbers. If a task reads its padding, sequences are predicted one by one."""
+    """Return a function that predicts numbers for a batch of inputs.
+
+    If the model of a task reads padding like other inputs, sequences are predicted one by one, without
+    padding.
+    """
     reads_padding = isinstance(settings.task, LongTermSettings) and settings.task.padding == "read"
 
     def answer(inputs: list[_Input]) -> list[Prediction]:

@@ -17,7 +17,7 @@ from ..data.text.symbols import TextSymbols
 
 
 class NextSymbols:
-    """Next-symbol distribution of a causal model after texts of one length.
+    """Next-symbol distribution of a causal model after each text of a batch; all texts have one length.
 
     A model whose blocks see a bounded past, or keep a state of fixed size, reads each symbol once. Any other
     model reads the whole texts again at each step.
@@ -45,7 +45,7 @@ class GenerationError(ActivememError):
 
 
 class SamplingKeywords(TypedDict, total=False):
-    """The fields of Sampling, as keywords."""
+    """The keyword arguments of `Sampling`, for type checkers."""
 
     max_symbols: int
     temperature: float

@@ -27,7 +27,7 @@ _CPU = torch.device("cpu")
 
 
 def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, text: str) -> TextScore:
-    """Return the likelihood of a text; every token is scored once, as in the splits of a corpus.
+    """Return the likelihood of a text, computed as for a corpus split: every token is scored once.
 
     Raise DataError if a part of the text has no symbol, or if nothing in the text can be scored.
     """

@@ -55,7 +55,10 @@ def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
 
 
 def has_one_shape(settings: TrialSettings) -> bool:
-    """Return whether a trial's objective is Stackable and its batches of equal length have equal shapes."""
+    """Return whether the steps of a trial can be stacked with those of other trials.
+
+    Its objective must be Stackable, and its batches of equal length must have equal shapes.
+    """
     if isinstance(settings.task, GeneratedTask) and not settings.task.has_one_shape:
         return False
     return issubclass(objective_class(settings), Stackable)

@@ -42,7 +42,7 @@ def on_device(rows: Tensor, device: torch.device) -> Tensor:
 
 
 def micro_batch_slice(count: int, part: int, parts: int) -> slice:
-    """Return the slice of a batch's rows for one part.
+    """Return the slice of a batch's rows that one of `parts` micro-batches has; `part` is its index.
 
     The first parts may have one row more than the others.
     """
@@ -52,16 +52,19 @@ def micro_batch_slice(count: int, part: int, parts: int) -> slice:
 
 
 def micro_batch_weight(count: int, part: int, parts: int) -> float:
-    """Return the weight of a part's mean; the mean of all weighted means is the mean of the batch."""
+    """Return the weight for the mean of one micro-batch, whose index is `part`.
+
+    The mean of all `parts` weighted means is the mean of the batch, even if the micro-batches differ in size.
+    """
     rows = micro_batch_slice(count, part, parts)
     return (rows.stop - rows.start) * parts / count
 
 
 def scored_on_device(targets: Tensor, scored: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the scored targets and their flat positions on a device, row by row: both (scored,).
+    """Return the scored targets and their positions in the flattened `targets`, both (scored,).
 
-    `targets` and `scored`, both (batch, length), are on the host. Counting them on the host avoids waiting
-    for a GPU.
+    Both results are on the device. `targets` and `scored`, both (batch, length), are on the host. Counting
+    them on the host avoids waiting for a GPU.
     """
     places = find_places(scored)
     return on_device(targets.flatten()[places], device), on_device(places, device)
@@ -77,7 +80,11 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShape:
-    """The size of a training step: numbers of sequences, of tokens per sequence, and of past tokens."""
+    """The size of a training step, from which its FLOPs are computed.
+
+    `tokens` is the number of tokens per sequence. `past` is the number of earlier tokens that the model still
+    sees in each sequence.
+    """
 
     sequences: int
     tokens: int
@@ -100,7 +107,10 @@ class CausalView:
 
 @runtime_checkable
 class Stackable(Protocol):
-    """Interface of objectives whose steps are pure functions of tensors; such trials can be stacked."""
+    """Interface of objectives whose steps are pure functions of tensors.
+
+    A pack can compute the steps of several such trials at once.
+    """
 
     def draw(self) -> tuple[Tensor, ...]:
         """Return the whole next batch, on the CPU; stackable trials get tensors of the same shapes."""
@@ -112,7 +122,7 @@ class Stackable(Protocol):
 
 
 class Objective(ABC, Generic[ModelOf]):
-    """The data, the loss and the metrics of one trial; its own generators draw the data.
+    """The data, the loss and the metrics of one trial, with its own random generators for the data.
 
     The generators are always on the CPU, so the data of a trial are the same on every device. `folder` has
     the corpora. The batch of a step is processed in `parts`.
@@ -153,7 +163,7 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def begin_batch(self, parts: int) -> None:
-        """Draw the next batch; the trainer then calls `loss` for some or all of its `parts`."""
+        """Draw the next batch and divide it into `parts`; `loss` is then called for some or all of them."""
 
     @abstractmethod
     def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:
@@ -255,7 +265,7 @@ class StreamedObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
         self._symbols += symbols
 
     def state(self) -> dict[str, Any]:
-        """Return the number of batches drawn, and the counts for the mean shape of the batches."""
+        """Return the number of batches drawn, and the sums from which `step_shape` computes its mean."""
         return {"position": self._drawn, "padded": self._symbols, "drawn": self._sequences}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -287,7 +297,10 @@ class RegisteredMetrics:
                     self._measures[name] = metric.measure()
 
     def update(self, outputs: Tensor, targets: Tensor, valid: Tensor | None = None) -> None:
-        """Add a batch, or its valid part, in the form that `Measure.update` expects."""
+        """Add a batch to all metrics; if `valid` is set, add only the entries that it marks.
+
+        `outputs` and `targets` have the form that `Measure.update` expects.
+        """
         if self._measures and valid is not None:
             outputs, targets = outputs[valid], targets[valid]
         for name, measure in self._measures.items():

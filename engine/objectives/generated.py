@@ -52,7 +52,11 @@ from .base import (
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Sums over scored targets: loss, correct targets, and sequences without an error."""
+    """Sums over scored targets, from which the metrics of a split are computed.
+
+    `loss` is the sum of losses, `right` counts correct targets, and `exact` counts sequences without an
+    error.
+    """
 
     loss: float = 0.0
     right: int = 0
@@ -102,7 +106,10 @@ class GeneratedObjective(FreshObjective[Examples]):
         return self._task_losses(outputs, targets).sum() * parts / self._num_scored(self._current.targets)
 
     def draw(self) -> tuple[Tensor, ...]:
-        """Return the whole next batch, on the CPU; raise TaskError if the examples come with lengths."""
+        """Return the whole next batch, on the CPU.
+
+        Raise TaskError if the batch has sequence lengths: a task whose batches have one shape must have none.
+        """
         examples = self._draw_batch()
         if examples.lengths is not None:
             raise TaskError(
@@ -141,7 +148,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
-        """Return the tensors from which outputs and targets are computed, with the same shapes each time."""
+        """Return the tensors that `_scored_outputs` needs; they have the same shapes for each batch."""
 
     @abstractmethod
     def _scored_outputs(self, model: Model, *scored: Tensor) -> tuple[Tensor, Tensor]:
@@ -168,7 +175,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
-        """Return the metrics of a split, or of one of its numbered sets."""
+        """Return the metrics of a split. For one of several test sets, `index` is added to their names."""
 
     @abstractmethod
     def _num_scored(self, targets: Tensor) -> int:
@@ -222,10 +229,10 @@ class TaggingExamplesObjective(GeneratedObjective):
     """Objective with symbols as targets; outputs are computed only at the scored positions."""
 
     def causal_view(self) -> CausalView | None:
-        """Return the longest scored example and a function for its outputs; None unless the task is causal.
+        """Return the longest scored example with a function that computes the model's outputs for it.
 
-        After a bottleneck every output may depend on the whole input, but the body's output for a token may
-        not.
+        Return None if the task is not causal. After a bottleneck every output may depend on the whole input,
+        but the body's output for a token may not.
         """
         if not self.interface.causal:
             return None
@@ -522,7 +529,10 @@ class DrawnLengthObjective(AlgorithmicObjective):
 
 @dataclass(slots=True, kw_only=True)
 class Curriculum:
-    """The current training length, and the highest length passed so far (0 before the first)."""
+    """A training length that grows by `step`, up to `end`, when the accuracy reaches `grow_at`.
+
+    `passed` is the last length at which the accuracy was high enough (0 before the first).
+    """
 
     length: int
     step: int

@@ -37,11 +37,11 @@ Bengio 2016)."""
 
 
 class TreeCosts(OutputCosts):
-    """Costs of outputs that are not trees over their sentence's words; `words` (sentences,) are word counts.
+    """Costs of outputs that do not form a tree with one tag for each word of their sentence.
 
-    Each missing or surplus tag has a cost, as has each bracket without a partner. Labels and their order do
-    not matter. `tags` (vocab,) is 1 for a tag. `brackets` (vocab,) is 1 for an opening bracket and -1 for a
-    closing one.
+    `words` (sentences,) has the number of words of each sentence. Each missing or surplus tag has a cost, as
+    has each bracket without a partner. Labels and their order do not matter. `tags` (vocab,) is 1 for a tag.
+    `brackets` (vocab,) is 1 for an opening bracket and -1 for a closing one.
     """
 
     def __init__(self, words: Tensor, *, tags: Tensor, brackets: Tensor) -> None:
@@ -60,7 +60,7 @@ class TreeCosts(OutputCosts):
         return cls(words, tags=tags, brackets=torch.tensor(brackets))
 
     def select(self, sentences: Tensor) -> Self:
-        """Select the costs of some sentences, (rows,), on the device of `sentences`."""
+        """Return the costs for some sentences, given their indices (rows,), on the device of the indices."""
         tables = (self._words[sentences.to(self._words.device)], self._tags, self._brackets)
         words, tags, brackets = (table.to(sentences.device) for table in tables)
         return type(self)(words, tags=tags, brackets=brackets)
@@ -168,7 +168,7 @@ class PairData:
         return [self.text.target.normalise(sentence) for sentence in split.sentences("target")]
 
     def tree_costs(self, split: PairSplit) -> TreeCosts | None:
-        """Return the costs of outputs that are not trees over sources; None if [task] sets no costs."""
+        """Return the costs of a split's outputs that do not form trees; None if [task] sets no costs."""
         if not self._prefer_trees or self.text is None:
             return None
         return TreeCosts.of(split.sentences("source"), self.text.target)
@@ -251,7 +251,7 @@ def _max_lengths(lengths: Tensor, ratio: float, margin: int) -> Tensor:
 def write_outputs(
     outputs: Sequence[list[int]], pairs: PairData, split: PairSplit, decoding: Decoding
 ) -> WrittenOutputs:
-    """Return a split's outputs in the form in which they are stored."""
+    """Return a record for the store: a split's sources, references and outputs, with the settings."""
     return WrittenOutputs(
         **asdict(decoding),
         sources=pairs.sources(split),

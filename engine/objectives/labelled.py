@@ -1,4 +1,7 @@
-"""Objectives of the user's own sequences: a class for each sequence or token, or a number."""
+"""Objectives for the user's own labelled sequences: classification and regression.
+
+A label is a class of a sequence, a class of a token, or a number for a sequence.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,7 @@ class ClassificationScore:
 
 
 class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
-    """Objective of whole sequences in batches, with metrics of the dev and test splits."""
+    """Base of the objectives with labelled sequences; it has metrics of the dev and test splits."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -133,7 +136,7 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
 
     @abstractmethod
     def _meaning(self) -> dict[str, Any]:
-        """Describe how to read the model's outputs, in plain values."""
+        """Return what a reader of the outputs needs, in plain values, such as the names of the classes."""
 
     def _measured(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         return outputs, labels

@@ -1,4 +1,9 @@
-"""Objectives of language models: on endless streams with state, on packed pieces, or line by line."""
+"""Objectives of language models, one for each way to divide a text into sequences.
+
+- Stream: each row continues from step to step, and blocks keep their states.
+- Packed: a text is cut into pieces, and no state is kept between them.
+- Lines: each line is an independent sequence.
+"""
 
 from __future__ import annotations
 
@@ -196,7 +201,7 @@ class StreamObjective(LanguageObjective):
 
 
 class PackedObjective(LanguageObjective, StreamedObjective[Model, StreamBatch]):
-    """Objective of pieces of a text or of a mixture of texts; the model keeps no state between pieces.
+    """Objective of pieces cut from a text or a mixture of texts; no state is kept between pieces.
 
     With separate documents a step has the same number of targets; its tokens and FLOPs count whole pieces.
     """

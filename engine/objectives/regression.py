@@ -1,4 +1,4 @@
-"""Objective of the long-term problems: one number per sequence.
+"""Objective of the recall problems, in which a model must predict one number for each sequence.
 
 Training ends when the predictions for all test sequences are right.
 """
@@ -63,7 +63,10 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
         return functional.mse_loss(predictions, batch.targets) * micro_batch_weight(count, part, parts)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Return the test accuracy, its highest value so far and, once that is 1, the number of epochs."""
+        """Return the test accuracy and its highest value so far.
+
+        Once the highest accuracy is 1, also return the number of epochs that this took.
+        """
         right = torch.zeros((), dtype=torch.int64, device=self.device)
         registered = RegisteredMetrics(TaskKind.REGRESSION)
         for drawn in self._test_batches():

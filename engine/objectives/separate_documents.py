@@ -35,7 +35,7 @@ class Pieces(NamedTuple):
 
 
 def iter_pieces(inputs: Tensor, end: int) -> Iterator[Pieces]:
-    """Yield the pieces of rows (batch, length) on the CPU, in groups of similar lengths.
+    """Split rows (batch, length), on the CPU, into pieces; yield them in groups of similar lengths.
 
     A piece begins where a row begins, and at each mark `end`, which ends a document and begins the next.
     """

@@ -1,4 +1,7 @@
-"""Sequence to sequence: pairs of similar lengths, scored with teacher forcing and by generation."""
+"""Objective of sequence-to-sequence tasks, scored by teacher forcing and by generated outputs.
+
+Each batch has pairs of similar lengths.
+"""
 
 from __future__ import annotations
 
@@ -168,7 +171,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
 
     @torch.no_grad()
     def _guess(self, model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
-        """Replace some targets by guesses, drawn in parallel (Mihaylova and Martins 2019).
+        """Replace some targets by the model's guesses, made in one pass (Mihaylova and Martins 2019).
 
         With scheduled sampling the guesses are drawn one after another instead.
         """
@@ -204,9 +207,11 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
 
 
 class GuessDraws(NamedTuple):
-    """Random numbers for the guesses of a whole batch, (pairs, symbols), independent of its parts.
+    """Random numbers that decide which targets of a batch are replaced, and by which guesses.
 
-    `replaced` marks the symbols to replace; `uniform` has the numbers in [0, 1) that draw the guesses.
+    Both fields are (pairs, symbols). They are drawn for the whole batch, so they do not depend on its
+    division into parts. `replaced` marks the symbols to replace; `uniform` has the numbers in [0, 1) that
+    draw the guesses.
     """
 
     replaced: Tensor
@@ -229,7 +234,10 @@ class GuessDraws(NamedTuple):
 
 
 def is_scheduled(train: TrainSettings) -> bool:
-    """Return whether guesses are drawn one by one, at a share of positions that grows during training."""
+    """Return whether [train] sets scheduled sampling.
+
+    With it, guesses are drawn one by one, and the share of replaced positions grows during training.
+    """
     return train.scheduled_sampling is not None
 
 

@@ -1,4 +1,4 @@
-"""Likelihoods of outputs, and of a text under a language model: as a stream, or line by line."""
+"""Likelihoods of a model's outputs, and of a text under a language model."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ class Likelihood:
 
     @property
     def bits_per_byte(self) -> float | None:
-        """Return the bits per byte of text, comparable across tokenisers; None if the tokens lose text."""
+        """Return the bits per byte of text, comparable across tokenisers.
+
+        Return None if the text cannot be restored from its tokens.
+        """
         return self.nats / math.log(2) / self.bytes if self.bytes else None
 
     @property
@@ -58,7 +61,7 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScore(Likelihood):
-    """The likelihood of a text; `ends` is the likelihood of its line ends or document ends only.
+    """The likelihood of a text; `ends` covers only the symbols that end its lines or documents.
 
     Document ends have 0 bytes. `padded_loss`, only for lines, is the mean over all positions of their
     batches, padding included.
@@ -97,7 +100,9 @@ def score_text(
     registered: RegisteredMetrics | None = None,
     parts: int = 1,
 ) -> TextScore:
-    """Score each token of a text once, in batches like those of a task with this `batching`.
+    """Score each token of a text once.
+
+    `batching` is a task's way to divide its text:
 
     - A stream is read in rows that overlap by the model's reach, which equals one pass over the whole text.
     - Packed pieces have `length` tokens, each from nothing before its first input. With `separate_documents`
@@ -156,7 +161,10 @@ def score_text(
 
 
 class _Total:
-    """Sums over the scored tokens of a text; `end` is the line-end symbol, which counts `end_bytes` bytes."""
+    """Running sums over the scored tokens of a text.
+
+    `end` is the line-end symbol; each counts as `end_bytes` bytes of text.
+    """
 
     def __init__(self, end: int, end_bytes: int) -> None:
         self._end, self._end_bytes = end, end_bytes
@@ -170,7 +178,7 @@ class _Total:
             self._tokens[place] += int(counted.sum())
 
     def score_after_first_token(self, split: Split) -> TextScore:
-        """Return the score of a split after all of its tokens except the first were added."""
+        """Return the score of a split of which all tokens except the first one were added."""
         sizes = 0 if split.line_bytes is None else int(split.line_bytes.sum()) - split.first_bytes
         return self.score(split.words - split.first_words, sizes)
 
@@ -190,9 +198,10 @@ class _Total:
 
 
 def _padded_loss(nats: Tensor, lengths: Tensor, rows: int) -> float:
-    """Return the mean loss over all positions of batches of `rows` lines; the loss of padding counts as 0.
+    """Return the mean loss over all positions, where padding counts with a loss of 0.
 
-    The program of Dowdell and Zhang (2019) prints this number. An incomplete last batch is left out.
+    It is computed for batches of `rows` lines. The program of Dowdell and Zhang (2019) prints this number. An
+    incomplete last batch is left out.
     """
     batches = list(zip(nats.split(rows), lengths.split(rows), strict=True))
     full = [batch for batch in batches if len(batch[0]) == rows] or batches

@@ -32,7 +32,7 @@ _KINDS: dict[
 
 
 def learn_vocabulary(kind: str, sentences: Iterable[str], size: int) -> Vocabulary:
-    """Learn a vocabulary from sentences. Raise DataError if the sentences are too few for its size."""
+    """Learn a vocabulary from sentences. Raise DataError if they allow no vocabulary of this size."""
     if kind == "bpe":
         from .subwords import SubwordVocabulary  # noqa: PLC0415  not every machine needs the library
 
@@ -41,18 +41,18 @@ def learn_vocabulary(kind: str, sentences: Iterable[str], size: int) -> Vocabula
 
 
 def vocabulary_to_dict(vocabulary: Vocabulary) -> dict[str, str]:
-    """Describe a vocabulary in plain values, for `vocabulary_from_dict`."""
+    """Return a vocabulary as a dictionary of strings, which `vocabulary_from_dict` reads."""
     kind = next((kind for kind, owner in _KINDS.items() if type(vocabulary) is owner), "bpe")
     return {"kind": kind, "content": base64.b64encode(vocabulary.content()).decode()}
 
 
 def vocabulary_from_dict(record: Mapping[str, Any]) -> Vocabulary:
-    """Rebuild a vocabulary from the description that `vocabulary_to_dict` returned."""
+    """Rebuild a vocabulary from the dictionary that `vocabulary_to_dict` returned."""
     return load_vocabulary(record["kind"], base64.b64decode(record["content"], validate=True))
 
 
 def load_vocabulary(kind: str, content: bytes) -> Vocabulary:
-    """Load a vocabulary from its stored content."""
+    """Rebuild a vocabulary from the bytes that its method `content` returned."""
     if kind == "bpe":
         from .subwords import SubwordVocabulary  # noqa: PLC0415  as above
 

@@ -20,8 +20,9 @@ def train_pieces(
     size: int,
     **options: Any,  # noqa: ANN401 -- SentencePiece's own
 ) -> bytes:
-    """Train a model of `size` pieces, bytes and marks included; raise DataError if that is impossible.
+    """Train a model of `size` pieces; raise DataError if that is impossible.
 
+    The size includes the byte pieces and the special symbols, such as the start and the end of a sentence.
     `options` are passed to SentencePiece, in addition to the options that all models share.
     """
     model = io.BytesIO()
@@ -55,7 +56,10 @@ def _reason(message: str) -> str:
 
 
 class SubwordVocabulary(Vocabulary):
-    """Vocabulary of subword pieces, and of bytes for all other text; "▁" in a text becomes a space."""
+    """Vocabulary of subword pieces; text that no piece covers is encoded in bytes.
+
+    Decoding returns a space for the character "▁".
+    """
 
     def __init__(self, model: bytes) -> None:
         self._model = model
@@ -64,7 +68,10 @@ class SubwordVocabulary(Vocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> SubwordVocabulary:
-        """Learn a model of `size` pieces, bytes and marks included; raise DataError if that is impossible."""
+        """Learn a model of `size` pieces; raise DataError if that is impossible.
+
+        The size includes the byte pieces and the special symbols.
+        """
         return cls(
             train_pieces(
                 sentences,

@@ -74,7 +74,7 @@ _UNKNOWN = "<unk>"
 
 
 class ListedVocabulary(Vocabulary):
-    """A vocabulary given as a list of symbols, which spaces separate in a sentence."""
+    """Vocabulary with a list of symbols; a sentence consists of symbols separated by spaces."""
 
     def __init__(self, symbols: Sequence[str], size: int) -> None:
         self._symbols, self._size = tuple(symbols), size
@@ -112,7 +112,7 @@ class SymbolVocabulary(ListedVocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        """Learn all symbols of the sentences, by falling frequency; raise DataError beyond `size`."""
+        """Learn all symbols of the sentences, most frequent first; raise DataError if `size` is too small."""
         counts = Counter(symbol for sentence in sentences for symbol in sentence.split(" "))
         if len(counts) > size - FIRST_SYMBOL:
             raise DataError(f"expected at most {size - FIRST_SYMBOL:,} symbols, got {len(counts):,}")
@@ -120,7 +120,7 @@ class SymbolVocabulary(ListedVocabulary):
 
 
 class WordVocabulary(ListedVocabulary):
-    """The most frequent words of a language, in lower case, with separated punctuation.
+    """The most frequent words of a language, in lower case; a punctuation mark is a word of its own.
 
     Other words are unknown.
     """
@@ -185,11 +185,12 @@ def _token(marks: str) -> re.Pattern[str]:
 
 
 class SpellingVocabulary(Vocabulary):
-    """A vocabulary of every character and the most frequent words (Kaiser and Bengio 2016, section 3).
+    """Vocabulary of frequent words, which spells other words (Kaiser and Bengio 2016, section 3).
 
-    A space is implied between two words of the vocabulary. Every other space is a symbol, so a word outside
-    the vocabulary is spelled between two space symbols. White space and the class's marks separate words.
-    Decoding returns any text unchanged: characters outside the vocabulary are spelled in UTF-8.
+    It has every character and the most frequent words of the sentences. A space is implied between two words
+    of the vocabulary. Every other space is a symbol, so a word outside the vocabulary is spelled between two
+    space symbols. White space and the class's marks separate words. Decoding returns any text unchanged:
+    characters outside the vocabulary are spelled in UTF-8.
     """
 
     marks: ClassVar[str]
@@ -204,7 +205,7 @@ class SpellingVocabulary(Vocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        """Learn all characters, and the most frequent words, as many as fit into `size`."""
+        """Learn all characters, then as many of the most frequent words as fit into `size`."""
         words: Counter[str] = Counter()
         marks: set[str] = set()
         for sentence in sentences:
@@ -282,7 +283,7 @@ class SpelledVocabulary(SpellingVocabulary):
 
 
 class DigitSpellingVocabulary(SpellingVocabulary):
-    """Spelling vocabulary that also separates words at digits and some forty signs.
+    """Spelling vocabulary that also separates words at digits and at signs such as `%` and `$`.
 
     The program that its authors released does this.
     """
