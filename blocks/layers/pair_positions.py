@@ -28,10 +28,13 @@ class DistanceBias(nn.Module, ABC):
 
     @abstractmethod
     def by_distance(self, distances: Tensor) -> Tensor:
-        """Return the biases (heads, …) of whole distances (…,), which are negative for keys to the right."""
+        """Return the biases (heads, …) for whole-number distances (…,).
+
+        The distance to a key on the right is negative.
+        """
 
     def forward(self, distances: Tensor, keys: int, dtype: torch.dtype) -> Tensor:
-        """Return biases (heads, queries, keys) for distances (keys + queries − 1,), the greatest first.
+        """Return biases (heads, queries, keys) for `distances` (keys + queries − 1,) in decreasing order.
 
         Distances for each sequence, (batch, keys + queries − 1), give (batch, heads, queries, keys).
         """
@@ -117,9 +120,10 @@ class PairPositions(nn.Module):
         self.count = kind.count if isinstance(kind, RandomisedPairs) else None
 
     def angles(self, x: Tensor, width: int, *, start: int = 0, mask: Tensor | None = None) -> Tensor:
-        """Return the angles (length, width / 2) by which to rotate x (batch, length, …); rates are 1 to 10⁻⁴.
+        """Return the angles (length, width / 2) by which to rotate vectors x (batch, length, …).
 
-        For random positions with a mask, the angles are (batch, length, width / 2).
+        Each pair of channels has a rate, from 1 to about 10⁻⁴. Its angle is the rate times the position. For
+        random positions with a mask, the angles are (batch, length, width / 2).
         """
         rates = 1e4 ** -(torch.arange(0, width, 2, device=x.device, dtype=torch.float64) / width)
         length = x.shape[1]
@@ -149,7 +153,7 @@ class PairPositions(nn.Module):
         return draw_positions(count, x.shape[1], lengths, device=x.device, training=self.training)
 
     def check(self, start: int, length: int) -> None:
-        """Check that the positions from `start` on can be numbered.
+        """Check that the `length` positions from `start` on get numbers; consecutive numbers have no limit.
 
         Raise BuildError if positions are random and the sequence is a piece, or longer than their number.
         """

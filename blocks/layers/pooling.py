@@ -107,7 +107,9 @@ _NEGATIVE_SLOPES = {ACTIVATIONS["relu"]: 0.0, ACTIVATIONS["leaky_relu"]: 0.01}
 def try_fused_pooling(
     entry: Linear, body: ResidualStack, inputs: Tensor, mask: Tensor | None
 ) -> Tensor | None:
-    """Return body(entry(inputs), mask), (batch, 1, width), if the body begins with `activation >> pool`.
+    """Return body(entry(inputs), mask), (batch, 1, width), by a faster method; None if it does not apply.
+
+    The method needs a body that begins with `activation >> pool`.
 
     Return None in these cases, in which the caller applies the modules one after another:
 
@@ -148,7 +150,7 @@ def try_fused_pooling(
 
 
 class _Chunk(NamedTuple):
-    """Some rows of a batch, or some time steps of one row, with z = W x at these steps."""
+    """A chunk of a batch (some rows, or some time steps of one row), and z = W x in this chunk."""
 
     rows: slice
     times: slice
@@ -159,9 +161,10 @@ class _Chunk(NamedTuple):
         return numbers[self.rows, self.times]
 
     def add_positive_sums(self, sums: Tensor, across: Tensor, weights: Tensor) -> None:
-        """Add Σ α x, over all times at which z > 0, to sums (batch, columns, width).
+        """Add the sums of α x, over all times of this chunk at which z > 0, to `sums`.
 
-        This overwrites z. x is (batch, columns, length), and α (rows, times).
+        `sums` is (batch, columns, width). This overwrites z. x is (batch, columns, length), and α (rows,
+        times).
         """
         sums[self.rows].baddbmm_(across[self.rows, :, self.times] * weights.unsqueeze(1), self.z.gt_(0))
 
@@ -181,16 +184,17 @@ def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
 
 
 def _slopes(across: Tensor, weights: Tensor, above: Tensor, negative_slope: float) -> Tensor:
-    """Return Σ α x, (batch, columns, width), over all times, with x times the slope where z ≤ 0.
+    """Return the sums of α x · slope(z) over all times, (batch, columns, width).
 
-    x is (batch, columns, length), α (batch, length), and `above` the sum over z > 0.
+    The slope of the activation is 1 where z > 0, else `negative_slope`. x is (batch, columns, length), α
+    (batch, length), and `above` the sum over z > 0.
     """
     everywhere = torch.bmm(across, weights.unsqueeze(-1))
     return torch.add(negative_slope * everywhere, above, alpha=1 - negative_slope)
 
 
 class _FusedAttentionPool(torch.autograd.Function):
-    """Σ α_t h_t of h = act(W x), α = softmax(e), e = tanh(w · h + b).
+    """Attention pool of h = act(W x): Σ α_t h_t, α = softmax(e), e = tanh(w · h + b).
 
     Since e is at most 1, exp(e) needs no stabilisation.
     """
@@ -233,7 +237,7 @@ class _FusedAttentionPool(torch.autograd.Function):
 
 
 class _FusedMeanPool(torch.autograd.Function):
-    """Σ h_t / T of h = act(W x)."""
+    """Mean pool of h = act(W x): Σ h_t / T."""
 
     @staticmethod
     def forward(ctx: SavedContext, x: Tensor, weight: Tensor, negative_slope: float) -> Tensor:

@@ -122,7 +122,7 @@ class LSTMLayer(RecurrentLayer):
     def run_fused(
         self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run torch.lstm, with a second bias of zero.
+        """Run torch.lstm, which expects two biases; the second one is zero.
 
         After a row's end, an additional input closes the input gate and opens the forget gate, both exactly.
         So the cell reaches the end of the batch unchanged.
@@ -173,7 +173,10 @@ class GRULayer(RecurrentLayer):
     def run_fused(
         self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run torch.gru with a second bias only for the candidate; the outputs of a GRU are its states."""
+        """Run torch.gru, which expects two biases; the second one is zero except for the candidate.
+
+        A GRU's outputs are its states, so a row's final state is its last valid output.
+        """
         weights = _for_kernel(self.weight_x, self.weight_h, self.bias, self._full_bias())
         begin, with_grad = start[0].unsqueeze(0), torch.is_grad_enabled()
         y, h = torch.gru(x, begin, weights, True, 1, 0.0, with_grad, False, True)
@@ -191,7 +194,7 @@ class GRULayer(RecurrentLayer):
         return (torch.lerp(n.to(h.dtype), h, z.to(h.dtype)),), (r, z)  # autocast lowers their precision
 
     def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
-        """Return a trace with the output as the cell, and with the update gate as `forget`."""
+        """Return a trace whose `cell` is the hidden state, and whose gate `forget` is the update gate."""
         return Trace(hidden=states[0], cell=states[0], gates={"reset": gates[0], "forget": gates[1]})
 
     def _full_bias(self) -> Tensor:
@@ -224,7 +227,10 @@ class Recurrent(Block):
         return self.run(x, self.zero_state(x))[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Read a piece of a stream; the state is (batch, parts, layers, width)."""
+        """Return the outputs for a piece of a stream, and the new state.
+
+        The state is (batch, tensors, layers, width): an LSTM has two tensors, h and s, a GRU one.
+        """
         start = self.zero_state(x) if state is None else RecurrentState(tensors=state.unbind(1))
         y, last = self.run(x, start)
         return y, torch.stack(last.tensors, 1)
@@ -302,15 +308,19 @@ def _needs_single_precision(x: Tensor) -> bool:
 
 
 def _is_one_step_of_cudnn(x: Tensor) -> bool:
-    """Return whether a GPU computes a single position, for which its kernel would copy the weights.
+    """Return whether x is on a GPU and has only one position.
 
-    A decoder with input feeding needs many such steps: a copy for each would be kept for gradients.
+    For such a step cuDNN's kernel would copy the weights. A decoder with input feeding needs many such steps:
+    a copy for each would be kept for gradients.
     """
     return x.is_cuda and x.shape[1] == 1
 
 
 def _has_kernels(*tensors: Tensor) -> bool:
-    """Return whether fused kernels support these tensors on their device, which is never so in a vmap."""
+    """Return whether fused kernels support these tensors on their device.
+
+    They support neither torch.compile nor vmap.
+    """
     if torch.compiler.is_compiling() or tensors[0].device.type not in ("cpu", "cuda"):
         return False
     return not any(is_batchedtensor(tensor) for tensor in tensors)

@@ -64,7 +64,7 @@ class PositionVectors(Initialisable):
 
 
 class AdaptiveSpans(Initialisable):
-    """A learned span for each head: z · span tokens, then a ramp over which weights fade out.
+    """A learned span for each head: full weight up to z · span tokens, then a linear ramp down to zero.
 
     `z` is initialised as 0.
 
@@ -95,7 +95,7 @@ class AdaptiveSpans(Initialisable):
         return torch.where(left > tiny, left.log(), masked_score(left))[:, None, None]
 
     def note(self, highest: float) -> None:
-        """Record the greatest distance, given the largest z of all heads."""
+        """Update `max_distance`, the greatest distance that any head sees; `highest` is the largest z."""
         self.max_distance = self._max_distance(highest)
 
     def _max_distance(self, z: float) -> int:
@@ -244,7 +244,10 @@ class WindowedBlock(Block):
 
 
 def update_spans(blocks: Sequence[WindowedBlock]) -> None:
-    """Clamp z to [0, 1] and record the spans of blocks; synchronise a GPU only once for all blocks."""
+    """Clamp the z of all blocks to [0, 1], and update the greatest distance that each block sees.
+
+    This synchronises a GPU only once for all blocks.
+    """
     learnt = [spans for block in blocks if (spans := block.window.spans) is not None]
     if learnt:
         with torch.no_grad():

@@ -80,9 +80,10 @@ class AdaptiveEmbedding(nn.Module):
 
 
 class AdaptiveSoftmax(nn.Module):
-    """A softmax over the first cluster's symbols and the other clusters, then one within each other cluster.
+    """A softmax in two steps: first over frequent symbols and clusters, then within one cluster.
 
-    Grave et al. 2017, section 4. If an embedding is given, the softmax shares its tables and projections.
+    The first step covers the symbols of the first cluster, and one entry for each other cluster. Grave et al.
+    2017, section 4. If an embedding is given, the softmax shares its tables and projections.
     """
 
     words: Linear | TiedLinear

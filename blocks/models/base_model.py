@@ -67,7 +67,7 @@ def take_places(rows: Tensor, places: Tensor) -> Tensor:
 
 
 def fill_places(values: Tensor, places: Tensor, like: Tensor) -> Tensor:
-    """Return zeros (batch, length) with values (chosen,) at flat indices."""
+    """Return a tensor (batch, length) with `values` (chosen,) at flat indices, and zeros elsewhere."""
     return values.new_zeros(like.numel()).scatter(0, places, values).view(like.shape)
 
 

@@ -1,4 +1,4 @@
-"""Loading of weights that the released program of the all-attention paper has saved.
+"""Loader for weights of facebookresearch/adaptive-span, the released program of the all-attention paper.
 
 Sukhbaatar et al. 2019 (facebookresearch/adaptive-span). The program's all-attention layer is `all_attn`, and
 its Transformer layer is `sa(pos=relative) >> ff`. All layers share a vector for each distance.
@@ -77,10 +77,11 @@ def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
 
 
 def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
-    """Return the released program's number of each of our symbols; `tokens` is the training text.
+    """Return, for each symbol number in our model, its number in the released program.
 
-    The program numbers symbols by first appearance or, with clusters, by frequency (ties in reverse order).
-    Raise WeightsError if a number below the greatest does not occur in the text.
+    `tokens` is the training text. The program numbers symbols by first appearance or, with clusters, by
+    frequency (ties in reverse order). Raise WeightsError if a number below the greatest does not occur in the
+    text.
     """
     known, first, counts = np.unique(tokens.numpy(), return_index=True, return_counts=True)
     if len(known) <= known[-1]:
@@ -103,7 +104,10 @@ def _read(path: Path | str) -> Mapping[str, Tensor]:
 
 
 def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[str]:
-    """Yield messages about tensors that are missing, surplus, of another shape, or unequal to their copy."""
+    """Yield a message for each tensor that is missing, unexpected, of a wrong shape, or unlike its copy.
+
+    A tensor with `same_as` must equal the saved tensor of that name.
+    """
     for one in wanted:
         if one.name not in saved:
             yield f"expected {one.name} {one.shape}, got none"
@@ -219,9 +223,10 @@ def _parts(model: Model) -> list[nn.Module]:
 
 
 def _clustered_ends(model: Model) -> Iterator[_Tensor]:
-    """Yield the tables and projections of clusters, which are saved twice if the softmax is tied.
+    """Yield the tensors of a clustered embedding and a clustered softmax.
 
-    The scores of clusters are saved in reverse order.
+    If the softmax is tied, the program saves their tables and projections twice. The scores of clusters are
+    saved in reverse order.
     """
     config = model.config
     width, others = config.d_model, len(config.cutoffs)

@@ -124,7 +124,7 @@ class Model(BaseModel[ResidualStack]):
         return self._nll(hidden, targets), state
 
     def codes(self, inputs: Tensor) -> Tensor:
-        """Return the body's output at each position, (batch, length, width)."""
+        """Return the body's output at each position, (batch, length, width), without the output layer."""
         x, signal = self._embed(inputs, 0)
         return self.body(x, SideInputs(signal=signal))
 
@@ -331,7 +331,7 @@ def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:
 
 
 def _recipe_faults(recipe: Recipe) -> list[str]:
-    """Return messages about unfilled holes, undecided dimensions, and blocks without a module."""
+    """Return a message for each unfilled hole, search dimension without value, and block without module."""
     faults = [f"hole {{{name}}} is not filled" for name in recipe.holes]
     faults += [f"search dimension {path} has no value" for path, _ in recipe.dimensions]
     for name in dict.fromkeys(

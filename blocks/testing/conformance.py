@@ -64,7 +64,7 @@ def shape_stays(text: str, *, causal: bool) -> None:
 
 
 def reach_is_as_stated(text: str, *, causal: bool) -> None:
-    """Check that each output changes with inputs exactly as far away as the stated reach."""
+    """Check that the furthest inputs that change an output are as far away as the stated reach."""
     if is_pool(text):
         return
     node = parse_block(text)
@@ -94,7 +94,7 @@ def future_is_hidden(text: str, *, causal: bool) -> None:
 
 
 def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
-    """Check that two copies, with feed-forward layers between, have the reach that the analysis states."""
+    """Check the analysed reach of two copies of the block, each followed by a feed-forward layer."""
     if is_pool(text):
         return
     model, analysis = build_and_analyse(f"2 * ({text} >> ff(9))", causal=causal, width=16, length=31)
@@ -254,7 +254,10 @@ def half_precision_is_near(text: str, *, causal: bool) -> None:
 
 
 def compiled_is_the_same(text: str, *, causal: bool) -> None:
-    """Check that the compiled block gives the same outputs without graph breaks; not part of CHECKS."""
+    """Check that the compiled block gives the same outputs without graph breaks.
+
+    `CHECKS` does not include this check.
+    """
     block = make_block(parse_block(text), causal=causal, dtype=torch.float32)
     x, mask = random_sequences(4, 8, dtype=torch.float32), prefix_mask(LENGTHS, 8)
     torch.compiler.reset()  # else programs compiled for earlier blocks would count
@@ -265,7 +268,10 @@ def compiled_is_the_same(text: str, *, causal: bool) -> None:
 
 
 def gpu_gives_the_same(text: str, *, causal: bool) -> None:
-    """Check that a GPU gives the same outputs, gradients and steps as the CPU; not part of CHECKS."""
+    """Check that a GPU gives the same outputs, gradients and steps as the CPU.
+
+    `CHECKS` does not include this check.
+    """
     node, x, mask = parse_block(text), random_sequences(4, 8), prefix_mask(LENGTHS, 8)
     here, there = make_block(node, causal=causal), make_block(node, causal=causal).cuda()
 
@@ -410,7 +416,7 @@ def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor) -> Tenso
 
 
 def _assert_reach(touched: Tensor, reach: Reach) -> None:
-    """Check that the furthest input with an effect is at the reach, or at the end of the sequence."""
+    """Check that inputs affect outputs up to the reach or the end of the sequence, and no further."""
     length = len(touched)
     seen = {source - target for source, target in touched.nonzero().tolist()}
     expected = tuple(int(min(side, length - 1)) for side in (reach.left, reach.right))

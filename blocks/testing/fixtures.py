@@ -67,7 +67,10 @@ def is_pool(text: str) -> bool:
 
 
 def valid_outputs(y: Tensor, valid: int | Tensor) -> Tensor:
-    """Return the outputs up to a length or where a mask is true, or the whole output of a pool."""
+    """Return the outputs at valid positions: those up to a length, or those where a mask is true.
+
+    A pool has no positions; its whole output is returned.
+    """
     pooled = y.dim() == (1 if isinstance(valid, int) else 2)
     return y if pooled else y[:valid] if isinstance(valid, int) else y[valid]
 
@@ -254,7 +257,10 @@ def assert_flops_counted(run: Callable[[], object], *, batch: int, length: int, 
 
 
 def count_flops(run: Callable[[], object]) -> int:
-    """Return the FLOPs of a run, counted by torch, which has no formula for fused attention on a CPU."""
+    """Return the FLOPs of a run, as torch counts them.
+
+    Torch has no formula for fused attention on a CPU, so this adds the formula of other attention kernels.
+    """
 
     def attention(q: torch.Size, k: torch.Size, v: torch.Size, *_: object, **__: object) -> int:
         return sdpa_flop_count(q, k, v)

@@ -50,7 +50,10 @@ class OtherLayerError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherLayer:
-    """A layer of another package: its text, and its constructor for the width of the comparison."""
+    """A layer of another package: its description as text, and a function that builds it.
+
+    `width` is the model width for which `make` builds the layer.
+    """
 
     text: str
     width: int
@@ -153,7 +156,9 @@ def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict
 
 
 class _Part(NamedTuple):
-    """One linear map in a weight of the block, and the way to build it from weights of the other layer.
+    """One linear map in a weight of the block, and how to build it from weights of the other layer.
+
+    `how` is one of:
 
     - "rows": the rows of several weights below each other.
     - "taps": the same, with taps as columns.
@@ -169,7 +174,7 @@ class _Part(NamedTuple):
     of: int = 1
 
     def read(self, weights: Mapping[str, Tensor]) -> Tensor:
-        """Return the map in the shape of the block, built from the other layer's weights."""
+        """Build the map from weights of the other layer, and return it in the shape that the block uses."""
         parts = [weights[name].detach() for name in self.theirs]
         if self.how == "product":
             return parts[1] @ parts[0]

@@ -109,7 +109,7 @@ _COMPARISONS = {"outputs": compare_with_layer, "initial weights": compare_initia
 
 
 def _others() -> tuple[Callable[..., None], ...]:
-    """Return the checks of the suite that belong to no other entry of the passport."""
+    """Return the conformance checks that no other entry of the passport runs."""
     named = (*_NO_LEAK, *_REACH, *_COST, *_INITIAL, *conformance.STEP_CHECKS, outputs_equal_the_reference)
     return tuple(check for check in conformance.CHECKS if check not in named)
 
@@ -125,7 +125,10 @@ def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
 
 
 def _suite(name: str, checks: Sequence[Callable[..., None]], text: str, finding: str) -> Check:
-    """Run some checks of the suite as one, for bidirectional and for causal models."""
+    """Run several conformance checks, and return them as one entry of the passport.
+
+    Each check runs for bidirectional and for causal models.
+    """
 
     def run() -> tuple[bool, str]:
         for check in checks:

@@ -59,7 +59,10 @@ class ImageCGRU(Initialisable):
         self.tape = nn.Parameter(torch.empty(3 * maps, kernel, kernel, maps)) if taped else None
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw orthogonal maps, each over the image and the tape together; the gates start open."""
+        """Draw orthogonal kernels, and bias the gates so that a unit keeps most of its input.
+
+        In each of the three convolutions, the kernels for the image and for the tape are drawn together.
+        """
         maps, kernel = self.candidate.shape[:2]
         inputs = maps if self.tape is None else 2 * maps
         places = [*self.gates.data.chunk(2), self.candidate.data]
@@ -118,10 +121,10 @@ class ImageCGRU(Initialisable):
 
 
 class CGRUStack(nn.Module):
-    """A stack of units, which are applied one after another; each step begins with dropout on the image.
+    """A stack of ImageCGRU units, applied one after another in each step of a Neural GPU.
 
-    The dropout rate is the model's rate times 3 / sqrt(length), at most 0.9 (the program of Kaiser and
-    Bengio 2016).
+    Each step begins with dropout on the image. The dropout rate is the model's rate times 3 / sqrt(length),
+    at most 0.9 (the program of Kaiser and Bengio 2016).
     """
 
     def __init__(self, *, layers: int, maps: int, kernel: int, dropout: float, taped: bool = False) -> None:
@@ -141,12 +144,12 @@ class CGRUStack(nn.Module):
 
 
 class ImageEncoder(nn.Module):
-    """The encoder, which writes the source into column 0, and takes as many steps as the image is long.
+    """The encoder: it writes the source into column 0 of an image, and changes the image in steps.
 
-    Every sequence has an image of its own size, the longer of source and target. Beyond this size the image
-    is zero. After as many steps as its length, the image stays unchanged. With a norm, the whole image is
-    mapped and normalised, including empty positions. `first` is applied once, before the steps (the program
-    of Kaiser and Bengio 2016).
+    There are as many steps as the image is long. Every sequence has an image of its own size, the longer of
+    source and target. Beyond this size the image is zero. After as many steps as its length, the image stays
+    unchanged. With a norm, the whole image is mapped and normalised, including empty positions. `first` is
+    applied once, before the steps (the program of Kaiser and Bengio 2016).
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -227,7 +230,10 @@ def _lengths(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class ImageTransducer(Transducer[StateT]):
-    """A transducer that computes outputs from an image of the source; more outputs need a larger image."""
+    """A transducer that computes its outputs from an image of the source.
+
+    More outputs need a larger image.
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
@@ -330,7 +336,10 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         self.everywhere = as_word(settings, "tape") == "all"
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """Write one output after another; compute the contributions of all targets to the steps at once."""
+        """Return all outputs. Each output takes one step, which reads the earlier targets from the tape.
+
+        What all targets add to the steps is computed at once, before the first step.
+        """
         additions = [each.unbind(1) for each in self._contributions(target[:, 1:])]
         tape_contributions = self._empty_tape(image)
         outputs: list[Tensor] = []

@@ -117,7 +117,7 @@ ALIGNMENTS: dict[str, type[Alignment]] = {"luong": Luong, "bahdanau": Bahdanau}
 
 
 class CrossAttention(ResidualStep):
-    """A residual step whose function f is attention to the source.
+    """A residual step that attends to the source.
 
     Multi-head softmax attention without biases, scores scaled by head_width^-0.5 (Vaswani et al. 2017).
     """
@@ -220,7 +220,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
         return outputs.squeeze(1), state
 
     def attention_weights(self, state: RecurrentDecoderState) -> Tensor | None:
-        """Return the attention weights (batch, n) of the last h′; None if there is no attention."""
+        """Return the attention weights (batch, n) for the last hidden state h′; None without attention."""
         if self.alignment is None or state.source is None:
             return None
         hidden = state.recurrent_state.tensors[0][:, -1:]  # last layer's state, (batch, 1, width)
@@ -239,7 +239,10 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
     def _run(
         self, state: RecurrentDecoderState, target: Tensor
     ) -> tuple[Tensor, Tensor | None, RecurrentDecoderState]:
-        """Return all h′ and c, each (batch, m, units), and the new state; without attention c is None."""
+        """Return all hidden states h′ and contexts c, each (batch, m, units), and the new state.
+
+        A context is the attention's weighted mean of the source; without attention c is None.
+        """
         if self.merge is None:
             return self._attend(state, target)
         found: list[tuple[Tensor, Tensor]] = []
@@ -432,7 +435,10 @@ def _decoder(settings: Settings, context: Context) -> AnyDecoder:
 
 
 def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
-    """Return a recurrent block that reads vectors of the model's width, with the units of the settings."""
+    """Build a recurrent block that reads vectors of the model's width.
+
+    `settings` give the number of its units.
+    """
     assert isinstance(node, nodes.BlockNode)
     units = recurrent_units(settings, context.width)
     block = build_block(node, Context(config=replace(context.config, d_model=units)))
@@ -443,7 +449,7 @@ def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
 
 
 def _recipe(settings: Settings, name: str) -> nodes.Node:
-    """Return one recipe of the settings; raise BuildError if it has a hole or a dimension."""
+    """Return the recipe in one setting; raise BuildError if it is a hole or a search dimension."""
     node = settings[name]
     if not isinstance(
         node, nodes.BlockNode | nodes.SumNode | nodes.SeriesNode | nodes.RepeatNode | nodes.TiedNode

@@ -32,7 +32,10 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochFinished:
-    """Event: a trial has trained one more epoch. At most one second of its training is not on disk yet."""
+    """Event: a trial has trained one more epoch.
+
+    At this time, at most one second of its training is not on disk yet.
+    """
 
     trial: str
     epoch: int
@@ -201,7 +204,7 @@ class StudyProgress:
         return self._trials[trial_id]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Add trials that will run; an earlier outcome of the same trial no longer counts."""
+        """Add trials that will run, and forget the outcomes of earlier runs of these trials."""
         for trial in trials:
             self._ended.pop(trial.id, None)
             self._trials[trial.id] = self._waiting[trial.id] = trial
@@ -268,7 +271,10 @@ def _recipe(trial: Trial) -> str:
 
 
 def initial_progress(study: Study, store: Store, max_trials: int | None) -> StudyProgress:
-    """Return a study's progress before the first event; of a search, only the number of trials is known."""
+    """Return a study's progress before the first event.
+
+    A search has not chosen its points yet, so only the number of its remaining trials is known.
+    """
     before, unplanned = study_status(study, store), 0
     if study.search is not None:
         unplanned = min(before.num_remaining, max_trials or before.num_remaining)

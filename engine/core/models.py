@@ -149,10 +149,10 @@ def float32_products(precision: Precision) -> Iterator[None]:
 
 
 def _replace_precisions(old: Sequence[str], new: Sequence[str], of_cudnn: bool | None) -> None:
-    """Set the precision of each operation and, if `of_cudnn` is known, cuDNN's older TF32 flag.
+    """Set the float32 precision of each operation, and change torch's older settings to match.
 
-    Torch's compiler, and code that disables cuDNN temporarily, read the older flags, which must not
-    contradict the new ones.
+    `of_cudnn` is the value for cuDNN's older TF32 flag; None leaves the flag unchanged. Torch's compiler, and
+    code that disables cuDNN temporarily, read the older flags, which must not contradict the new ones.
     """
     if (legacy := _legacy_setting(new)) != _legacy_setting(old):
         torch.set_float32_matmul_precision(legacy)
@@ -168,7 +168,7 @@ def _legacy_setting(precisions: Sequence[str]) -> str:
 
 
 def _legacy_setting_of_cudnn() -> bool | None:
-    """Return torch's older TF32 flag of cuDNN; None if it contradicts the newer settings."""
+    """Return torch's older TF32 flag of cuDNN; None if torch raises, as newer settings contradict it."""
     with warnings.catch_warnings(), suppress(RuntimeError):
         warnings.simplefilter("ignore", UserWarning)  # torch 2.9 warns once that it is deprecated
         return torch.backends.cudnn.allow_tf32

@@ -78,7 +78,10 @@ def give_back_memory() -> None:
 
 
 def _glibc() -> ctypes.CDLL | None:
-    """Return glibc; None on other systems, or if the environment already configures its malloc."""
+    """Return the C library if this process can configure its malloc, else None.
+
+    This needs glibc on Linux, and no environment variable that already configures malloc.
+    """
     if sys.platform != "linux" or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return None
     if any(name in os.environ for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")):
@@ -94,7 +97,10 @@ def derive_seed(seed: int, purpose: str) -> int:
 
 
 class DeviceStream:
-    """The random state of a training, which replaces the process's generator in the training's steps."""
+    """The random number stream of one training, separate from the process's own generator.
+
+    Within `in_process`, it replaces the process's generator.
+    """
 
     def __init__(self, device: torch.device, seed: int) -> None:
         self._device = device

@@ -20,7 +20,7 @@ _LIBRARY = "libnvidia-ml.so.1"
 
 
 class _Memory(Structure):
-    """The `nvmlMemory_t` of nvml.h, in bytes."""
+    """The C struct `nvmlMemory_t` of nvml.h: the memory of a GPU in bytes."""
 
     _fields_ = (("total", c_ulonglong), ("free", c_ulonglong), ("used", c_ulonglong))
 
@@ -103,7 +103,10 @@ def count_gpus() -> int:
 
 
 def count_gpus_of_processes() -> int:
-    """Return how many processes can have their own GPU; a MIG instance in the environment counts as a GPU."""
+    """Return how many processes can have a GPU of their own.
+
+    Each MIG instance that the environment names counts as a GPU.
+    """
     named = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     instances = sum(each.startswith("MIG-") for each in named)
     return max(found, instances) if (found := count_gpus()) else 0
@@ -143,7 +146,10 @@ def gpu_fault() -> str | None:
 
 
 def _has_driver() -> bool:
-    """Return whether the system has a GPU driver; on systems other than Linux, torch decides."""
+    """Return whether the system may have a GPU driver: look for it on Linux; assume none on macOS.
+
+    On other systems return True, so that torch decides.
+    """
     if sys.platform == "linux":
         return any(Path("/dev", name).exists() for name in _GPU_FILES)
     return sys.platform != "darwin"
@@ -251,7 +257,7 @@ class Machine:
 
     @property
     def most_packed(self) -> int:
-        """Return the largest number of trials that may take their steps together."""
+        """Return the largest number of trials that may form a pack, which trains them together."""
         return {"auto": MAX_PACK, "off": 1}[self.pack] if isinstance(self.pack, str) else self.pack
 
     @property

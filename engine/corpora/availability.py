@@ -65,7 +65,10 @@ def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Ava
 
 
 def _faults(place: Path, dataset: Dataset) -> Iterator[str]:
-    """Yield the faults of local files. An archive whose files have no checksums is read only once."""
+    """Yield a message for each faulty local file of a dataset.
+
+    An archive is checked only once if its files have no checksums of their own.
+    """
     seen: set[Path] = set()
     for source in dataset.sources:
         path = find_file(source, place)

@@ -51,7 +51,10 @@ def dataset_folder(dataset: Dataset, folder: Path) -> Path:
 
 
 def find_file(source: SourceFile, place: Path) -> Path | None:
-    """Return the file of a source in a folder, or the archive that contains it; None if neither exists."""
+    """Return the path of a dataset's file in the folder `place`, or of the archive that contains the file.
+
+    Return None if neither exists.
+    """
     if source.digest is not None:
         for name in source.names:
             for suffix in _SUFFIXES:
@@ -62,7 +65,7 @@ def find_file(source: SourceFile, place: Path) -> Path | None:
 
 
 def describe_files(source: SourceFile) -> str:
-    """Return the possible names of a source's file."""
+    """Describe where a dataset's file may be: in a file of its own, also compressed, or in an archive."""
     names = [] if source.digest is None else [f"{source.names[0]} (.xz, .gz)"]
     return " or ".join([*names, *([source.archive] if source.archive else [])])
 
@@ -76,7 +79,10 @@ def missing_error(dataset: Dataset, files: str) -> DataError:
 
 
 def read_source(dataset: Dataset, source: SourceFile, place: Path) -> bytes:
-    """Return the bytes of a source. Raise DataError if it is missing or differs from the published file."""
+    """Return the bytes of a dataset's file.
+
+    Raise DataError if the file is missing or differs from the published file.
+    """
     path = _require_file(dataset, source, place)
     with as_data_error(dataset, path), _opened(path, source) as file:
         data = file.read()
@@ -85,7 +91,7 @@ def read_source(dataset: Dataset, source: SourceFile, place: Path) -> bytes:
 
 
 def iter_lines(dataset: Dataset, source: SourceFile, place: Path) -> Iterator[bytes]:
-    """Yield the lines of a source with their line ends, then verify its checksum.
+    """Yield the lines of a dataset's file with their line ends, then verify the file's checksum.
 
     Raise DataError for a wrong checksum.
     """
@@ -102,7 +108,7 @@ def iter_lines(dataset: Dataset, source: SourceFile, place: Path) -> Iterator[by
 
 
 def verify_source(dataset: Dataset, source: SourceFile, place: Path) -> None:
-    """Raise DataError if a source is missing, damaged, or differs from the published file."""
+    """Raise DataError if a dataset's file is missing, damaged, or differs from the published file."""
     if source.digest is None:
         _require_file(dataset, source, place)
     else:
@@ -126,7 +132,10 @@ def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
 
 
 def _require_file(dataset: Dataset, source: SourceFile, place: Path) -> Path:
-    """Return the file of a source; if the source has no checksum of its own, verify its archive."""
+    """Return the path of a dataset's file or of its archive; raise DataError if neither exists.
+
+    If the file has no checksum of its own, verify the checksum of the archive.
+    """
     path = find_file(source, place)
     if path is None:
         raise missing_error(dataset, f"{describe_files(source)} in {place}")
@@ -221,9 +230,9 @@ def _compare(copy: Path, sha256: str, path: Path) -> None:
 
 
 def find_own_file(dataset: Dataset, sha256: str, folder: Path) -> Path:
-    """Return the path of a user's file in the data folder, so that a large file can be read in pieces.
+    """Return the path of one of the user's own files in the data folder.
 
-    Raise DataError if it is missing or has changed.
+    The caller can read a large file in pieces. Raise DataError if the file is missing or has changed.
     """
     path = dataset_folder(dataset, folder) / sha256
     if not path.is_file():
@@ -233,9 +242,10 @@ def find_own_file(dataset: Dataset, sha256: str, folder: Path) -> Path:
 
 
 def iter_own_rows(facts: OwnRows, kind: RowKind, folder: Path) -> Iterator[Row]:
-    """Yield all rows of the user's files, each with its split.
+    """Yield all rows of the user's own files, each with its split.
 
-    Raise DataError if a file is missing or has changed.
+    `facts` names the files and describes their layout; `kind` has the readers of a row's two values. Raise
+    DataError if a file is missing or has changed.
     """
     dataset = facts.dataset
     place = dataset_folder(dataset, folder)

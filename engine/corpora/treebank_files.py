@@ -113,7 +113,8 @@ def _joined(treebank: Treebank, index: Path) -> TreeFiles:
     for row in rows:
         if (match := _ROW.fullmatch(row)) is None:
             raise DataError(
-                f"{treebank.name}: {index}: expected wsj_0001.mrg and its number of bytes, got {row!r}"
+                f"{treebank.name}: {index}: expected a name such as wsj_0001.mrg and its number of bytes, "
+                f"got {row!r}"
             )
         sizes[int(match[1])] = int(match[2])
     return TreeFiles(

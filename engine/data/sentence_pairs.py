@@ -102,7 +102,7 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
 
 
 def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
-    """Yield the usable pairs of each split.
+    """Yield the pairs of all splits, except empty pairs and pairs with a held-out source sentence.
 
     A pair is dropped if a side is empty, or if its source is in a dev or test split that was read before.
     """
@@ -127,7 +127,7 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairCorpusSpec:
-    """A corpus of pairs to encode and write: its name, its pairs, and the kinds of its vocabularies.
+    """The specification of a corpus of pairs: its name, its pairs, and the vocabularies to learn.
 
     `pairs` can be called repeatedly. `kinds` has the kind and size of each side's vocabulary, which is
     learnt from every `stride`-th training pair. With `joint` both sides share one vocabulary, learnt from
@@ -167,7 +167,10 @@ def _learn(writing: PairCorpusSpec) -> dict[str, Vocabulary]:
 def _write_pairs(
     writing: PairCorpusSpec, vocabularies: Mapping[str, Vocabulary], place: Path
 ) -> dict[str, dict[str, str | int]]:
-    """Write each side of each split; words are separated by white space, and a sentence's end is a word."""
+    """Write both sides of each split as tokens, and return the description of the files.
+
+    Words are separated by white space. A sentence's end counts as a word.
+    """
     with ExitStack() as stack:
         writers, texts = dict[tuple[str, str], SplitWriter](), dict[tuple[str, str], BinaryIO]()
         for split, side in product(SPLITS, SIDES):
@@ -217,7 +220,10 @@ class PairSplit:
         )
 
     def target_bytes(self) -> list[int] | None:
-        """Return the number of UTF-8 bytes of each target, line end included; None if the text is unknown."""
+        """Return the number of UTF-8 bytes of each target sentence with its line end.
+
+        Return None if the original text is not stored.
+        """
         if self.path_prefix is None:
             return None
         return [len(sentence.encode()) + 1 for sentence in self.sentences("target")]
@@ -271,7 +277,10 @@ def _writing(
 
 
 def place_of_writing(spec: PairCorpusSpec, depends: list[Any], folder: Path) -> Path:
-    """Return the folder of prepared pairs. Its name depends on the spec and on `depends`."""
+    """Return the folder of a corpus's prepared pairs.
+
+    Its name depends on the spec and on `depends`, which lists what else determines the files.
+    """
     (kind, size), target = spec.kinds["source"], spec.kinds["target"]
     depends = [FORMAT, *depends, kind, size, *target, *(["joint"] if spec.joint else [])]
     return encoded_folder(folder, [spec.name, kind, str(size)], depends, pieces="bpe" in (kind, target[0]))
@@ -351,7 +360,7 @@ def iter_pair_batches(
 
 
 def fill_batches(lengths: Tensor, batch_size: int, batch_tokens: int) -> list[int]:
-    """Return the number of pairs in each batch, from the shortest pairs to the longest.
+    """Return the number of pairs in each batch; the first batch has the shortest pairs.
 
     A batch has as many pairs as fit into `batch_tokens` if each counts as long as the longest, but at least
     one and at most `batch_size`. The number of batches depends only on the lengths, so all passes have

@@ -47,7 +47,10 @@ class Split:
 
     @property
     def first_words(self) -> int:
-        """Return the number of words in the first token, which is not scored; 0 for a mark."""
+        """Return the number of words of the first token, which is not scored.
+
+        It is 1, or 0 if the first token is a mark that stands before the text.
+        """
         return int(self.lines[0] == 0)
 
     @property
@@ -80,9 +83,10 @@ def smallest_dtype(vocab: int) -> np.dtype[Any]:
 
 
 def encoded_folder(folder: Path, parts: Sequence[str], depends: Sequence[object], *, pieces: bool) -> Path:
-    """Return the folder of a prepared corpus, named by `parts` and a hash of `depends`.
+    """Return the folder of an encoded corpus; its name joins `parts` and a hash of `depends`.
 
-    With `pieces` the hash also depends on the version of SentencePiece.
+    `depends` lists the values that determine the files. With `pieces` the hash also depends on the version of
+    SentencePiece.
     """
     version = [importlib.metadata.version("sentencepiece")] if pieces else []
     digest = hashlib.sha256(json.dumps([*depends, *version]).encode()).hexdigest()
@@ -129,7 +133,7 @@ def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -
 
 
 class SplitWriter:
-    """Writer of a split's files: first a mark, then the lines, a few at a time.
+    """Writer of a split's files: it first writes a mark, and then the lines, a few at a time.
 
     Tokens have the type of the mark, which may be empty. Its context closes the files.
     """
@@ -155,7 +159,7 @@ class SplitWriter:
             self._append("bytes", sizes)
 
     def about(self) -> dict[str, dict[str, str | int]]:
-        """Return a mapping from each file's name to its description."""
+        """Return the type and length of each file, by the file's name."""
         return {
             f"{self._name}.{kind}": {"dtype": dtype.str[1:], "size": self._counts[kind]}
             for kind, dtype in self._types.items()
@@ -175,7 +179,7 @@ class SplitWriter:
 
 
 def write_numbers(path: Path, numbers: NDArray[Any]) -> dict[str, str | int]:
-    """Write an array to a file and return its description."""
+    """Write an array to a file, and return its type and length."""
     path.write_bytes(numbers.tobytes())
     return {"dtype": numbers.dtype.str[1:], "size": len(numbers)}
 

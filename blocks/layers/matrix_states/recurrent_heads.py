@@ -71,7 +71,11 @@ class LinearRecurrence(Block):
         return self._run(zero_masked(x, mask), None, keep=False)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece; the state is the past of the short convolution, then the state of the recurrence."""
+        """Return the outputs for a piece of a sequence, and the new state.
+
+        The state holds the past inputs of the short convolution, if there is one, and then the state of the
+        recurrence.
+        """
         return self._run(x, state, keep=True)
 
     def _run(self, x: Tensor, state: Tensor | None, *, keep: bool) -> tuple[Tensor, Tensor | None]:

@@ -48,13 +48,19 @@ def sum_with_shared_keys(
 
 
 class SharedKeySums(torch.autograd.Function):
-    """Autograd function of the outputs and the chunks' states; the last chunk's state only with `keep`."""
+    """Autograd function that runs the recurrence, and returns the outputs and the states after chunks.
+
+    The state after the last chunk is returned only with `keep`.
+    """
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(keep: bool, low: torch.dtype, *given: Any) -> tuple[Tensor, Tensor]:  # noqa: ANN401 -- tensors, and a state or None
-        """Compute the sums with products in precision `low`; states are (…, keys, heads, values)."""
+        """Return the outputs, and the states after chunks, (…, keys, heads, values).
+
+        Matrix products are computed in the precision `low`.
+        """
         q, k, v, steps, log_decay, skip, state = given
         chunks = _Chunks.of(q, k, log_decay, low)
         values = chunks.split(v * steps.unsqueeze(-1))
@@ -107,10 +113,10 @@ class SharedKeySums(torch.autograd.Function):
 
 
 class _Chunks(NamedTuple):
-    """The inputs of a sum, split into chunks; `low` is the precision of products.
+    """The queries, keys and log decays of a recurrence, split into chunks.
 
-    Queries and keys are (chunks, batch, size, keys). `total`, (chunks, batch, heads, size), is the log decay
-    since the chunk's start.
+    `low` is the precision of matrix products. Queries and keys are (chunks, batch, size, keys). `total`,
+    (chunks, batch, heads, size), is the log decay since the chunk's start.
     """
 
     q: Tensor
@@ -130,7 +136,7 @@ class _Chunks(NamedTuple):
         return _split(x.to(self.low), self.q.shape[2])
 
     def pairwise_decay(self) -> Tensor:
-        """Return the decay from each key to each query, at most one, (…, heads, size, size)."""
+        """Return the decay factor from each key to each query, (…, heads, size, size), which is at most 1."""
         exponent = self.total.unsqueeze(-1) - self.total.unsqueeze(-2)
         return exponent.clamp(_LEAST_EXPONENT, 0.0).exp()
 
@@ -143,7 +149,10 @@ class _Chunks(NamedTuple):
         return _decay(self.total[:count, ..., -1:] - self.total[:count])
 
     def decay_of_chunk(self) -> Tensor:
-        """Return the decay over each whole chunk, (…, 1, heads, 1), which applies to the earlier state."""
+        """Return the decay over each whole chunk, (…, 1, heads, 1).
+
+        It multiplies the state before the chunk.
+        """
         return _decay(self.total[..., -1:])
 
     def decay_from_start(self, first: int) -> Tensor:
@@ -151,7 +160,10 @@ class _Chunks(NamedTuple):
         return _decay(self.total[first:])
 
     def left_values(self, values: Tensor, count: int) -> Tensor:
-        """Return the values times `decay_to_end`, (…, size, heads * values), in the first `count` chunks."""
+        """Return the share of the values that is left at the end of their chunk.
+
+        This is the values times `decay_to_end`, (…, size, heads * values), in the first `count` chunks.
+        """
         return (_by_size(values[:count]) * self.decay_to_end(count)).to(self.low).flatten(-2)
 
 
@@ -164,9 +176,10 @@ def _within_gradients(chunks: _Chunks, values: Tensor, grad_reads: Tensor) -> tu
 
 
 def _decay_gradient(grown: Tensor, grad_states: Tensor | None, states: Tensor, size: int) -> Tensor:
-    """Return the gradient of the log decays, (batch, length, heads), from the gradient of their sums.
+    """Return the gradient of the log decays, (batch, length, heads).
 
-    `grown` excludes the contribution of the states after chunks.
+    `grown` is the gradient of the running sums of the log decays. It excludes the contribution of the
+    states after chunks.
     """
     length = grown.shape[1]
     if grad_states is not None:
@@ -232,5 +245,5 @@ def _hide_later(scores: Tensor) -> Tensor:
 
 
 def _decay(exponent: Tensor) -> Tensor:
-    """Return the decay of a log decay (…, heads, size), rearranged to (…, size, heads, 1)."""
+    """Return the exponential of log decays (…, heads, size), rearranged to (…, size, heads, 1)."""
     return exponent.clamp(min=_LEAST_EXPONENT).exp().mT.unsqueeze(-1)

@@ -20,7 +20,7 @@ from .scan import read_states, scan
 
 
 class RecurrentChannels(Block):
-    """Input maps, a recurrence of their channels, and an output map.
+    """Base class of blocks that map inputs to channels, run a recurrence on them, and map the result.
 
     The block is causal, so padding after a sequence has no effect; it is zeroed, so that it cannot overflow.
     """
@@ -47,7 +47,11 @@ class RecurrentChannels(Block):
         return self._run(zero_masked(x, mask), None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece; the state is the past of the short convolution, then the state of the recurrence."""
+        """Return the outputs for a piece of a sequence, and the new state.
+
+        The state holds the past inputs of the short convolution, if there is one, and then the state of the
+        recurrence.
+        """
         y, past, kept = self._run(x, state)
         return y, kept if past is None else torch.cat([past.flatten(1), kept], 1)
 
@@ -105,7 +109,7 @@ class BlockMaps(Initialisable):
         return weight.shape[1]
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Split the weight into the maps of each group, and the bias into its part of each map."""
+        """Split `weight` into one matrix for each group and map, and `bias` into one row for each map."""
         if name == "bias":
             return tensor.unbind()
         return [part for group in tensor.unbind() for part in group.chunk(self.maps, -1)]
@@ -145,7 +149,7 @@ class RealGatedLinearRecurrence(RecurrentChannels):
         self.rates = DecayRates(self.channels)
 
     def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Scale the input so that states have the same variance as inputs."""
+        """Run the recurrence; √(1−a_t²) scales the input, so that states have the same variance as inputs."""
         r, i = torch.sigmoid(self.gates(u).to(self.rates.weight.dtype)).unbind(0)
         log_decay = -RATE_POWER * functional.softplus(-self.rates.weight) * r
         added = torch.sqrt(-torch.expm1(2.0 * log_decay)) * i * u
@@ -206,7 +210,7 @@ class SelectiveStateSpace(RecurrentChannels):
 
 
 class HeadTransitions(Initialisable):
-    """The maps from each head's state to its four gates, and their offsets.
+    """The maps from the previous output of each head to its four gates, and the offsets of the gates.
 
     The offsets of a sigmoid forget gate are evenly spaced from 3 to 6 over the heads, the others are 0.
     """
@@ -260,7 +264,10 @@ class ScalarLSTM(Block):
         return self.step_with_grad(zero_masked(x, mask), None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Read a piece; the state (batch, 4, heads, head_width) is the output, two sums, and a stabiliser."""
+        """Return the outputs for a piece of a sequence, and the new state (batch, 4, heads, head_width).
+
+        The state's four parts are the output h, the sums c and n, and the stabiliser.
+        """
         mapped = self.input(x).unflatten(2, (4, self.heads, -1)).permute(1, 3, 0, 2, 4).flatten(3)
         mapped = mapped + self.transitions.offset.unsqueeze(1)  # (length, heads, batch, 4 * head_width)
         if state is None:
@@ -277,7 +284,7 @@ class ScalarLSTM(Block):
         return self.output((y if self.norm is None else self.norm(y)).flatten(2)), kept
 
     def _step(self, mapped: Tensor, *state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return the four tensors of the next state, each (heads, batch, head_width)."""
+        """Return the next state: output, sums c and n, and stabiliser, each (heads, batch, head_width)."""
         h, c, n, m = state
         z, i, f, o = (mapped + torch.bmm(h, self.transitions.weight)).to(c.dtype).chunk(4, -1)
         log_forget = functional.logsigmoid(f) if self.bounded else f

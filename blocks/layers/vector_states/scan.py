@@ -1,4 +1,7 @@
-"""The states h_t = a_t ⊗ h_{t−1} + b_t of all positions, computed by a scan, or read without storing them.
+"""Computation of the states h_t = a_t ⊗ h_{t−1} + b_t at all positions.
+
+A scan returns all states. If only outputs are needed, they are read from the states, which are not all
+stored.
 
 The scan uses pieces of about the square root of the length. It steps through the positions of all pieces at
 once, and then through the pieces. Nothing is divided, so decays may be arbitrarily strong. For states that
@@ -27,7 +30,10 @@ ACCELERATED_HELD = 2**23
 
 
 class DiagonalScan(torch.autograd.Function):
-    """Autograd function of all states; it saves decays and states, and computes gradients by a scan."""
+    """Autograd function that computes all states of a recurrence by a scan.
+
+    It saves decays and states. Its backward pass is also a scan.
+    """
 
     generate_vmap_rule = True
 
@@ -94,10 +100,11 @@ class SelectiveRead(torch.autograd.Function):
 
     @staticmethod
     def forward(negative: bool, *given: Tensor) -> tuple[Tensor, Tensor]:
-        """Return y, given Δ, u (batch, length, channels), rates (channels, state), k, q (batch, length, ·).
+        """Return y, and the state after each piece of the sequence.
 
-        `before` is the initial state (batch, channels, state). Return y, shaped like u, and the
-        states (batch, pieces, channels, state).
+        Δ and u are (batch, length, channels), rates (channels, state), k and q (batch, length, state).
+        `before` is the initial state (batch, channels, state). Return y, shaped like u, and the states
+        (batch, pieces, channels, state).
         """
         steps, u, rates, k, q, before = given
         reads: list[Tensor] = []
@@ -119,7 +126,7 @@ class SelectiveRead(torch.autograd.Function):
     def backward(  # pyright: ignore -- two outputs
         ctx: SavedContext, grad_reads: Tensor, grad_ends: Tensor
     ) -> tuple[Tensor | None, ...]:
-        """Return the gradients, computed from the last piece to the first."""
+        """Return the gradients of the inputs, computed piece by piece from the end of the sequence."""
         steps, u, rates, k, q, before, ends = ctx.saved_tensors
         grad_state, grad_rates = torch.zeros_like(before), torch.zeros_like(rates)
         pieces = list(_pieces(steps, u, k, q, grad_reads))
@@ -182,7 +189,10 @@ def read_states(
 
 
 def _sequences(states: int, *rows: Tensor) -> zip[tuple[Tensor, ...]]:
-    """Yield groups of sequences (batch, …) that are computed together."""
+    """Split tensors (batch, …) into groups of sequences, and yield the tensors of each group.
+
+    The sequences of a group are computed together.
+    """
     positions = min(rows[0].shape[1], ACCELERATED_PIECE)
     most = max(1, ACCELERATED_HELD // max(1, positions * states))
     together = max(1, HELD // (PIECE * states)) if rows[0].device.type in ("cpu", "meta") else most

@@ -48,23 +48,23 @@ class QueryChunk:
 
     @property
     def distance_count(self) -> int:
-        """Return the number of distances in the piece; 0 if the first position sees nothing."""
+        """Return the number of distances in the piece; 0 if no query of the piece sees a key."""
         return max(0, self.max_distance - self.min_distance + 1)
 
     @property
     def shift(self) -> int:
-        """Return how many of the first query's distances reach back beyond the first key."""
+        """Return how many distances of the first query lead back beyond the piece's first key."""
         return self.max_distance - (self.start - self.key_start)
 
     @property
     def padded_width(self) -> int:
-        """Return the width of a row of scores by distance that is padded for `skew`."""
+        """Return the width to which `skew` pads each row of scores by distance."""
         distances = self.query_count + self.distance_count - 1 - self.shift
         return max(self.key_count + max(self.shift, 1), distances)
 
 
 def iter_chunks(length: int, past: int, min_distance: int, max_distance: int) -> Iterator[QueryChunk]:
-    """Yield the pieces for a sequence of `length` queries after `past` keys."""
+    """Split `length` queries after `past` keys into pieces, and yield each with the keys that it sees."""
     for begin in range(past, past + length, CHUNK_LENGTH):
         end = min(begin + CHUNK_LENGTH, past + length)
         first = max(0, begin - max_distance)
@@ -109,7 +109,7 @@ class WindowInputs(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowForm:
-    """The form of window attention: its pieces, and its options.
+    """The pieces and the options of a computation of window attention.
 
     `pos_values` adds vectors of distances to values; `cap` limits the scores by content, 0 means none;
     `first_sees_nothing` says that the first query of a sequence sees no key. With dropout, kept weights are
@@ -202,7 +202,7 @@ def _by_distance(form: WindowForm, given: WindowInputs, q: Tensor, piece: QueryC
 
 
 def _of_heads(rows: Tensor, maps: Tensor) -> Tensor:
-    """Map the rows (heads, batch, queries, n) by each head's map (heads, n, m)."""
+    """Multiply each head's rows (heads, batch, queries, n) by the head's own matrix (heads, n, m)."""
     return (rows.flatten(1, 2) @ maps).view(*rows.shape[:-1], maps.shape[-1])
 
 

@@ -28,7 +28,10 @@ _NUM_INPUTS = len(WindowInputs._fields)
 
 
 def window_tiles(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """Return the output for each query, (heads, batch, queries, head_width), on a CPU; no cap is applied."""
+    """Return the output for each query, (heads, batch, queries, head_width), computed on a CPU.
+
+    `form.cap` is ignored.
+    """
     return _Tiles.apply(form, torch.is_grad_enabled(), *given, *kept)[0]
 
 
@@ -50,7 +53,10 @@ class _Tile(NamedTuple):
 
     @property
     def is_band(self) -> bool:
-        """Return whether each query has a key at all distances, so that rows by distance are a view."""
+        """Return whether each query has a key at every distance of the piece.
+
+        Then `band` can return a view with a column for each distance, and nothing is copied.
+        """
         piece = self.piece
         begins = piece.max_distance == piece.start - piece.key_start
         return begins and piece.query_count - 1 + piece.distance_count <= piece.key_count
@@ -88,15 +94,24 @@ class _Tile(NamedTuple):
         return numbers[self.head, self.batch, self.piece.key_start : self.piece.key_stop]
 
     def within(self, numbers: Tensor) -> Tensor:
-        """Return the columns for the window's keys of a tensor of the tile's shape."""
+        """Return a view of the columns for the window's keys, without the extra keys.
+
+        `numbers` has the shape of the tile.
+        """
         return numbers[:, :, : self.piece.key_count]
 
     def outside(self, numbers: Tensor) -> Tensor:
-        """Return the extra keys' columns of a tensor of the tile's shape, (sequences · queries, n)."""
+        """Return a view of the columns for the extra keys, (sequences · queries, n).
+
+        `numbers` has the shape of the tile.
+        """
         return numbers.view(-1, numbers.shape[-1])[:, self.piece.key_count :]
 
     def band(self, numbers: Tensor) -> Tensor:
-        """Return the view of a band in which columns are distances, (sequences, queries, distances)."""
+        """Return a view with a column for each distance, (sequences, queries, distances).
+
+        `numbers` has the shape of the tile, and `is_band` must be true.
+        """
         sequences, rows, keys = numbers.shape
         shape, strides = (sequences, rows, self.piece.distance_count), (rows * keys, keys + 1, 1)
         return numbers.as_strided(shape, strides, numbers.storage_offset())
@@ -151,9 +166,10 @@ class _Tile(NamedTuple):
 
 
 def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Return masks to add to the scores of the first keys and of the last keys of a band.
+    """Return two masks to add to scores: one for a piece's first keys, and one for its last keys.
 
-    Query t does not see the first t keys, nor the keys after its nearest key.
+    They hide keys outside the window in a tile whose `is_band` is true. Query t does not see the first t
+    keys, nor the keys after its nearest key.
     """
     rows, beyond = piece.query_count, piece.key_count - piece.distance_count
     hidden = like.new_full((rows, max(rows, beyond)), masked_score(like))
@@ -185,7 +201,11 @@ class _Tiles(torch.autograd.Function):
 
     @staticmethod
     def forward(form: WindowForm, keeps: bool, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Return the outputs in the layout of merged heads, and the weights of each piece."""
+        """Return the outputs (heads, batch, queries, head_width), and the attention weights of each piece.
+
+        In memory, the heads of each query lie side by side, so heads are merged without a copy. Weights are
+        returned only if `keeps`.
+        """
         given, kept = WindowInputs(*tensors[:_NUM_INPUTS]), tensors[_NUM_INPUTS:]
         heads, batch, length, head_width = given.q.shape
         y = given.q.new_empty(batch, length, heads, head_width).permute(2, 0, 1, 3)
@@ -217,7 +237,10 @@ class _Tiles(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: SavedContext, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore -- decorated
-        """Return the gradients; that of a score with weight p is p (dp − Σ p dp), where Σ p dp = y · dy."""
+        """Return the gradients of the inputs.
+
+        The gradient of a score with weight p is p (dp − Σ p dp), where Σ p dp = y · dy.
+        """
         form, pieces = ctx.form, len(ctx.form.pieces)
         tensors, y, weights = (
             ctx.saved_tensors[: -pieces - 1],
@@ -242,7 +265,10 @@ class _Tiles(torch.autograd.Function):
 
 
 def _gradients_of(given: WindowInputs) -> WindowInputs:
-    """Return zeros to which the gradients of the inputs are added, in the layout that products need."""
+    """Return zeros in the shapes of the inputs, to which the backward pass adds the gradients.
+
+    Their memory layout is the one that the matrix products need.
+    """
     k, v, vectors, extra_keys, extra_values = map(
         _across, (given.k, given.v, given.vectors, given.extra_keys, given.extra_values)
     )
@@ -253,7 +279,7 @@ def _gradients_of(given: WindowInputs) -> WindowInputs:
 
 
 def _across(numbers: Tensor | None) -> Tensor | None:
-    """Return zeros of the shape of a tensor in column-major layout, or None for None.
+    """Return zeros of a tensor's shape whose columns are contiguous in memory; None for None.
 
     Columns a power of two apart would evict each other from a cache.
     """
@@ -330,7 +356,10 @@ def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> No
 
 
 def _add_by_key(tile: _Tile, into: tuple[Tensor, Tensor | None], rows: Tensor, numbers: Tensor) -> None:
-    """Add the product of a tile's transposed numbers and rows to the gradients of keys and extra keys."""
+    """Add rowsᵀ · numbers to the gradients of keys and extra keys, or of values and extra values.
+
+    `rows` has a vector for each query, and `numbers` a number for each query and key of the tile.
+    """
     keys, extra = into
     found = torch.bmm(rows.mT, numbers)
     tile.of_keys(keys).mT.add_(tile.within(found))
@@ -339,7 +368,10 @@ def _add_by_key(tile: _Tile, into: tuple[Tensor, Tensor | None], rows: Tensor, n
 
 
 def _add_by_distance(tile: _Tile, into: Tensor, rows: Tensor, by_distance: Tensor) -> None:
-    """Add the product of numbers (sequences, queries, distances) with rows to the gradients of vectors."""
+    """Add rowsᵀ · by_distance to the gradients of the distance vectors.
+
+    `rows` has a vector for each query, and `by_distance` is (sequences, queries, distances).
+    """
     across = into[tile.distances].mT
     for row, numbers in zip(rows, by_distance, strict=True):
         across.addmm_(row.mT, numbers)

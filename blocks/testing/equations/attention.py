@@ -14,7 +14,10 @@ def capped(score, cap):
 
 
 def attend(query, seen, cap=0.0):
-    """Return softmax attention over `seen`, triples of a key, a value and a factor of the exponential."""
+    """Return softmax attention of a query over the positions that it sees.
+
+    `seen` has a (key, value, factor) for each position. The factor multiplies the exponential of the score.
+    """
     if not seen:
         return torch.zeros_like(query)
     scores = [capped(query @ key / math.sqrt(len(query)), cap) for key, _, _ in seen]
@@ -23,7 +26,10 @@ def attend(query, seen, cap=0.0):
 
 
 def window(block, head, t, keys, values, *, causal, span, itself, ramp, pos_values):
-    """Return (key, value, factor) of each position that position t sees in one head."""
+    """Return (key, value, factor) of each position that position t sees in one head.
+
+    The factor multiplies the exponential of the score: 1, or less on the ramp of a learned span.
+    """
     nearest, furthest = (0 if itself else 1, span - itself) if causal else (-span, span)
     seen = []
     for source in range(len(keys)):
@@ -59,7 +65,10 @@ def project_heads(weight, x, heads):
 
 
 def _queries_and_windows(block, x, heads, *, causal, relative=True, **settings):
-    """Return queries (heads, length, head_width), and the window of each query as [head][position]."""
+    """Return queries (heads, length, head_width), and a window for each head and position.
+
+    A window has the (key, value, factor) of each position that the query sees.
+    """
     q = project_heads(block.query.weight, x, block.heads)
     k, v = (project_heads(weight, x, heads) for weight in block.key_value.weight.chunk(2))
     return q, _windows(block, k, v, causal=causal, relative=relative, **settings)

@@ -22,7 +22,10 @@ def hardsig(x):
 
 
 def convolve(weight, bias, x, *, causal, before=None, after=None):
-    """Convolve x (length, width) with a weight (outputs, k, width), padded with rows or with zeros."""
+    """Convolve x (length, width) with a weight (outputs, k, width).
+
+    `before` and `after` are the rows of padding on the left and on the right, by default zeros.
+    """
     k, width = weight.shape[1:]
     left = k - 1 if causal else (k - 1) // 2
     right = k - 1 - left

@@ -20,9 +20,9 @@ from ..token_files import Split
 
 
 class StreamBatch(NamedTuple):
-    """One block of each row's text: inputs and targets, (batch, block), int64; every target is scored.
+    """A batch of blocks of text, one for each row: inputs and targets, both (batch, block), int64.
 
-    `reset` is true at the start of the rows, where the model must clear its state.
+    Every target is scored. `reset` is true at the start of the rows, where the model must clear its state.
     """
 
     inputs: Tensor
@@ -31,7 +31,10 @@ class StreamBatch(NamedTuple):
 
 
 class ScoredBatch(NamedTuple):
-    """One block of each row's text: inputs, targets, and the mask of scored targets, all (batch, block)."""
+    """A batch of blocks of text, one for each row, in which only some targets are scored.
+
+    Inputs, targets and the mask `scored` are all (batch, block).
+    """
 
     inputs: Tensor
     targets: Tensor
@@ -105,7 +108,10 @@ def _batch(split: Split, chosen: Sequence[int]) -> LineBatch:
 
 
 def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
-    """Return the number of blocks in each row of one pass; raise DataError for a text that is too short."""
+    """Return how many blocks of `context` tokens each of `batch_size` equal rows of a text has.
+
+    Raise DataError for a text that is too short.
+    """
     blocks = (len(tokens) - 1) // batch_size // context
     if not blocks:
         raise DataError(
@@ -147,7 +153,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 def iter_packed_batches(
     sources: Sequence[tuple[float, Tensor]], *, batch_size: int, context: int, seed: int, position: int = 0
 ) -> Iterator[StreamBatch]:
-    """Yield batches of pieces of `context` tokens without end, beginning with batch number `position`.
+    """Yield batches whose rows are pieces of `context` tokens, without end, from number `position` on.
 
     `sources` are texts with their weights. A golden-ratio sequence assigns the rows to sources, so that the
     shares of sources in any run of rows are close to the weights. A source is read in passes: each takes all
@@ -178,15 +184,18 @@ def iter_packed_batches(
 
 
 def _source_of_rows(bounds: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
-    """Return the source index of each row; `bounds` are cumulative shares of all sources except the last."""
+    """Return the number of the source text for each row from `start` to `stop`.
+
+    `bounds` are the cumulative shares of all sources except the last.
+    """
     return np.searchsorted(bounds, np.arange(start, stop) * _GOLDEN % 1.0, side="right")
 
 
 def iter_packed_eval(tokens: Tensor, *, batch_size: int, context: int) -> Iterator[ScoredBatch]:
-    """Yield pieces of `context` tokens as in training; each token of the text but the first is scored once.
+    """Yield a text in separate pieces of `context` tokens, like the pieces in training.
 
-    A token is predicted from the tokens before it in its piece. The first input of a piece is the last token
-    of the previous piece. The last row is padded.
+    Each token of the text except the first is scored once. A token is predicted from the tokens before it in
+    its piece. The first input of a piece is the last token of the previous piece. The last row is padded.
     """
     scores = len(tokens) - 1
     if scores < 1:
@@ -208,7 +217,7 @@ def _offsets(most: int, generator: torch.Generator | None) -> Iterator[int]:
 def iter_stream_eval(
     tokens: Tensor, *, batch_size: int, context: int, warm_up: int = 0
 ) -> Iterator[ScoredBatch]:
-    """Yield blocks in which each token of a text except the first is scored exactly once.
+    """Yield blocks of a text that together score each token except the first exactly once.
 
     Rows overlap: each row after the first begins `warm_up` tokens before its first scored token. With one
     row, or a warm-up of the model's reach, the scores equal the scores of one pass over the whole text. The

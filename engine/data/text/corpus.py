@@ -101,7 +101,7 @@ def _open_documents(
 
 
 def _train_names(documents: OwnDocuments) -> list[str]:
-    """Return the file name of each training source: train, train1, train2 and so on."""
+    """Return the stored name of each source of training documents: train, train1, train2 and so on."""
     return ["train", *(f"train{number}" for number in range(1, len(documents.sources)))]
 
 
@@ -137,7 +137,7 @@ def _symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: P
 
 
 def _known_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path) -> TextSymbols:
-    """Return the symbols of a corpus that are not learnt: an alphabet, or a tokenizer from a file."""
+    """Return symbols that need no training: those of an alphabet, or of a tokenizer from a file."""
     documents = isinstance(task.corpus, OwnDocuments)
     if task.tokenizer is None or task.tokens != "pretrained":
         return TextSymbols(
@@ -205,7 +205,7 @@ def _write_documents(
 
 
 def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each document, source by source, with the name under which its split is stored.
+    """Yield each document with the name of its stored split, one source of documents after another.
 
     Raise DataError if a file is missing or has changed.
     """

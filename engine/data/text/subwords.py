@@ -31,7 +31,10 @@ Normalise = Callable[[str], str]
 
 
 def lowered(line: str) -> str:
-    """Return a line in lower case; its punctuation and hyphens are already separated, as in WikiText."""
+    """Return a line in lower case, with single spaces between its words.
+
+    Use it for texts like WikiText, which already separate punctuation and hyphens by spaces.
+    """
     return " ".join(line.lower().split())
 
 
@@ -98,7 +101,7 @@ def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:
 
 
 def _bytes_of_piece(processor: sentencepiece.SentencePieceProcessor, piece: int) -> int:
-    """Return the number of bytes of a piece at the beginning of a text, where no space precedes it."""
+    """Return the number of bytes of a piece that begins a text, so without a space before its word."""
     return 1 if processor.IsByte(piece) else len(processor.IdToPiece(piece).removeprefix("▁").encode())
 
 
@@ -108,7 +111,10 @@ def _lines(data: bytes) -> Iterator[str]:
 
 
 def _split_long_line(line: str) -> list[str]:
-    """Split a line at ends of words; no piece spans two words, so the pieces stay the same."""
+    """Split a long line between words.
+
+    No piece spans two words, so the line gets the same pieces as without the split.
+    """
     parts = []
     while len(line) > _MAX_CHARACTERS:
         cut = line.find(" ", _MAX_CHARACTERS)

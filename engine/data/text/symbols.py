@@ -1,7 +1,8 @@
-"""Symbols of a language model: they encode text as in the training corpus, and decode numbers to text.
+"""Vocabularies of language models, called symbols: they encode text to numbers and decode numbers.
 
-Some tokenizers spell bytes: bytes themselves, `tokenizer.json` files, and ranks of tiktoken. Their libraries
-are extras of this package, loaded when a study names such a file.
+A new text is encoded in the same way as the training corpus. Some tokenizers spell bytes: bytes themselves,
+`tokenizer.json` files, and ranks of tiktoken. Their libraries are extras of this package, loaded when a study
+names such a file.
 """
 
 from __future__ import annotations
@@ -106,7 +107,10 @@ class JsonTokenizer(FileTokenizer):
 
 
 class RankTokenizer(FileTokenizer):
-    """Tokenizer of tiktoken (byte-level byte pair encoding): ranks of tokens, and a pattern to split text."""
+    """Byte-level BPE tokenizer of tiktoken, from a file of token ranks and a pattern that splits text.
+
+    The rank of a token is also its number.
+    """
 
     def __init__(self, content: bytes, pattern: str) -> None:
         self._content, self._pattern = content, pattern
@@ -117,7 +121,7 @@ class RankTokenizer(FileTokenizer):
         return self._encoding.n_vocab
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Encode each text; special tokens are spelt like other text."""
+        """Encode each text. The name of a special token is encoded like any other text."""
         return [self._encoding.encode_ordinary(text) for text in texts]
 
     def decode(self, tokens: Sequence[int]) -> bytes:
@@ -138,13 +142,16 @@ class RankTokenizer(FileTokenizer):
                 special_tokens={},
             )
         except Exception as error:  # tiktoken's error for an invalid pattern
-            raise DataError(f"tiktoken cannot use this file with its pattern: {error}") from error
+            raise DataError(
+                f"tiktoken cannot build a tokenizer from this file and its pattern: {error}"
+            ) from error
 
 
 class EncodedUnits(NamedTuple):
-    """Encoded units (lines or documents): all tokens, end marks included, and each unit's length and words.
+    """Encoded lines or documents (units): their tokens with end marks, and the size of each unit.
 
-    `bytes` counts the units' bytes without marks, and `lossless` is true if decoding restores the units.
+    `lengths` counts the tokens of each unit, and `words` its words. `bytes` counts the units' bytes without
+    marks, and `lossless` is true if decoding restores the units.
     """
 
     tokens: IntArray
@@ -155,7 +162,7 @@ class EncodedUnits(NamedTuple):
 
 
 def encode_units(tokenizer: FileTokenizer, units: Sequence[bytes]) -> EncodedUnits:
-    """Encode lines or documents; each ends in a mark, which counts as a word."""
+    """Encode lines or documents, and add an end mark to each; the mark counts as one word."""
     kind = smallest_dtype(tokenizer.size + 1)
     texts = [unit.decode("utf-8", errors="replace") for unit in units]
     found = tokenizer.encode(texts)
@@ -184,12 +191,15 @@ def tokenizer_encoder(tokenizer: FileTokenizer) -> TextEncoder:
 
 
 def document_encoder(tokenizer: FileTokenizer) -> TextEncoder:
-    """Return an encoder of a text as one document, with a mark before and after it."""
+    """Return an encoder that encodes a whole text as one document, with an end mark before and after it."""
     return lambda data: _as_text([encode_units(tokenizer, [data])], 0)
 
 
 def _as_text(parts: Sequence[EncodedUnits], end_bytes: int) -> EncodedText:
-    """Return the encoded text of a mark and all units, with `end_bytes` more bytes for each unit's end."""
+    """Join encoded units to one encoded text, which begins with an end mark.
+
+    `end_bytes` is the number of bytes of each unit's end, such as 1 for a line break.
+    """
     tokens, lengths, words, sizes, lossless = zip(*parts, strict=True)
     return EncodedText(
         tokens=np.concatenate([np.array([MARK], tokens[0].dtype), *tokens]),
@@ -245,7 +255,7 @@ END_OF_PIECES = 2
 
 
 class _Pieces(Protocol):
-    """The methods of SentencePiece's processor that decode pieces."""
+    """Type of SentencePiece's processor, with only the methods that decode pieces."""
 
     def Decode(self, ids: list[int], /) -> str: ...  # noqa: N802 -- its name
 
@@ -292,7 +302,7 @@ class TextSymbols:
 
     @property
     def begins_with_mark(self) -> bool:
-        """Return whether a text also begins with an end mark, so that its first token can be scored."""
+        """Return whether an encoded text begins with an end mark, so that even its first token is scored."""
         return self.documents or self.kind in ("json", "ranks")
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Tokenisation of a text's bytes; each line ends in a mark."""
+"""Tokenisation of a text's bytes. Each line ends with an end-of-line token, the end mark."""
 
 from __future__ import annotations
 
@@ -54,9 +54,10 @@ TextEncoder = Callable[[bytes], EncodedText]
 
 
 class LineLayout:
-    """Comparison of lines with their decoded tokens; a fixed difference in spaces is allowed.
+    """Comparison of the original lines of a text with the lines decoded from their tokens.
 
-    Decoded lines equal the original ones or, as in WikiText, have one more space at both ends.
+    The text can be restored if all original lines equal the decoded lines or if, as in WikiText, all have one
+    more space at both ends.
     """
 
     def __init__(self) -> None:
@@ -167,7 +168,10 @@ def word_encoder(known: list[bytes]) -> TextEncoder:
 
 
 def _bytes_of_lines(data: bytes, count: int) -> IntArray:
-    """Return the number of bytes of each line; if lines are not counted by line breaks, an equal share."""
+    """Return the number of bytes of each of `count` lines.
+
+    If the text does not have `count` line breaks, each line gets an equal share of the bytes.
+    """
     sizes = np.diff(_offsets(np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1))
     if len(sizes) != count:
         sizes = np.full(count, len(data) // count)

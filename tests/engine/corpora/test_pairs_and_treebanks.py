@@ -230,7 +230,7 @@ def test_a_treebank_with_other_files_is_reported(host, tmp_path):
         (
             "all.index.tsv",
             b"file\nwsj_1.mrg\t3\n",
-            "HERE/all.index.tsv: expected wsj_0001.mrg and its number of bytes, got ",
+            "HERE/all.index.tsv: expected a name such as wsj_0001.mrg and its number of bytes, got ",
         ),
         ("all.mrg.xz", b"no archive", "HERE/all.mrg.xz cannot be read: "),
         ("bank.zip", b"no archive", "HERE/bank.zip cannot be read: File is not a zip file"),
