@@ -61,7 +61,10 @@ def address_fault(text: str) -> str | None:
 
 
 class BucketError(OSError, ActivememError):
-    """Error for a server that cannot be reached or refuses a request; the machine fails, not the trial."""
+    """Error for a server that cannot be reached or that refuses a request.
+
+    It counts as a failure of the machine, not of the trial.
+    """
 
     def __str__(self) -> str:
         return f"{self.filename}: {self.strerror}"
@@ -118,7 +121,10 @@ class Bucket:
             raise StoreError(f"{self.address}: expected a bucket, got: {error.strerror}") from error
 
     def list(self, folder: str, *, prompt: bool = False) -> list[ObjectInfo]:
-        """Return all objects in a folder, unordered."""
+        """Return all objects in a folder, in no particular order.
+
+        With `prompt`, time limits are short: a server that does not answer soon raises an error.
+        """
         with self._file_errors(folder):
             try:
                 stream = self._server.list(self._prompt if prompt else self._data, prefix=self._name(folder))
@@ -264,7 +270,7 @@ class Bucket:
 
     @contextmanager
     def _file_errors(self, key: str) -> Iterator[None]:
-        """Within this context, raise an OSError in place of each error of obstore."""
+        """Within this context, raise an OSError instead of each error of the library obstore."""
         from obstore import exceptions  # noqa: PLC0415  as above
 
         try:

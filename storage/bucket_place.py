@@ -52,7 +52,7 @@ class BucketPlace(Place):
         return BucketPlace, (self.bucket.address,)
 
     def fetch(self, folder: Path, name: str | None = None) -> None:
-        """Download new objects of a folder.
+        """Download the objects of a folder that have no current local copy.
 
         A compaction adds the merged object before it removes the objects that it merged. A listing of several
         pages may have neither. So the folder is listed again if an object has vanished, or a merged one has
@@ -78,7 +78,10 @@ class BucketPlace(Place):
             self._download_all([self._key(path)])
 
     def list_names(self, *folders: Path) -> None:
-        """Update the local listing of folders; an object without a local copy becomes a sparse file."""
+        """Update the local listing of folders, without downloading contents.
+
+        An object without a current local copy becomes a sparse file, which has only its size and time.
+        """
         with self._lock:
             for each in (each for folder in folders for each in self._list(folder).values()):
                 path = self._path(each.key)
@@ -126,7 +129,7 @@ class BucketPlace(Place):
         return True
 
     def touch(self, path: Path, mark: bytes) -> None:
-        """Append a mark to an object if it still has the version that this process wrote last."""
+        """Append a mark to an object that this process has claimed, unless another process owns it now."""
         key = self._key(path)
         with self._claiming:
             if (claimed := self._claimed.get(key)) is None:
@@ -196,7 +199,7 @@ class BucketPlace(Place):
             temporary.write_bytes(data)
 
     def _list(self, folder: Path) -> dict[str, ObjectInfo]:
-        """Return a mapping from key to object, for the objects of a folder that can be local files.
+        """Return the objects of a folder by key; leave out objects whose keys cannot be local paths.
 
         Local files that have no object are removed.
         """

@@ -58,7 +58,7 @@ class _CheckedFile(io.FileIO):
 
 @contextmanager
 def sealing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file in which to write a zip archive; then append a checksum as the file's seal."""
+    """Yield a new file for a zip archive; when the archive is written, append its checksum, the seal."""
     raw = _CheckedFile(path)
     with io.BufferedWriter(raw, _BUFFER_BYTES) as file:
         yield file
@@ -223,7 +223,7 @@ def encode(frame: pl.DataFrame) -> bytes:
 
 
 def add_checksum(parquet: bytes, version: int = SCHEMA_VERSION) -> bytes:
-    """Return a Parquet file with the checksum and the version of the schema added."""
+    """Insert a checksum and the version of the schema into a Parquet file; return the new contents."""
     cut = _footer_start(parquet)
     head = parquet[:cut] + _SEAL + version.to_bytes(_VERSION_BYTES, "little")
     return head + hashlib.sha256(head + parquet[cut:]).digest() + parquet[cut:]
@@ -254,7 +254,7 @@ def _footer_start(data: bytes) -> int:
 
 
 def _missing_checksum_error(data: bytes) -> StoreError:
-    """Return the error for a file without a checksum: it is damaged, or another program wrote it."""
+    """Return the error for a file without a checksum, which is damaged or comes from another program."""
     import pyarrow as pa  # noqa: PLC0415  a tenth of a second that sound files do not cost
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 

@@ -4,7 +4,10 @@ from ..errors import ActivememError
 
 
 class StoreError(ActivememError):
-    """Error of a store that cannot do what is requested; the message has the expected and actual state."""
+    """Error of a store that cannot do what is requested.
+
+    The message says what was expected and what was found.
+    """
 
 
 class DamagedError(StoreError):
@@ -16,4 +19,4 @@ class ForeignError(StoreError):
 
 
 class UnreadableError(StoreError):
-    """Error for a path with a data file's name that is no readable file; readers skip the path."""
+    """Error for a path that should be a file but cannot be read, such as a folder; readers skip the path."""

@@ -111,7 +111,10 @@ def writing_temporary(path: Path, folder: Path) -> Iterator[Path]:
 
 
 def put_in_place(temporary: Path, path: Path) -> None:
-    """Flush a file (or a folder with its contents), rename it to `path`, and flush the name."""
+    """Move a finished file or folder to `path` so that it survives a crash of the machine.
+
+    Its contents are flushed to disk before the move, and its new name after the move.
+    """
     within = temporary.rglob("*") if temporary.is_dir() else ()
     for written in (*within, temporary):
         sync(written)
@@ -185,7 +188,7 @@ def is_other_than_file(path: Path) -> bool:
 
 
 def _unreadable(error: OSError) -> Exception:
-    """Return an `UnreadableError` if the error concerns a single file, and any other error unchanged."""
+    """Return an `UnreadableError` if an error concerns only one file; return other errors unchanged."""
     if error.errno not in _OF_THIS_FILE:
         return error
     return UnreadableError(f"it cannot be read: {os.strerror(error.errno)}")

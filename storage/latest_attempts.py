@@ -1,4 +1,4 @@
-"""Latest attempts: the valid attempt of a trial is the latest that is done or, if none is, the latest.
+"""The valid attempt of each trial: its latest attempt that is done or, if none is done, its latest.
 
 So a trial that is done stays done, even if a later attempt fails. An attempt with damaged metrics counts as
 incomplete, not done. While a store grows, `LatestAttempts` reads each new file once.
@@ -26,9 +26,10 @@ _KEYS: Final = ("trial", "attempt")
 
 
 def read_latest(quarantine: Quarantine, columns: Sequence[str]) -> pl.DataFrame:
-    """Return columns of each trial's valid attempt (the latest done, else the latest), sorted by trial.
+    """Return these columns of each trial's valid attempt, sorted by trial.
 
-    If metrics of a study were damaged, the study's attempts that have no metrics are incomplete.
+    The valid attempt is the latest that is done or, if none is done, the latest. If metrics of a study were
+    damaged, the study's attempts that have no metrics are incomplete.
     """
     needed = list(dict.fromkeys([*columns, *_KEYS, "study", "status", "reason", "epochs"]))
     rows = read(quarantine, "trials", needed)
@@ -71,14 +72,17 @@ def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[
 
 
 def with_adopters(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
-    """Return trials with the column `taken`: the studies that have adopted a trial; null if no study has."""
+    """Add the column `taken` to trials: the studies that have adopted a trial, or null if none has."""
     rows = read_adopted(quarantine)
     takers = rows.group_by("trial", maintain_order=True).agg(taken=pl.struct("study", "factors", "at"))
     return trials.join(takers, on="trial", how="left", maintain_order="left") if len(takers) else trials
 
 
 def read_adopted(quarantine: Quarantine, studies: Collection[str] | None = None) -> pl.DataFrame:
-    """Return the trials that these studies (by default all) have adopted: trial, study, factors, and time."""
+    """Return the trials that these studies (by default all) have adopted from other studies.
+
+    The columns are trial, study, factors and at, the time of the adoption.
+    """
     rows = read(quarantine, "taken", ["trial", "study", "factors", "at"], studies)
     return rows.unique(["trial", "study"]).drop(RANK).sort("study", "at", "trial").collect()
 
@@ -103,7 +107,7 @@ def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
 
 
 class LatestAttempts(Mapping[str, Mapping[str, Any]]):
-    """A mapping from each trial to the row of its valid attempt, among the rows that `refresh` has read.
+    """A mapping from each trial to the row of its valid attempt, as of the last `refresh`.
 
     `columns` include trial, attempt, study, status and reason.
     """
@@ -162,7 +166,10 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return pl.DataFrame([self._rows[trial] for trial in trials if trial in self._rows], schema=schema)
 
     def _read(self, paths: Sequence[Path], known: set[str]) -> None:
-        """Add the rows of these files of a partition, merged files first; skip missing files."""
+        """Read rows from these files of a partition; skip files that no longer exist.
+
+        `paths` lists merged files first.
+        """
         contents: dict[Path, bytes] = {}
         for path in paths:
             try:

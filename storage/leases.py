@@ -1,4 +1,4 @@
-"""Leases: exclusive claims of attempts, by which drivers that share a store train no trial twice.
+"""Leases: claims on attempts, which prevent two drivers with the same store from training the same trial.
 
 Attempt N at a trial belongs to the process that creates the file `leases/TRIAL-N`; only one process can
 create it. So N is also the fencing number. The first line of the file names the owner. While it lives, the
@@ -95,7 +95,7 @@ class LeaseState:
 
     @property
     def lists_are_current(self) -> bool:
-        """Return whether a listing of the store includes everything that the owner has stored.
+        """Return whether a listing of the store on this machine shows everything that the owner has stored.
 
         This is true on the owner's machine. On other machines, NFS may show an outdated folder for a short
         time.
@@ -117,10 +117,10 @@ class Lease:
         self._place, (self._path, self._next), self._header = place, paths, header
 
     def is_lost(self) -> bool:
-        """Return whether another process has taken over the trial, so that this process may not store more.
+        """Return whether another process has taken over the trial.
 
-        On NFS, this may be noticed late, after the cache time of folder attributes. Raise OSError if a bucket
-        cannot be reached.
+        If so, this process must store nothing more for the trial. On NFS, this may be noticed late, after the
+        cache time of folder attributes. Raise OSError if a bucket cannot be reached.
         """
         try:
             mine = self._place.get(self._path).startswith(self._header)
@@ -148,7 +148,7 @@ class Lease:
 
 @dataclass(weakref_slot=True, slots=True)
 class Leases:
-    """The leases of a store as one process of a run sees them; the process's own leases are renewed.
+    """The leases of a store, for one process of a run: it claims and finds leases, and renews its own.
 
     `lease_s` is the length of the leases that this process claims. `clock` measures for how many seconds
     other owners are silent. A lease is no longer renewed once no object refers to it.
@@ -171,11 +171,11 @@ class Leases:
         return self.layout.place.poll_s
 
     def claim(self, trial: str, attempt: int, *, gone: int = -1) -> Lease | LeaseState:
-        """Claim a trial's attempt of this number, or a later attempt if earlier owners are gone.
+        """Claim the attempt with this number at a trial, and return the lease.
 
-        Attempts up to number `gone` count as abandoned. Attempts of the same run count as abandoned as well,
-        because a run gives a trial to one worker at a time. If another claim holds the trial, return that
-        claim. Raise OSError.
+        If the owner of this attempt is gone, claim the next one. Attempts up to number `gone` count as
+        abandoned. Attempts of the same run count as abandoned as well, because a run gives a trial to one
+        worker at a time. If another claim holds the trial, return that claim. Raise OSError.
         """
         while True:
             if (found := self.find(trial, attempt)) is not None:
@@ -210,7 +210,7 @@ class Leases:
                     return None  # else it was released meanwhile
 
     def last_sweep(self) -> bytes:
-        """Return a marker that changes when leases of ended trials are removed.
+        """Return bytes that change whenever the leases of ended trials are removed.
 
         After a change, the store must be read again.
         """
@@ -295,11 +295,11 @@ def remove_old_leases(layout: Layout) -> None:
 
 
 def remove_ended_leases(layout: Layout, last_numbers: Mapping[str, int]) -> None:
-    """Remove the leases whose outcomes are stored; `last_numbers` has each trial's last stored attempt.
+    """Remove the leases of attempts whose outcomes are stored.
 
-    A driver that planned such a trial before the trial ended may then claim it. So the file `SWEEPS` changes
-    first: a driver that has created a lease compares this file next. If it has changed, the driver reads the
-    store again before it trains.
+    `last_numbers` has the number of each trial's last stored attempt. A driver that planned such a trial
+    before the trial ended may then claim it. So the file `SWEEPS` changes first: a driver that has created a
+    lease compares this file next. If it has changed, the driver reads the store again before it trains.
     """
     ended = list[Path]()
     layout.place.list_names(layout.leases)

@@ -85,7 +85,7 @@ class Place(ABC):
 
     @abstractmethod
     def check_claims(self) -> None:
-        """Raise `StoreError` if this location would let two processes claim the same file."""
+        """Raise `StoreError` if two processes could claim the same file at this location."""
 
     @abstractmethod
     def claim(self, path: Path, data: bytes) -> bool:
@@ -96,7 +96,7 @@ class Place(ABC):
 
     @abstractmethod
     def touch(self, path: Path, mark: bytes) -> None:
-        """Append a mark to a file that this process has claimed, unless another process owns the file now."""
+        """Append a mark to a file that this process has claimed, unless another process owns it now."""
 
     @abstractmethod
     def delete(self, *paths: Path) -> None:
@@ -147,13 +147,13 @@ class FolderPlace(Place):
         return os.path.lexists(path)
 
     def put(self, path: Path, data: bytes | None = None) -> None:
-        """Write a file to `unfinished/`, flush it, rename it, and flush the name."""
+        """Write a file in `unfinished/`, and rename it to `path`; flush the file and its new name to disk."""
         if data is not None:
             with replacing(path, self._unfinished) as temporary:
                 temporary.write_bytes(data)
 
     def put_new(self, path: Path, data: bytes) -> None:
-        """Write a file to `unfinished/`, flush it, link it to its name, and flush the name.
+        """Write a file in `unfinished/`, and link it to `path`; flush the file and its new name to disk.
 
         Only one process can create a hard link, on NFS as well. On a file system without links, a file that
         another process writes at the same moment is replaced.
@@ -291,7 +291,10 @@ class Layout:
         return self.weights_folder / f"{validate_trial_id(trial)}.safetensors"
 
     def partitions(self, dataset: str, studies: Collection[str] | None = None) -> tuple[Path, ...]:
-        """Return the folders of a dataset, one for each of these studies (by default all), sorted by name."""
+        """Return a dataset's folders, one for each of these studies (by default all), sorted by name.
+
+        A dataset holds rows of one kind, such as `trials` or `metrics`.
+        """
         for folder in [dataset] if studies is None else [f"{dataset}/{study}" for study in studies]:
             self.place.fetch(self.root / folder)
         found = [path for path in entries(self.root / dataset) if path.is_dir()]
@@ -302,7 +305,10 @@ class Layout:
         return self.group_file(dataset, study, f"{validate_trial_id(trial)}-{attempt}.parquet")
 
     def group_file(self, dataset: str, study: str, name: str) -> Path:
-        """Return the file of attempts that are written together; it has the same name in all datasets."""
+        """Return the file in which a dataset has several attempts that were written together.
+
+        This file has the same name in all datasets.
+        """
         return self.root / dataset / validate_study_name(study) / name
 
 

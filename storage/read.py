@@ -1,4 +1,4 @@
-"""Reading of datasets while other processes write and compact; each file that is read is verified.
+"""Reading of a store's datasets while other processes write and compact them; each file is verified.
 
 A damaged file is moved to quarantine, with a warning and a note, and never deleted. The rows in the file then
 count as missing, and their trials run again.
@@ -26,7 +26,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class UnreadFile:
-    """A file that was not read, with its original path and the reason; only damaged files are moved."""
+    """A path that was not read, and the reason.
+
+    Damaged files are moved to quarantine, and `path` is where they were. Other paths are not moved.
+    """
 
     path: Path
     reason: str
@@ -34,9 +37,10 @@ class UnreadFile:
 
 
 class Quarantine:
-    """The files that one session could not read: `paths` has their current paths, `faults` the reasons.
+    """The files that one session could not read.
 
-    A `dry` quarantine neither moves files nor warns.
+    `paths` says where the files are now, and `faults` why they were not read. A `dry` quarantine neither
+    moves files nor warns.
     """
 
     def __init__(self, layout: Layout, *, dry: bool = False) -> None:
@@ -45,7 +49,7 @@ class Quarantine:
         self.faults: list[UnreadFile] = []
 
     def move(self, path: Path, reason: str, left: str = "its contents count as missing") -> None:
-        """Quarantine a file; `left` describes the consequences for the warning.
+        """Move a damaged file to the quarantine folder, and warn; `left` says what the loss leads to.
 
         In a read-only store the file stays, but is skipped.
         """
@@ -95,8 +99,9 @@ def read(
     columns: Sequence[str],
     studies: Collection[str] | None = None,
 ) -> pl.LazyFrame:
-    """Return columns of a dataset and `RANK` for these studies (by default all); rows are unordered.
+    """Return these columns of a dataset, for these studies (by default all), in no particular order.
 
+    The column `RANK` is added. An attempt may have several copies; the one with the highest rank is valid.
     Raise `StoreError` for a file of an unknown schema version.
     """
     file_batches = [
@@ -110,9 +115,10 @@ def read(
 def read_attempts(
     quarantine: Quarantine, dataset: str, columns: Sequence[str], attempts: pl.DataFrame
 ) -> pl.LazyFrame:
-    """Return the rows of `read` for `attempts`, which has the columns study, trial and attempt.
+    """Return these columns of a dataset and `RANK`, for these attempts only.
 
-    If each attempt has its own file, only these files are opened.
+    `attempts` has the columns study, trial and attempt. If each attempt has its own file, only these files
+    are opened.
     """
     loose, merged = list[bytes](), set[str]()
     names = attempts.group_by("study").agg(pl.format("{}-{}.parquet", "trial", "attempt")).iter_rows()
@@ -136,7 +142,7 @@ def read_attempts(
 
 
 def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
-    """Return these columns of the files in all batches; the column `RANK` is the index of the batch.
+    """Return these columns of all files, with a column `RANK` that has the index of a file's batch.
 
     The files must be intact. A column that did not exist when a file was written is null in its rows.
     """
@@ -152,14 +158,17 @@ def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequenc
 
 
 def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
-    """Group a partition's files into batches of distinct attempts, with newer data in later batches."""
+    """Group the files of a partition into batches; later batches have newer data.
+
+    No batch has two copies of one attempt.
+    """
     several = [[data] for path, data in contents.items() if not holds_one_attempt(path)]
     loose = [data for path, data in contents.items() if holds_one_attempt(path)]
     return [*several, loose] if loose else several
 
 
 def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]:
-    """Return the intact files of a partition as they were at one moment, merged files first.
+    """Return the contents of a partition's intact files as of one moment, merged files first.
 
     A compaction adds the merged file before it removes the files that it merged. A listing during this time
     may have neither. So the partition is read again if a file has vanished or a merged one has appeared.
@@ -198,5 +207,5 @@ def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Return one copy of each attempt, the valid one; a crash may have left several copies."""
+    """Return the copy of each attempt that has the highest rank; a crash may have left several copies."""
     return frame.filter(pl.col(RANK) == pl.col(RANK).max().over("trial", "attempt"))

@@ -29,7 +29,7 @@ def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
 
 
 def _expected(value: object, kind: pl.DataType) -> str | None:
-    """Describe what a column expects if a value does not fit the column; return None if it fits."""
+    """Return what a column expects, such as "a number", if a value does not fit; None if it fits."""
     if bits := _BITS.get(kind):
         fits = type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1  # a bool does not fit
         return None if fits else f"an integer of {bits} bits"
@@ -207,7 +207,7 @@ class MetricRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenOutputs:
-    """Outputs of a trained model for the test split, line by line, with the settings of the decoding search.
+    """The outputs of a trained model for the test split, line by line, and the settings of the beam search.
 
     `references` have the form that BLEU expects. If the task has no text, a line has symbol numbers. `sizes`
     is for models that need the size of the output: they try "all" sizes in turn, or only "estimated" ones.
@@ -285,7 +285,7 @@ def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
 
 
 def _attempt_frame(row: TrialRow, columns: Mapping[str, object], schema: pl.Schema) -> pl.DataFrame:
-    """Return a frame with these columns, and with the columns that identify the attempt."""
+    """Return a frame with these columns and with the columns that identify the attempt of `row`."""
     keys = (pl.lit(getattr(row, name), dtype=kind).alias(name) for name, kind in _ATTEMPT.items())
     frame = pl.DataFrame(columns, schema_overrides={name: schema[name] for name in columns})
     return frame.with_columns(keys).select(schema.names())

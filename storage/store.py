@@ -171,7 +171,7 @@ class Store:
     def write(
         self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs | None = None
     ) -> None:
-        """Store one attempt; once this method returns, the attempt survives a crash of the machine.
+        """Store the rows of one attempt; when this method returns, they survive a crash of the machine.
 
         Metrics and outputs are written first, so that a trial with a row has all of them. Raise `StoreError`
         if the attempt has a file already. Merged files are not checked; attempt numbers from `leases` are
@@ -204,7 +204,7 @@ class Store:
                     self._layout.place.put(path, encode(pl.concat(frames)))
 
     def write_probes(self, trial: TrialRow, probes: Sequence[MetricRow]) -> None:
-        """Store measurements of a trained model, as durably as its trial.
+        """Store what probes have measured in a trained model, as durably as the trial's row.
 
         An earlier probe of the attempt is replaced if a new probe has its name, even with another index.
         """
@@ -215,12 +215,15 @@ class Store:
         self._replace("probes", trial, metric_frame(trial, [*kept, *probes]))
 
     def write_tuning(self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs) -> None:
-        """Store the metrics and outputs of a model's tuned decoding, as durably as its trial."""
+        """Store the metrics and outputs of a trained model with tuned decoding, as durably as its trial."""
         self._replace("tuned_outputs", trial, output_frame(trial, outputs))
         self._replace("tuning", trial, metric_frame(trial, metrics))
 
     def adopt(self, trial: str, study: str, factors: str) -> None:
-        """Record durably that a study adopts another study's trial, with its factor levels as JSON."""
+        """Record durably that a study adopts a trial of another study.
+
+        `factors` are the levels, as JSON, that the trial has in the study that adopts it.
+        """
         row = {"trial": trial, "attempt": 0, "study": study, "factors": factors, "at": datetime.now(UTC)}
         path = self._layout.attempt_file("taken", study, trial, 0)
         self._layout.place.put(path, encode(pl.DataFrame([row], schema=TAKEN)))
@@ -255,7 +258,7 @@ class Store:
         return read_state(self._layout)
 
     def follow(self, columns: Sequence[str] = tuple(TRIALS)) -> LatestAttempts:
-        """Return a refreshable view of these columns of the valid attempts, for a store that grows."""
+        """Return a view of the valid attempts with these columns; its method `refresh` reads new rows."""
         latest = LatestAttempts(self._quarantine, columns)
         latest.refresh()
         return latest
@@ -287,7 +290,7 @@ class Store:
         return self._latest_rows(("metrics",), trials)
 
     def metric_course(self, name: str | None, attempts: pl.DataFrame) -> pl.DataFrame:
-        """Return one metric (None: all metrics) of these attempts at all steps, in the form of `metrics`.
+        """Return a metric (None: all metrics) at all steps of these attempts, with the columns of `metrics`.
 
         `attempts` are rows of `trials`. A file with a single attempt is read only if it is one of these
         attempts.

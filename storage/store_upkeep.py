@@ -48,11 +48,12 @@ _WRITTEN_AGAIN: Final = (*MEASURED_LATER, "tuned_outputs", "taken")
 
 
 def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
-    """Merge a partition's intact files into a new file, then remove the old files and return their number.
+    """Merge a partition's intact files into one new file, and remove the old files.
 
-    Two simultaneous compactions leave two merged files with the same rows. At its end, each compaction checks
-    for this, and merges both files after a random pause, so that usually only one of them does it. A crash
-    may also leave duplicate rows. Readers count duplicate rows once, and the next compaction merges them.
+    Return the number of files that were merged. Two simultaneous compactions leave two merged files with the
+    same rows. At its end, each compaction checks for this, and merges both files after a random pause, so
+    that usually only one of them does it. A crash may also leave duplicate rows. Readers count duplicate rows
+    once, and the next compaction merges them.
     """
     place = quarantine.layout.place
 
@@ -106,7 +107,7 @@ def merge_ended(quarantine: Quarantine, study: str, *, at_least: int) -> int:
 
 
 def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
-    """Write one merged file for these files of a partition, remove the files, and return their number."""
+    """Merge these files of a partition into one new file, remove them, and return their number."""
     write_merged(place, dataset, partition, merge(dataset, contents))
     remove_merged(place, dataset, partition, contents)
     return len(contents)
@@ -161,7 +162,7 @@ class FindingKind(StrEnum):
 
     @property
     def is_fault(self) -> bool:
-        """Return whether this kind of problem hides data until the store is repaired."""
+        """Return whether a problem of this kind hides data until the store is repaired."""
         return self in {FindingKind.DAMAGED, FindingKind.UNREADABLE, FindingKind.INCOMPLETE}
 
 
@@ -196,7 +197,7 @@ RESUMED_REASON: Final = "time limit"
 
 
 def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Finding]:
-    """Return the files that are leftovers at the time `now`, by default the time of this machine's clock.
+    """Return the files that nothing uses any more at the time `now`, by default this machine's time.
 
     Raise `StoreError` for an unknown schema version.
     """
@@ -280,7 +281,7 @@ class StoreCheck:
 
     @property
     def has_faults(self) -> bool:
-        """Return whether data are lost until the store is repaired."""
+        """Return whether some problem hides data until the store is repaired."""
         return any(finding.kind.is_fault for finding in self.findings)
 
 
@@ -348,7 +349,7 @@ def _foreign(layout: Layout) -> Iterator[Finding]:
 
 
 def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
-    """Yield a finding for each trial whose metrics are lost, with the path that the metrics had."""
+    """Yield a finding for each trial whose metrics are lost; its path is where the metrics were."""
     columns = ["trial", "attempt", "study", "status"]
     rows = read_latest(quarantine, columns).filter(status=INCOMPLETE)
     for trial, attempt, study, _ in rows.iter_rows():
@@ -363,7 +364,7 @@ _ORDER: Final = ("trials", *(dataset for dataset in SCHEMAS if dataset != "trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """The parts of a study that were removed, or that a dry run would remove: trials, rows, and files.
+    """The trials, rows and files of a study that were removed, or that a dry run would remove.
 
     `rows` counts the rows of each dataset. `files` are weights, checkpoints and last states, and `size` is
     their total size.
@@ -458,8 +459,9 @@ class StoreUpkeep:
     def forget(self, study: str, trials: Collection[str], *, dry: bool = False) -> Forgotten:
         """Remove these trials of a study with all their files; a `dry` run removes nothing.
 
-        Files of a trial that another study has run as well are kept. A second call after a crash finishes the
-        removal. While one of the trials is in training, nothing is removed, and `StoreError` is raised.
+        If another study has run a trial, too, the files of this trial are kept. A second call after a crash
+        finishes the removal. While one of the trials is in training, nothing is removed, and `StoreError` is
+        raised.
         """
         layout, wanted = self._layout, pl.col("trial").is_in(list(trials))
         stored = {dataset: self._rows(dataset, study).filter(wanted) for dataset in _ORDER}
@@ -507,7 +509,7 @@ class StoreUpkeep:
         taken = self._records.load(new)
         half_done = taken is not None and taken.get("renamed") == old and not taken.get("rename_ended")
         if (taken is not None or new in ran) and not half_done:
-            raise StoreError(f"expected an unused name, got {new!r}, which has run as well")
+            raise StoreError(f"expected an unused name, got {new!r}, the name of another study that has run")
         if record is not None:
             self._records.save(new, rename_in_record(record, old, new))
         stored = set(self._rows("trials", old)["trial"])
@@ -601,7 +603,10 @@ class StoreUpkeep:
         return merge(dataset, load_partition(parts[0], self._quarantine) if parts else {})
 
     def _rewrite(self, dataset: str, study: str, removed: pl.Expr) -> None:
-        """Merge a study's files without the `removed` rows; repeat if a compaction has merged in between."""
+        """Rewrite a study's files without the `removed` rows.
+
+        If another process compacts the files at the same time, it may keep such rows; then rewrite again.
+        """
         for partition in self._layout.partitions(dataset, [study]):
             while contents := load_partition(partition, self._quarantine):
                 rows = merge(dataset, contents)
@@ -616,7 +621,10 @@ class StoreUpkeep:
         return read_latest(self._quarantine, ["study"])["study"].to_list()
 
     def _end_rename(self, new: str) -> int:
-        """Record that a renaming is complete, which frees the old name; return how many trials are stored."""
+        """Record that a renaming is complete, so that the old name is free again.
+
+        Return the number of trials that are stored under the new name.
+        """
         record = self._records.load(new)
         if record is not None and not record.get("rename_ended"):
             self._records.save(new, {**record, "rename_ended": True})

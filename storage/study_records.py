@@ -22,7 +22,7 @@ _NEXT_STEP: Final = "run the study again from its file to rewrite its record"
 
 
 class _OwnCorpus(Record):
-    """The text of the tables that name a user's own data files, and facts read from these files."""
+    """The tables of a study that name the user's own data files, as text, and facts read from the files."""
 
     written: str
     facts: dict[str, Any] | None = None
@@ -38,7 +38,7 @@ class _FreeGpu(Record):
 
 
 class StudyRecord(BaseModel):
-    """The text and the overrides of a study as it ran, and further facts from the run."""
+    """A study as it last ran: its text, its overrides, and facts about the run."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="allow")
 
@@ -105,7 +105,10 @@ class StudyRecords:
         self._layout.place.delete(self._layout.study(name))
 
     def _read(self, path: Path) -> _Page | None:
-        """Return a record like `read_page`, or None if it cannot be read; quarantine a damaged file."""
+        """Return the contents of a record's file; None if it cannot be read.
+
+        A damaged file is moved to quarantine.
+        """
         try:
             return read_page(path)
         except FileNotFoundError:

@@ -41,7 +41,10 @@ class StartRecord(Record):
 
 
 class _Note(Record):
-    """Schema of the file of a checkpoint note; notes of earlier releases have no course or seconds."""
+    """Schema of the file with a checkpoint's note.
+
+    Notes of earlier releases have no `course` and no `seconds`.
+    """
 
     epoch: int
     metrics: dict[str, float]
@@ -51,10 +54,10 @@ class _Note(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointNote:
-    """The last epoch with a checkpoint, its metrics, its time, and the metric history so far.
+    """A trial's progress at its last checkpoint: the epoch, its metrics, and the metrics of earlier epochs.
 
-    `seconds` is the training time up to this epoch. Notes of earlier releases have neither `seconds` nor
-    `course`.
+    `saved_at` is the time of the checkpoint. `seconds` is the training time up to this epoch. Notes of
+    earlier releases have neither `seconds` nor `course`.
     """
 
     epoch: int
@@ -107,7 +110,10 @@ def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
 
 
 def begun_trials(root: Path, study: str) -> set[str]:
-    """Return the unfinished trials of a study with a folder below `root`, either begun or requested."""
+    """Return the unfinished trials of a study whose training has begun or was requested.
+
+    Their folders are in `root`.
+    """
     folders = (path.parent for path in root.glob(f"*/{STARTS_FILE}"))
     begun = ((folder.name, _begun_or_none(folder)) for folder in folders)
     return {name for name, trial in begun if trial is not None and trial.study == study}
@@ -127,7 +133,11 @@ def _begun_or_none(folder: Path) -> StartRecord | None:
 
 
 def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
-    """Return the values of each metric by epoch; of many epochs, return only every n-th and the last."""
+    """Return the values of each metric, as pairs of epoch and value.
+
+    Of many epochs, only every n-th and the last are returned. Metrics with an index, such as `bleu[10-20]`,
+    are left out.
+    """
     found: dict[str, dict[int, float]] = {}
     for row in rows:
         if "[" not in row.name:
@@ -181,7 +191,7 @@ class TrialFiles:
         return self._layout.checkpoints(trial)
 
     def checkpoints_folder(self, name: str) -> Path:
-        """Update the local copies of all files of this name; return the parent of all checkpoint folders."""
+        """Return the folder of all checkpoints, after updating the local copies of files with this name."""
         self.place.fetch(self._layout.checkpoints_folder, name)
         return self._layout.checkpoints_folder
 

@@ -52,10 +52,11 @@ class Task:
     def batch(
         self, batch_size: int, length: int, generator: torch.Generator, *, vocab: int | None = None
     ) -> Batch:
-        """Draw a batch of a nominal length; the same state of the CPU generator gives the same batch.
+        """Draw a batch of inputs, and compute their targets.
 
-        It has `vocab` symbols, by default as many as in the paper; bit tasks always have two. Raise TaskError
-        if the task does not allow the length.
+        `length` is the nominal length in the study file; the inputs of some tasks are longer. The same state
+        of the CPU generator gives the same batch. The batch has `vocab` symbols, by default as many as in the
+        paper; bit tasks always have two. Raise TaskError if the task does not allow the length.
         """
         self.spec.check_length(length)
         inputs = self.draw(vocab or self.spec.vocab, batch_size, length, generator)
@@ -83,9 +84,9 @@ def ascending(inputs: Tensor) -> Tensor:
 
 
 def symbols_then_zeros(vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
-    """Draw [x ; 0…0] with x uniform over the vocabulary.
+    """Draw `length` symbols x for each row, and append as many zeros: [x ; 0…0].
 
-    As in the released program, x may contain symbol 0.
+    The symbols are uniform over the vocabulary. As in the released program, x may contain symbol 0.
     """
     return torch.nn.functional.pad(symbols(vocab, batch_size, length, generator), (0, length))
 
@@ -106,11 +107,12 @@ _REJECTION_BITS = 64  # rejection stops at a chance of 2^-64
 
 
 def operands(_vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
-    """Draw operands a and b with a separator; each is uniform over the n-bit numbers except all ones.
+    """Draw two binary numbers a and b, joined by a separator: [a ; separator ; b].
 
-    Enough candidates are drawn for each operand that all are rejected with a chance of at most 2^-64; the
-    first valid one is taken, without a loop. (No bounded number of bits gives 2^n − 1 equal chances exactly.)
-    If all are rejected, the last bit is cleared.
+    Both have n bits, and each is uniform over all n-bit numbers except the one whose bits are all 1. Enough
+    candidates are drawn for each operand that all are rejected with a chance of at most 2^-64; the first
+    valid one is taken, without a loop. (No bounded number of bits gives 2^n − 1 equal chances exactly.) If
+    all are rejected, the last bit is cleared.
     """
     bits = (length - 1) // 2
     tries = math.ceil(_REJECTION_BITS / bits)
@@ -147,7 +149,10 @@ Gate = Callable[[Tensor, Tensor], Tensor]
 
 
 def bits(_vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
-    """Draw fair bits; the vocabulary's third symbol is never used."""
+    """Draw bits 0 and 1 with equal chances.
+
+    The vocabulary has a third symbol, which inputs never contain.
+    """
     return torch.randint(2, (batch_size, length), generator=generator)
 
 
@@ -157,7 +162,10 @@ def negate(inputs: Tensor) -> Tensor:
 
 
 def apply_gate(inputs: Tensor, *, gate: Gate, filler: int) -> Tensor:
-    """Return the gate's output at the first position of each pair, and the filler elsewhere."""
+    """Apply a logic gate to each pair of neighbouring bits.
+
+    The output is at the first position of the pair, and `filler` at the second.
+    """
     targets = torch.full_like(inputs, filler)
     second = inputs[:, 1::2]  # (batch, pairs)
     targets[:, : 2 * second.shape[1] : 2] = gate(inputs[:, : 2 * second.shape[1] : 2], second)

@@ -63,7 +63,10 @@ class Subject:
 
 
 def subject(name: str, **settings: object) -> Subject:
-    """Return a task by name, with these keys of [task]; raise TaskError if it draws no examples."""
+    """Return the task with this name and with these settings, prepared for the checks.
+
+    The settings are keys of a study's [task] table. Raise TaskError if the task does not draw its examples.
+    """
     spec = require_task(name)
     task = spec.settings.model_validate({"name": name, **settings})
     if not isinstance(task, GeneratedTask):
@@ -111,7 +114,7 @@ def other_processes_draw_the_same(task: Subject) -> None:
 
 
 def examples_fit(task: Subject) -> None:
-    """Check that examples have the types, shapes, symbols and padding of the task's kind and sizes."""
+    """Check that examples fit the kind and the sizes of the task: types, shapes, symbols and padding."""
     for what, examples in {"the training": task.draw(1), **task.test_sets()}.items():
         faults = list(example_faults(_form(task.kind), task.sizes, examples, None))
         assert not faults, f"{what}: {'; '.join(faults)}"
@@ -119,7 +122,10 @@ def examples_fit(task: Subject) -> None:
 
 
 def shapes_are_one(task: Subject) -> None:
-    """Check that all batches have one shape and one number of scored targets, if the task says so."""
+    """Check that all batches have the same shape and the same number of scored targets.
+
+    Only tasks that promise this are checked.
+    """
     if not task.has_one_shape:
         return
     drawn = [task.draw(seed) for seed in range(SHAPES_DRAWN)]
@@ -144,7 +150,7 @@ def split_is_fixed(task: Subject) -> None:
 
 
 def targets_are_solutions(task: Subject) -> None:
-    """Check that the scored targets equal the result of `solve` for the inputs, whatever the padding is."""
+    """Check that `solve` computes the scored targets from the inputs, whatever the padding contains."""
     inputs, targets, lengths = task.draw(1)
     solved, scored = task.solve(inputs), targets != IGNORED
     if solved is None:
@@ -158,9 +164,11 @@ def targets_are_solutions(task: Subject) -> None:
 
 
 def reach_is_needed(task: Subject) -> None:
-    """Check that inputs beyond the stated reach change no target, and inputs at the reach change one.
+    """Check that the reach that a task declares is exact.
 
-    One input at a time is replaced by the input of another example at the same position.
+    The reach says how far to the left and to the right of a target the inputs affect it. Inputs beyond the
+    reach must change no target, and inputs at the reach must change one. One input at a time is replaced by
+    the input of another example at the same position.
     """
     inputs, targets, _ = task.draw(1)
     if task.reach is None or task.solve(inputs) is None:
@@ -181,7 +189,7 @@ def reach_is_needed(task: Subject) -> None:
 
 
 def no_nearer_token_gives_the_target_away(task: Subject) -> None:
-    """Check that no single token nearer than the stated reach determines every target."""
+    """Check that no single token nearer than the declared reach is enough to predict every target."""
     inputs, targets, _ = task.draw(1)
     if task.reach is None or task.sizes.columns is not None or targets.shape != inputs.shape:
         return
@@ -236,7 +244,7 @@ CHECKS = (
 
 
 def digest_all(task: Subject) -> str:
-    """Return a digest of the draws, to compare two processes."""
+    """Return a digest of the training and test examples, to compare two processes."""
     return " ".join(map(_digest, (task.draw(1), *task.test_sets().values())))
 
 
@@ -258,7 +266,7 @@ def _digest(examples: Examples) -> str:
 
 
 def _form(kind: TaskKind) -> TaskKind:
-    """Return the kind whose examples have the same form: those of transduction look like those of tagging."""
+    """Return the kind whose format the examples have: transduction has the same format as tagging."""
     return TaskKind.TAGGING if kind is TaskKind.TRANSDUCTION else kind
 
 

@@ -28,7 +28,7 @@ _SHOWN, _SHOWN_LAST = 64, 16
 
 
 def draw_examples(task: GeneratedTask, count: int, generator: Generator) -> Examples:
-    """Draw training examples; raise TaskError for examples that violate the task's stated properties."""
+    """Draw training examples; raise TaskError if they do not fit the kind and the sizes of the task."""
     return _checked(task, partial(task.draw, count), generator, count)
 
 

@@ -69,7 +69,10 @@ def draw_lengths(shortest: int, longest: int, batch_size: int, generator: torch.
 
 
 def _marks(draws: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Return two different steps to mark: one from 1 to 9, and one from 1 to the last before the middle."""
+    """Return the two steps to mark in each sequence, which are different.
+
+    The first is from 1 to 9, the second from 1 to the last step before the middle.
+    """
     first = 1 + draws[0] % _MAX_FIRST_MARK
     before = lengths // 2 - 1  # possible steps of the second mark, without excluding the first
     second = 1 + draws[1] % (before - (first <= before).long())

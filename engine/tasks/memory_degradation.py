@@ -20,14 +20,20 @@ from ..data.vocabularies.words import END, FIRST_SYMBOL, PADDING, START
 
 
 class Sequences(NamedTuple):
-    """Sources and targets, both (sequences, tokens) int64: a start, symbols, an end, and padding with 0."""
+    """Source and target sequences, both (sequences, tokens) int64.
+
+    Each sequence is a start token, its symbols, an end token, and padding with 0.
+    """
 
     sources: Tensor
     targets: Tensor
 
 
 class _SymbolRows(NamedTuple):
-    """Symbols (sequences, longest), counted from 0; entries beyond `lengths` (sequences,) are undefined."""
+    """Rows of symbols (sequences, longest), counted from 0, without start and end tokens.
+
+    Entries beyond the `lengths` (sequences,) are undefined.
+    """
 
     symbols: Tensor
     lengths: Tensor
@@ -43,7 +49,7 @@ class SequenceSplits:
 
 
 def generate_splits(spec: DegradationProblem, seed: int) -> SequenceSplits:
-    """Generate all sequences of a problem; sequences and fixed symbols depend on the seed."""
+    """Generate the training, dev and test sequences of a problem; the same seed gives the same sequences."""
     drawn = _different(spec, seed, spec.sequences + spec.test_sequences)
     sequences = Sequences(_add_markers(drawn), _add_markers(_answer(spec, seed, drawn)))
     train = round(spec.sequences * (1 - spec.dev_fraction))
@@ -63,12 +69,12 @@ def as_pairs(sequences: Sequences) -> PairSplit:
 
 
 def tabu_symbols(spec: DegradationProblem, seed: int) -> Tensor:
-    """Return the symbols that are removed from targets, (tabu,), counted from 0."""
+    """Return the tabu symbols (tabu,), which the problem removes from its targets; symbols count from 0."""
     return torch.randperm(spec.symbols, generator=_fixed_generator(spec, seed))[: spec.num_dropped_symbols]
 
 
 def fixed_bigrams(spec: DegradationProblem, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the bigrams of a problem: distinct first symbols, second symbols, and probabilities.
+    """Return the bigrams of a problem: first symbols (distinct), second symbols, and probabilities.
 
     All three are (bigrams,).
     """
@@ -110,7 +116,10 @@ def _uniform(spec: DegradationProblem, shape: tuple[int, ...], generator: Genera
 
 
 def _repeated(spec: DegradationProblem, count: int, generator: Generator) -> Tensor:
-    """Draw runs of symbols; cut the runs at the end of the sequence, or let the last run fill it."""
+    """Draw runs of equal symbols that fill `max_length` positions.
+
+    Runs beyond this length are cut; if the runs are too short, the last one is extended.
+    """
     symbols = _uniform(spec, (count, spec.num_repeated_symbols), generator)
     runs = torch.randint(1, spec.max_repeats + 1, symbols.shape, generator=generator)
     places = torch.arange(spec.max_length).expand(count, -1).contiguous()
@@ -119,7 +128,7 @@ def _repeated(spec: DegradationProblem, count: int, generator: Generator) -> Ten
 
 
 def _with_tabu(spec: DegradationProblem, tabu: Tensor, count: int, generator: Generator) -> Tensor:
-    """Draw uniform symbols; 1 to `max_dropped` of them, at random positions, are from the tabu set."""
+    """Draw uniform symbols, of which 1 to `max_dropped`, at random positions, are tabu symbols."""
     shape = (count, spec.max_length)
     others = torch.ones(spec.symbols, dtype=torch.bool).index_fill_(0, tabu, False).nonzero().flatten()
     ranks = torch.rand(shape, generator=generator).argsort(dim=1)

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointData:
-    """The state of a training, the metrics of its epochs so far, and the resources it has used."""
+    """The contents of a checkpoint: the training's state, its metrics so far, and the resources used."""
 
     state: dict[str, Any]
     metrics: list[MetricRow]
@@ -42,13 +42,13 @@ class CheckpointData:
 
     @property
     def place(self) -> str:
-        """Return the position at which a trial resumes: epochs and, within an epoch, steps, as in 3+20."""
+        """Return the position at which the trial resumes: "3" after 3 epochs, "3+20" after 20 more steps."""
         taken = self.state.get("epoch", {}).get("taken", 0)
         return f"{self.totals.epochs}+{taken}" if taken else f"{self.totals.epochs}"
 
 
 class Checkpoint:
-    """The folder of an unfinished trial: its settings, its starts, its last state and the state before.
+    """The folder of an unfinished trial: its settings, a log of its starts, and its last two states.
 
     If the trial has no state of its own, it continues a `shorter` trial, whose last state is in the given
     file. When a method returns, the data that it wrote are in the folder's `place`.
@@ -68,7 +68,11 @@ class Checkpoint:
         return self._folder
 
     def record_start(self, trial: str, run: str, place: str) -> CrashCounts:
-        """Record a start of a trial, given as JSON, at a position; count earlier deaths at that position."""
+        """Record that a process starts or resumes the trial at position `place`.
+
+        `trial` is the trial as JSON. Return how often processes have died after an earlier start at this
+        position.
+        """
         start = f"{run} {place}"
         try:
             begun = trial_files.read_begun(self._folder)
@@ -91,7 +95,7 @@ class Checkpoint:
         return deaths
 
     def record_request(self, trial: str) -> bool:
-        """Record, as JSON, a request to train the trial; return False if it has begun already."""
+        """Record a request to train a trial, given as JSON; return False if the trial has begun already."""
         self._place.fetch_file(self._starts)
         if trial_files.is_begun(self._folder):
             return False
@@ -142,7 +146,10 @@ class Checkpoint:
         return self._load_shorter(device)
 
     def _load_shorter(self, device: torch.device) -> CheckpointData | None:
-        """Return the last state of the `shorter` trial, and note its origin; None if it is damaged."""
+        """Return the last state of the `shorter` trial; None if there is none or it is damaged.
+
+        The totals of the result say which trial it comes from.
+        """
         if self._shorter is None:
             return None
         shorter, path = self._shorter
@@ -162,21 +169,27 @@ class Checkpoint:
         return replace(saved, totals=totals)
 
     def remove(self) -> None:
-        """Remove the folder of an ended trial; undeletable files remain as leftovers."""
+        """Remove the folder of an ended trial; files that cannot be deleted are left in the store."""
         with suppress(OSError):
             self._place.delete(self._folder)
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None) -> Checkpoint:
-    """Return a trial's checkpoint; without a state, it continues from `shorter`, a trial of fewer epochs."""
+    """Return the checkpoint of a trial.
+
+    If the checkpoint has no state, the trial continues from `shorter`, a stored trial with fewer epochs.
+    """
     folder = store.files.checkpoint_dir(trial)
     end = None if shorter is None else (shorter, store.files.final_checkpoint_file(shorter.trial))
     return Checkpoint(folder, end, store.files.place)
 
 
 def dies_often(folder: Path) -> bool:
-    """Return whether a trial's last starts have all died; other trials should then come first."""
+    """Return whether the processes of the last two starts of a trial have died.
+
+    Such a trial should run after all others.
+    """
     try:
         begun = trial_files.read_begun(folder)
     except (OSError, DamagedError, UnreadableError):
@@ -196,7 +209,7 @@ def _count_deaths(lines: Sequence[str], run: str, place: str) -> CrashCounts:
 
 
 def save_final(path: Path, saved: CheckpointData) -> None:
-    """Write and seal the last state of a training, from which longer trials continue."""
+    """Write the last state of a training with a checksum; trials with more epochs continue from it."""
     with replacing(path) as temporary:
         _write(temporary, saved)
 

@@ -97,7 +97,7 @@ def check_moves_weights(settings: TrialSettings) -> None:
 
 
 def check_reports_its_mean(settings: TrialSettings) -> None:
-    """Check that each loss term is a metric of every epoch."""
+    """Check that every epoch reports a metric with the name of each loss term."""
     for epoch in _course(_begin(settings)):
         missing = [term.name for term in settings.train.loss_terms if term.name not in epoch]
         assert not missing, f"{missing[0]}: expected a metric of that name after each epoch"
@@ -152,7 +152,10 @@ def _course(training: Training) -> Course:
 
 
 def _advance_a_piece(training: Training) -> Course:
-    """Take one step or, after an epoch's last step, evaluate; return the metrics if an epoch has ended."""
+    """Advance a training by one step or, after an epoch's last step, by the evaluation.
+
+    Return the metrics if the epoch has ended.
+    """
 
     def leave() -> None:
         raise StoppedMidway

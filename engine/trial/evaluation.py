@@ -34,7 +34,10 @@ _log = logging.getLogger(__name__)
 
 
 class LeakError(ActivememError):
-    """Error for a causal task's model or block that sees later inputs; the message says which."""
+    """Error for a model of a causal task in which an output depends on later inputs.
+
+    The message names the model or the block.
+    """
 
 
 @torch.no_grad()
@@ -157,7 +160,7 @@ class Stopping:
         return replace(self, epoch=self.epoch + 1, losses=losses)
 
     def after_evaluation(self, metrics: Mapping[str, float], model: nn.Module) -> Stopping:
-        """Return the state after the evaluation of the epoch, in which the model had these metrics."""
+        """Return the state after an epoch's evaluation, which gave these metrics of the model."""
         stopping, patience, best = self.train.early_stopping, self.patience, self.best
         return replace(
             self,
@@ -211,7 +214,7 @@ def evaluate_epoch(
     trained: Metrics,
     step: int,
 ) -> tuple[Metrics, Stopping]:
-    """Evaluate a model after an epoch with the training metrics `trained`.
+    """Evaluate a model after an epoch; `trained` are the metrics of the epoch's training steps.
 
     Return the metrics of the evaluation, and `stopping` updated with them. If the evaluation shows that this
     epoch is the last, the model is evaluated again as after a last epoch. That evaluation uses the weights of

@@ -1,4 +1,4 @@
-"""Failures that a trial does not cause itself: of the machine, of its processes, and of memory.
+"""Failures that a trial does not cause itself: a broken machine, a dead process, or too little memory.
 
 After a failure of the machine nothing is stored, and the study stops. A process that dies leaves a crash
 report next to the checkpoint. A trial fails if its processes die too often in one of its epochs.
@@ -231,7 +231,10 @@ _TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashCounts:
-    """Counts of a trial's starts at one position whose process died, in this run and in all runs."""
+    """The number of deaths of a trial's processes after a start at one position (epoch and step).
+
+    `in_run` counts the deaths of this run, `in_all` those of all runs.
+    """
 
     in_run: int
     in_all: int
@@ -245,7 +248,11 @@ class CrashReport:
     text: str
 
     def reason(self, limit_s: float | None, where: str) -> str | None:
-        """Return why the trial fails after this one death; None if it is retried within `limit_s`."""
+        """Return why the trial fails after this single death; None if the trial is retried.
+
+        It fails if its time limit has passed in native code, unless `limit_s`, the limit of the next try, is
+        longer or None.
+        """
         if limit_s is None or self.limit_s is None or limit_s > self.limit_s:
             return None
         if _TIMEOUT.search(self.text):
@@ -262,16 +269,16 @@ class CrashReport:
 
     @property
     def rest(self) -> str:
-        """Return the full text, beginning on a new line; "" if the summary already contains all of it."""
+        """Return the full text of the report after a line break; "" if the summary is already all of it."""
         return "" if self.text.strip() == self.summary else f"\n{self.text}"
 
 
 @contextmanager
 def recording_crashes(folder: Path, limit_s: float | None) -> Iterator[int]:
-    """Within this context, record crashes of the process in a file of the folder; yield its descriptor.
+    """Within this context, record a crash of this process in a file of the folder.
 
-    A crash such as a segmentation fault writes its traceback there, unless this process has other fault
-    handlers.
+    Yield the file's descriptor. A crash such as a segmentation fault writes its traceback there, unless this
+    process has other fault handlers.
     """
     descriptor = _open(folder)
     mine = not faulthandler.is_enabled()
@@ -347,7 +354,11 @@ _PERHAPS_OUT_OF_MEMORY = (
 
 
 class OomRetries:
-    """Counter of a trial's out-of-memory errors; after each one its batches are split into more parts."""
+    """A trial's count of out-of-memory errors, which decides how its next try saves memory.
+
+    The first two tries use whole batches: the first together with other trials, the second alone. Each
+    further try splits batches into twice as many parts.
+    """
 
     def __init__(self, settings: TrialSettings, folder: Path) -> None:
         train = settings.train
@@ -377,11 +388,11 @@ class OomRetries:
 
     @property
     def device_suffix(self) -> str:
-        """Return the number of parts as a suffix for the device in a row; "" if [train] sets this number."""
+        """Return ", batches in N parts", to append to the device in a row; "" if [train] sets this N."""
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
     def read(self) -> None:
-        """Read how many tries earlier processes have used, and continue from there."""
+        """Read how often earlier processes of this trial ran out of memory, and continue from there."""
         with suppress(OSError, ValueError):
             self.tries = min(int(self._file.read_text("ascii")), len(self._parts) - 1)
 
@@ -416,7 +427,7 @@ def may_be_out_of_memory(error: BaseException) -> bool:
 
 
 def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) -> Result:
-    """Return `compute(parts)`; if memory runs out, compute again with twice as many parts, up to `most`."""
+    """Return `compute(parts)`; whenever memory runs out, double the number of parts, up to `most`."""
     while True:
         try:
             return compute(parts)

@@ -1,4 +1,4 @@
-"""The stored outcome of a trial: its row, its code and device, and its model if weights are kept."""
+"""The stored outcome of a trial: its row, with the code and the device, and its trained model."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _processor() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A trial to run, with the number of its attempt, from 0, and the id of the study's run.
+    """A trial to run, the number of its attempt (from 0), and the id of the study's run.
 
     Before the trial is claimed, `attempt` is the first number that the store did not know when the run was
     planned. Attempts up to `gone` belong to dead processes. `keep_weights` says whether the store gets its
@@ -142,10 +142,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """The resources used by a trial up to its last epoch; `flops` and `seconds` only count training.
+    """The resources that a trial has used up to its last epoch.
 
-    `peak_mib` is the peak memory of the device. `packed_steps` counts the `steps` taken together with other
-    trials. The versions are None in checkpoints of earlier releases.
+    `flops` and `seconds` count only the training, not the evaluation. `peak_mib` is the peak memory of the
+    device. `packed_steps` counts the `steps` taken together with other trials. The versions are None in
+    checkpoints of earlier releases.
     """
 
     parameters: int = 0
@@ -172,7 +173,10 @@ def trial_row(
     reason: str | None,
     started: datetime,
 ) -> TrialRow:
-    """Return the row of a trial that ends now; the first line of `reason` summarises it."""
+    """Return the row of a trial that ends now with this status.
+
+    The first line of `reason` summarises why it has this status.
+    """
     trial, settings = job.trial, job.trial.settings
     recipe = parse(settings.model.recipe)
     return TrialRow(
@@ -218,7 +222,7 @@ def measured_totals(
 
 
 def keep_model(store: Store, trial: Trial, training: Training, row: TrialRow) -> None:
-    """Write the trained model with its metrics, except the speed of its training."""
+    """Store the trained model with its final metrics, except the speed, which depends on the machine."""
     model = ModelFile(
         trial=trial,
         weights=training.weights(),

@@ -46,12 +46,12 @@ REFRESH_S = 1800.0
 
 
 class Claims:
-    """Claimer of jobs for one worker of a run; it takes leases, and reads the store only when needed.
+    """The claims of one worker of a run: no other process trains a trial that the worker has claimed.
 
-    If the lease of a job's first attempt is free, no other process has had the trial, unless leases of ended
-    trials were removed. So the store is read when a trial is taken over, after such a removal, and after
-    `REFRESH_S` by either of two clocks. The monotonic clock stops while a machine sleeps, and the wall clock
-    may be corrected.
+    `claim` takes a lease, and reads the store only when needed. If the lease of a job's first attempt is
+    free, no other process has had the trial, unless leases of ended trials were removed. So the store is read
+    when a trial is taken over, after such a removal, and after `REFRESH_S` by either of two clocks. The
+    monotonic clock stops while a machine sleeps, and the wall clock may be corrected.
     """
 
     def __init__(self, store: Store, run: str) -> None:
@@ -60,7 +60,10 @@ class Claims:
         self._read_at, self._sweep = (-math.inf, -math.inf), b""
 
     def claim(self, job: Job) -> tuple[Job, Lease] | ClaimedElsewhere:
-        """Claim a job; return it with its attempt number and lease, or the process that has the trial."""
+        """Claim a job; return it with the number of its attempt, and with the lease.
+
+        If another process has the trial or has ended it, return an event that says so.
+        """
         trial = job.trial.id
         claimed = self._leases.claim(trial, job.attempt, gone=job.gone)
         if isinstance(claimed, LeaseState) and claimed.ended:
@@ -81,7 +84,10 @@ class Claims:
         return self._ended.get(job.trial.id, -1) >= job.attempt
 
     def _refresh(self, *, at_once: bool) -> None:
-        """Read the numbers of the last attempts again if they are old or if a new read is forced."""
+        """Read the last attempt number of every trial from the store again, if the known numbers are old.
+
+        With `at_once`, they are read in any case.
+        """
         now, sweep = (time.monotonic(), time.time()), self._leases.last_sweep()  # before the store is read
         passed = [abs(each - then) for each, then in zip(now, self._read_at, strict=True)]
         if at_once or max(passed) > REFRESH_S or sweep != self._sweep:
@@ -89,7 +95,7 @@ class Claims:
 
 
 def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
-    """Return the event that another process has a trial whose outcome is not stored yet."""
+    """Return the event that reports a trial of another process, which has not stored an outcome yet."""
     owner = state.owner
     return ClaimedElsewhere(
         trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid
@@ -270,7 +276,7 @@ class Attempt:
         return Started(trial=self.job.trial.id, epoch=training.epoch, step=training.step)
 
     def _train_epoch(self, training: Training) -> Event:
-        """Train one epoch and save the training, also if the epoch is interrupted."""
+        """Train one epoch and save a checkpoint, even if the epoch is interrupted."""
         self._saved_at = time.monotonic()
         self._keep_if_last(training)
         try:
@@ -353,7 +359,10 @@ class Attempt:
         self.ended, self._training = True, None
 
     def leave(self) -> ClaimedElsewhere:
-        """Release the trial, because another process has its search point; record a clean stop."""
+        """Release the trial, because another process trains the search point to which it belongs.
+
+        Record that the trial was stopped cleanly, so that the stop does not count as a death.
+        """
         if self._training is not None and not self.ended:
             self._checkpoint.record_stop()
         self.release()
@@ -399,7 +408,10 @@ class Attempt:
         return True
 
     def _keep_if_last(self, training: Training) -> None:
-        """Store the state before the last evaluation, so that longer trials can continue from it."""
+        """Store the state before the training's last evaluation, if the job asks for it.
+
+        Trials with more epochs can then continue from this state.
+        """
         if self.job.keep_checkpoint and training.lacks_last_evaluation:
             path = self._store.files.final_checkpoint_file(self.job.trial.id)
             with storing():
@@ -413,7 +425,7 @@ class Attempt:
 
     @contextmanager
     def _limited(self, seconds: float | None) -> Iterator[None]:
-        """Within this context, set a time limit, and leave a crash report if the process dies."""
+        """Within this context, limit the time of the training; if the process dies, leave a crash report."""
         folder = self._checkpoint.folder
         with (
             failures.recording_crashes(folder, self._limit) as descriptor,
@@ -428,7 +440,7 @@ class Attempt:
             self._save(training)
 
     def _stop_if_requested(self) -> None:
-        """Raise StoppedMidway on a requested stop; flush outcomes that have waited long enough."""
+        """Raise StoppedMidway if a stop was requested; otherwise store buffered outcomes that are due."""
         raise_if_stopped()
         if self._buffer is not None:
             self._buffer.flush_if_due()
@@ -449,7 +461,8 @@ class Attempt:
     def packable(self) -> Training | None:
         """Return the training if it may join a pack, else None.
 
-        A training in whose current epoch a process died may not join.
+        Trials in a pack take their steps together. A training in whose current epoch a process died may not
+        join.
         """
         training = self._training
         if not isinstance(training, Training) or self.ended or training.finished:

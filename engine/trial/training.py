@@ -59,7 +59,10 @@ class Work:
     def add_steps(
         self, model: ModelSettings, interface: ModelInterface, shapes: Mapping[StepShape, int]
     ) -> float:
-        """Add the FLOPs and tokens of the given number of steps of each shape; return the tokens."""
+        """Count the FLOPs and tokens of some steps, and return the number of tokens.
+
+        `shapes` has the number of steps for each shape.
+        """
         tokens = 0.0
         for shape, steps in shapes.items():
             sequences = steps * shape.sequences
@@ -70,7 +73,7 @@ class Work:
 
 
 class TimeBudget:
-    """The seconds that the steps of a training may take; each epoch has an equal share of them."""
+    """A time limit in seconds for all steps of a training; each epoch gets an equal share."""
 
     def __init__(self, seconds: float, epochs: int) -> None:
         self._seconds, self._epochs, self.spent = seconds, epochs, 0.0
@@ -86,7 +89,10 @@ class TimeBudget:
         return max(step + 1, round(step * self._seconds / self.spent))
 
     def is_spent(self, epoch: int) -> bool:
-        """Return whether the seconds of all epochs up to `epoch`, counted from 0, are spent."""
+        """Return whether the seconds for the epochs up to and including `epoch` are used up.
+
+        Epochs count from 0.
+        """
         return self.spent >= self._seconds * (epoch + 1) / self._epochs
 
 
@@ -148,10 +154,11 @@ class Training:
         self._begin_epoch()
 
     def advance(self, between_steps: BetweenSteps = lambda: None) -> Metrics:
-        """Train one epoch, or the rest of it, and evaluate the model; return the metrics of both.
+        """Train one epoch, or the rest of it, and evaluate the model.
 
-        Raise NotANumberError if the mean loss of the epoch or of one of its terms is not finite. Raise
-        LeakError if the task is causal and the model sees later inputs, and whatever `between_steps` raises.
+        Return the metrics of the training and of the evaluation. Raise NotANumberError if the mean loss of
+        the epoch or of one of its terms is not finite. Raise LeakError if the task is causal and the model
+        sees later inputs, and whatever `between_steps` raises.
         """
         train = self.settings.train
         with self.work.timed():
@@ -228,7 +235,7 @@ class Training:
         return loss.detach()
 
     def move_weights(self) -> None:
-        """Update the weights by their gradients, as [train] says."""
+        """Update the weights from their gradients, with the optimiser of the study's [train] table."""
         if self.gradients:
             self.gradients.after_backward()
         self.trained.move()
@@ -282,7 +289,7 @@ class Training:
 
     @property
     def finished(self) -> bool:
-        """Return whether the training is over: after all epochs, at a solved task, or by early stopping."""
+        """Return whether the training is over: no epoch is left, the task is solved, or it stops early."""
         return ends_training(self.objective, self.stopping)
 
     @property
@@ -305,7 +312,10 @@ class Training:
         return self.trained.named() if best is None or best.weights is None else best.weights
 
     def symbols(self) -> Mapping[str, Any] | None:
-        """Describe how text becomes the model's symbols, in plain values; None for tasks without text."""
+        """Describe how the task's text is converted to the model's input symbols; None if there is no text.
+
+        The description has only plain values.
+        """
         return self.objective.symbols()
 
     def outputs(self) -> WrittenOutputs | None:
@@ -330,7 +340,7 @@ class Training:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state of a training with the same settings, but possibly fewer `epochs`."""
+        """Resume from a saved state of a training with the same settings; only its `epochs` may be fewer."""
         epoch, self.step, self.work.seconds, self.work.flops, self.work.tokens = state["progress"]
         self.trained.restore(state)
         self.objective.restore(to_device(state["objective"], self.device))

@@ -60,7 +60,7 @@ class Schedule:
             self._plateau.step(measured["dev_loss"])
 
     def change_highest(self, rates: Sequence[float]) -> None:
-        """Change the peak learning rate of each weight group; keep the current fraction of the peak."""
+        """Change the peak learning rate of each parameter group, and its current rate by the same factor."""
         for group, rate in zip(self._optimizer.param_groups, rates, strict=True):
             if rate != group["initial_lr"]:
                 group["lr"], group["initial_lr"] = group["lr"] * (rate / group["initial_lr"]), rate
@@ -75,7 +75,7 @@ class Schedule:
         return state | ({"recent": self._recent.state()} if self._settings.name == "recent" else {})
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state; the optimiser restores its own state."""
+        """Resume from a state that `state` returned; the optimiser's own state is restored separately."""
         self._steps = state["per_step"]["last_epoch"]
         self._plateau.load_state_dict(state["plateau"])
         if "recent" in state:
@@ -152,7 +152,10 @@ Path = tuple[Any, ...]
 
 
 def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path: Path = ()) -> Any:  # noqa: ANN401 -- whatever a state is made of
-    """Copy nested containers and move their tensors to a device, except the tensors at the paths `but`."""
+    """Copy nested containers, and move the tensors in them to a device.
+
+    Tensors at the paths in `but` stay where they are.
+    """
     if isinstance(state, Tensor):
         return state if path in but else state.to(device)
     if isinstance(state, dict):
@@ -165,16 +168,16 @@ def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path
 
 
 def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return the states of plug-in parts for a checkpoint; note which tensors are not on the device.
+    """Return the states of plug-ins for a checkpoint, with a list of the tensors that are on the CPU.
 
-    The note is needed because checkpoints are read onto the CPU.
+    The list is needed because checkpoints are read onto the CPU. It is left out if the device is the CPU.
     """
     on_cpu = [] if device.type == "cpu" else list(_paths_on_cpu(states, ()))
     return {"states": states, **({"on_cpu": on_cpu} if on_cpu else {})}
 
 
 def own_states_on(saved: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Rebuild the states from `own_states`; put each tensor on the CPU or the device, where it was."""
+    """Rebuild the states from `own_states`; each tensor returns to the CPU or the device, where it was."""
     return to_device(saved["states"], device, frozenset(map(tuple, saved.get("on_cpu", ()))))
 
 
@@ -207,7 +210,10 @@ class CallbackError(ActivememError):
 
 
 class Callbacks:
-    """The callbacks of one training, with their states; `started` says whether they have been started."""
+    """The callbacks of one training, with their states.
+
+    `started` says whether the callbacks have been started.
+    """
 
     def __init__(self, callbacks: Sequence[Callback], seed: int, device: torch.device) -> None:
         self._callbacks, self._seed, self._device = callbacks, seed, device
@@ -224,7 +230,7 @@ class Callbacks:
     def after_epoch(
         self, model: nn.Module, epoch: int, step: int, metrics: Mapping[str, float], *, last: bool
     ) -> dict[str, float]:
-        """Call the callbacks after an epoch, and also at the training's end; return their metrics."""
+        """Call `on_epoch_end` of each callback, after the last epoch also `on_end`; return their metrics."""
         states, found = deepcopy(self._states), dict[str, float]()
         hooks: list[tuple[str, Hook]] = [(each.name, each.on_epoch_end) for each in self._callbacks]
         hooks += [(each.name, each.on_end) for each in self._callbacks if last]
@@ -245,7 +251,11 @@ class Callbacks:
     def _call(
         self, name: str, hook: Hook, model: nn.Module, place: TrainingPosition, state: dict[str, Any]
     ) -> dict[str, float]:
-        """Call a callback and return its metrics; the callback must not change the model or a generator."""
+        """Call one function of a callback with a copy of the model; return the metrics that it reports.
+
+        Random generators are restored afterwards. Raise CallbackError if a metric is not registered, or if
+        the function changes torch's global settings.
+        """
         before = _how_torch_computes()
         devices = [self._device] if self._device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices), torch.no_grad():
@@ -308,7 +318,10 @@ class LossTerms:
 
     @contextmanager
     def watching(self, objective: Objective[Any]) -> Iterator[None]:
-        """Within this context, record the tensors of a loss computation that the terms need."""
+        """Within this context, record what the loss terms need of the next loss computation.
+
+        These are its inputs, outputs and targets, and the outputs of the modules that the terms watch.
+        """
         self._scored, self._activations = None, []
         objective.observer = self._take
         modules = dict(self._model.named_modules())
@@ -321,7 +334,10 @@ class LossTerms:
                 objective.observer = None
 
     def after_part(self, step: int, parts: int) -> Tensor:
-        """Return what the terms add to the loss of the last computed part, one of `parts`."""
+        """Return the weighted sum of the loss terms for the part of a batch that was computed last.
+
+        The batch has `parts` parts.
+        """
         assert self._scored is not None, "the objective reports its outputs before the loss terms"
         total = torch.zeros((), device=self._device)
         for term in self._terms:

@@ -23,7 +23,7 @@ from ...plugins import Registry
 
 
 class CorpusError(ActivememError):
-    """Error for a corpus that does not exist or does not support the requested kind of token."""
+    """Error for a corpus that does not exist, or that does not support the requested kind of token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A text file that is downloaded on its own or as a member of an archive, with its possible names.
+    """A text file to download, on its own or in an archive; `names` are the names that it may have there.
 
     Only the first `size` bytes are used; None means all. `digest` is a checksum such as `md5:…`. A file
     without a checksum is accepted only inside an archive with a known checksum.
@@ -73,7 +73,10 @@ class Dataset:
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
-        """The source files with known names, without duplicates."""
+        """The files of the dataset, without duplicates.
+
+        A treebank has none here, because its files are found by their numbers.
+        """
         return ()
 
 
@@ -214,7 +217,10 @@ def dataset_owner(name: str) -> str:
 
 
 def dataset_code(name: str) -> str | None:
-    """Return the name and source digest of the plug-in that registered a dataset; None if it is built in."""
+    """Return the name of the plug-in that registered a dataset, and a digest of the plug-in's source code.
+
+    Return None if the dataset is built in.
+    """
     return _datasets().code(name) if name in _datasets() else None
 
 
@@ -263,7 +269,10 @@ def _read_tables(tables: dict[str, Any]) -> _Tables:
 
 
 def _resolve(heading: str, table: dict[str, Any], files: Mapping[str, Any]) -> None:
-    """Expand the abbreviated files, alphabets and ranges in a dataset's table, in place."""
+    """Replace the abbreviations in a dataset's table by files, alphabets and ranges.
+
+    The table is changed in place.
+    """
     match heading:
         case "texts":
             symbol = re.compile(table["alphabet"].encode())

@@ -35,7 +35,9 @@ class Measure(Protocol):
     """
 
     def update(self, outputs: Any, targets: Any, /) -> None:  # noqa: ANN401 -- tensors, which nothing here loads
-        """Add the outputs and targets of a batch; their form depends on the kind of task.
+        """Add the outputs and the targets of one batch.
+
+        Their shapes depend on the kind of task:
 
         - tagging: logits (tokens, symbols) and symbols (tokens,) of a fresh batch.
         - causal_tagging: logits and symbols of a split, at the scored tokens.
@@ -134,11 +136,12 @@ def register_metric(
     is_share: bool = False,
     kinds: Collection[str] = tuple(kind.name.lower() for kind in TaskKind),
 ) -> Callable[[MeasureT], MeasureT]:
-    """Return a decorator that registers a metric with the class or function that makes its `Measure`.
+    """Return a decorator that registers a metric.
 
-    With `is_share` the metric's bands and intervals stay between 0 and 1. Every trial of one of the `kinds`
-    of task (default: all) reports the metric: tagging and regression as `name`, kinds with splits as
-    `dev_name` and `test_name`. Raises ValueError for an unknown kind or a taken name.
+    The decorated class or function makes the metric's `Measure`. With `is_share` the metric's bands and
+    intervals stay between 0 and 1. Every trial of one of the `kinds` of task (default: all) reports the
+    metric: tagging and regression as `name`, kinds with splits as `dev_name` and `test_name`. Raises
+    ValueError for an unknown kind or a taken name.
     """
     asked = kinds_of_task(kinds)
 
@@ -215,7 +218,10 @@ METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
 
 
 def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
-    """Return the error message for an unknown metric, with the nearest name or the command that lists all."""
+    """Return the error message for an unknown metric name.
+
+    The message has the nearest known name or, if none is near, the command that lists all names.
+    """
     near = hint(name, known) or "; list all: activemem list metrics (a plug-in's metrics need --plugin FILE)"
     return f"unknown metric '{name}'{near}"
 

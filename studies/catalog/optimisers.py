@@ -21,7 +21,7 @@ AnySettingsT = TypeVar("AnySettingsT", bound=StrictModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsEntry(Generic[AnySettingsT]):
-    """A registered class of settings; its `source` is a publication or an author."""
+    """A registered class of settings, with its `source`: a publication or an author."""
 
     name: str
     source: str
@@ -64,9 +64,10 @@ SCHEDULES: Registry[SettingsEntry[ScheduleSettings]] = Registry("schedule")
 
 
 class ScheduleSettings(NamedSettings):
-    """Settings of `train.schedule`: how the learning rate changes over the steps, with the peak `lr`.
+    """Settings of `train.schedule`: how the learning rate changes from step to step.
 
-    The rate rises linearly over the first `warmup` steps, and then follows the schedule.
+    The optimiser's `lr` is the peak of the rate. The rate rises linearly over the first `warmup` steps, and
+    then follows the schedule.
     """
 
     registry: ClassVar = SCHEDULES
@@ -128,7 +129,10 @@ class PluginSchedule(ScheduleSettings, ABC):
 
     @abstractmethod
     def share(self, step: int, total_steps: int) -> float:
-        """Return the learning rate at a step after the warm-up, counted from 1, as a fraction of the peak."""
+        """Return the learning rate at a step as a fraction of the peak rate.
+
+        Steps count from 1, the first step of the training. Steps of the warm-up do not call this method.
+        """
 
 
 FALLING = ("linear", "cosine", "warmup_stable_decay")
@@ -152,7 +156,7 @@ ScheduleT = TypeVar("ScheduleT", bound=PluginSchedule)
 
 
 def register_schedule(name: str, *, source: str) -> Callable[[type[ScheduleT]], type[ScheduleT]]:
-    """Return a decorator that registers a schedule by its class of settings in `train.schedule`.
+    """Return a decorator that registers a class of settings in `train.schedule` as a schedule.
 
     Raise ValueError for a taken name, and for keys without a meaning or a default.
     """
@@ -185,12 +189,12 @@ class OptimizerSettings(NamedSettings):
 
     @property
     def state_per_weight(self) -> int:
-        """The maximum number of state values for each parameter, for memory estimates."""
+        """The largest number of values that the rule keeps for one parameter, to estimate memory."""
         return 2
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """True if the rule keeps less state for some weights, depending on names and shapes."""
+        """True if the number of values kept for a parameter depends on the name or shape of its weight."""
         return False
 
 
@@ -223,7 +227,7 @@ class OwnOptimizerSettings(OptimizerSettings):
 
     @property
     def state_per_weight(self) -> int:
-        """The number of moments for each weight; for matrices Muon and Adafactor keep fewer."""
+        """The number of moments kept for each parameter; Muon and Adafactor keep fewer for matrices."""
         return 1 if self.name == "sgd" and self.own_momentum else _MOMENTS[self.name]
 
     @property
@@ -275,7 +279,7 @@ SettingsT = TypeVar("SettingsT", bound=PluginOptimizer)
 
 
 def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]], type[SettingsT]]:
-    """Return a decorator that registers an optimiser by its class of settings in `train.optimizer`.
+    """Return a decorator that registers a class of settings in `train.optimizer` as an optimiser.
 
     Raise ValueError for a taken name, and for keys without a meaning or a default.
     """

@@ -30,7 +30,7 @@ def own_source(sha256: str) -> SourceFile:
 
 
 def _described(facts: BaseModel, title: str) -> dict[str, Any]:
-    """Return the dataset fields that all of the user's own files share."""
+    """Return the fields that all datasets of the user's own files have."""
     common = {"folder": FOLDER, "own": True, "licence": "unknown", "source": "files that a study names"}
     return {"name": own_name(facts), "title": title, **common}
 
@@ -51,7 +51,10 @@ class OwnPart(_Facts):
 
 
 class OwnText(_Facts):
-    """The user's text with three splits; `alphabet` has all bytes except line ends, in hexadecimal."""
+    """The user's text, with three splits.
+
+    `alphabet` has the bytes of the text except line ends, in hexadecimal digits.
+    """
 
     train: OwnPart
     dev: OwnPart
@@ -60,7 +63,7 @@ class OwnText(_Facts):
 
     @property
     def parts(self) -> Mapping[str, OwnPart]:
-        """The parts of the text: a mapping from split names to their files."""
+        """The three splits of the text by name."""
         return {"train": self.train, "dev": self.dev, "test": self.test}
 
     @property
@@ -86,7 +89,10 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 
 
 class OwnShards(_Facts):
-    """One source of documents: the SHA-256 of its files, its weight, and the size of its training part."""
+    """One source of documents in a mixture: its files, its weight in the mixture, and its size.
+
+    `files` has the SHA-256 of each file; `documents` and `bytes` count the part for training.
+    """
 
     files: Texts
     weight: float
@@ -138,12 +144,12 @@ class OwnTokenizer(_Facts):
 
 
 def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
-    """Return the dataset that holds a tokenizer's file, in the folder of the user's corpora."""
+    """Return a dataset of a tokenizer's file, which is kept in the folder of the user's corpora."""
     return Dataset(**_described(tokenizer, "your own tokenizer"))
 
 
 class OwnLayout(_Facts):
-    """The layout of rows in files: format, SHA-256 of each split's files, and the columns that are read.
+    """How rows are stored in the user's files: the format, the SHA-256 of the files, and the columns to read.
 
     If `split` names a column, that column has the split of each row; `split_names` are its values for train,
     dev and test if they have other names. Rows of splits in `left_out` are not read. A split without rows of
@@ -204,7 +210,7 @@ def own_name(facts: BaseModel) -> str:
 
 
 def read_facts(*kinds: type[BaseModel], named: bool = True) -> Callable[[object], object]:
-    """Return a validator that builds facts of one of these kinds from a table.
+    """Return a validator that converts a table into facts of one of these kinds.
 
     If `named` is set, a string is accepted as the name of a corpus.
     """

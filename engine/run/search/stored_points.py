@@ -1,4 +1,4 @@
-"""The points of a search in the store, whose trials have rows or checkpoints, and how they ended."""
+"""Points of a search that any driver has begun, read from the rows and checkpoints in the store."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ class SearchPoint:
 
     @property
     def name(self) -> str:
-        """Return the name of the search point on this rung, which is the id of its first trial."""
+        """Return the id of the point's first trial, which names the point on its rung."""
         return self.trials[0].id
 
     @property
     def global_id(self) -> str:
-        """Return the search point's name for all rungs: the id of its first trial on the last rung."""
+        """Return the id of the point's first trial on the last rung, which names the point on all rungs."""
         return self.whole or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class PointEnd:
-    """How a search point has ended: its state, its last epoch and its objectives (none for a failure).
+    """How a search point has ended: its state, its last epoch, and the values of its objectives.
 
-    `excess` is how far the point exceeds each limit on a trained value.
+    A failed point has no values. `excess` is how far the point exceeds each limit on a trained value.
     """
 
     state: TrialState
@@ -71,7 +71,7 @@ class PointEnd:
 
 
 class StoredPoints:
-    """The points of a search in the store, as of the last read of attempts and rows."""
+    """The points of a search with the outcomes of their trials, as last read from the store."""
 
     def __init__(self, study: Study, store: Store) -> None:
         assert study.search is not None
@@ -85,7 +85,7 @@ class StoredPoints:
         self.attempts = store.follow((*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ())))
 
     def read_ends(self, jobs: Iterable[Job]) -> None:
-        """Read the outcomes of these jobs: from their own files if possible, else by reading all new rows."""
+        """Read the outcomes of these jobs from their own files; if one has no file, read all new rows."""
         if not all(self.attempts.find(job.trial.study, job.trial.id, job.attempt) for job in jobs):
             self.attempts.refresh()
 
@@ -99,7 +99,10 @@ class StoredPoints:
         return replace(self._last, trials=self._study.point_trials(values, rung), rung=rung)
 
     def of_levels(self, levels: Iterable[Mapping[str, Level]]) -> list[SearchPoint]:
-        """Return the distinct search points of trials with these levels; skip levels outside the space."""
+        """Return the search points to which trials with these factor levels belong, without duplicates.
+
+        Levels outside the search space are skipped.
+        """
         fidelity = self._study.fidelity
         found = (
             (read_point(self._study.choose, each), fidelity.rung_of(each) if fidelity else None)
@@ -109,7 +112,10 @@ class StoredPoints:
         return list({point.name: point for point in points}.values())
 
     def courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
-        """Return the metric of each trial of some search points, by trial id and epoch."""
+        """Return the first objective over the epochs, for each trial of some search points.
+
+        The result maps trial ids to epochs to values. Values that are NaN are left out.
+        """
         courses: dict[str, dict[int, float]] = {}
         if points:
             rows = self.attempts.frame(trial.id for point in points for trial in point.trials)
@@ -120,7 +126,7 @@ class StoredPoints:
         return courses
 
     def end(self, point: SearchPoint) -> PointEnd:
-        """Return how a search point has ended; its values are means over its trials.
+        """Return how a search point has ended, with each objective averaged over its trials.
 
         For a pruned point, these are the means at the last epoch that all trials have reached.
         """
@@ -150,7 +156,10 @@ class StoredPoints:
         return any(row["status"] == "pruned" for row in rows)
 
     def losses(self, point: SearchPoint) -> dict[int, float]:
-        """Return the loss of each seed that has ended, from the first objective; NaN if a trial failed."""
+        """Return the first objective as a loss (lower is better), for each seed whose trials have all ended.
+
+        The loss is NaN if a trial of the seed failed.
+        """
         objective = self._search.objectives[0]
         losses: dict[int, list[float | None]] = {}
         for trial in point.trials:
@@ -164,7 +173,7 @@ class StoredPoints:
         return {seed: fmean(whole[seed]) for seed, of in losses.items() if None not in of}
 
     def rung_loss(self, point: SearchPoint) -> float:
-        """Return the loss of an ended search point, from its first objective.
+        """Return the first objective of an ended search point as a loss (lower is better).
 
         The loss is infinite if the point has failed or exceeds a limit.
         """
@@ -174,7 +183,7 @@ class StoredPoints:
         return self._search.objectives[0].loss(end.values[0])
 
     def keeps_limits(self, point: SearchPoint) -> bool:
-        """Return whether an ended point is within the search's limits on values known after training."""
+        """Return whether an ended point keeps the search's limits on values that only training shows."""
         return all(excess <= 0 for excess in self.end(point).excess.values())
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
@@ -191,7 +200,7 @@ class StoredPoints:
 
 
 def mean_course(point: SearchPoint, courses: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-    """Return the metric's mean over a search point's trials, for each epoch that all have reached."""
+    """Return the mean of a metric over a point's trials, for each epoch that all of them have reached."""
     found = [courses.get(trial.id, {}) for trial in point.trials]
     shared = sorted(set.intersection(*(set(course) for course in found)))
     return {epoch: fmean(course[epoch] for course in found) for epoch in shared}
@@ -202,9 +211,10 @@ MissingTrials = Callable[[SearchPoint], Sequence[object]]
 
 
 class BegunPoints:
-    """Points of a search that any driver has begun, each returned once; `own` are the trials of this driver.
+    """The points of a search that any driver has begun; the method `new` returns each of them once.
 
-    `spent` adds up the costs of the study's stored trainings.
+    `own` are the ids of the trials that this driver trains. `spent` adds up the costs of the study's stored
+    trainings.
     """
 
     def __init__(self, study: Study, store: Store, points: StoredPoints, missing: MissingTrials) -> None:
@@ -220,7 +230,10 @@ class BegunPoints:
         self._counted: dict[str, Mapping[str, Any]] = {}  # rows by trial
 
     def new(self) -> list[SearchPoint]:
-        """Return the search points with new rows or checkpoints; of other studies, only complete points."""
+        """Return the search points that have new rows or checkpoints since the last call.
+
+        A point that is known only from other studies is returned only if none of its trials is missing.
+        """
         stored, begun = self._points.attempts, dict[str, Mapping[str, Level]]()
         elsewhere: set[str] = set()
         arrived = stored.since(self._read)
@@ -252,7 +265,10 @@ class BegunPoints:
         ]
 
     def begin(self, point: SearchPoint, trials: Iterable[Trial]) -> None:
-        """Record that this driver trains trials of a search point; adopt its trials from other studies."""
+        """Record that this driver trains these trials of a search point.
+
+        The study adopts the point's other trials if another study has stored them.
+        """
         self.own.update(trial.id for trial in trials)
         for trial in point.trials:
             row = self._points.attempts.get(trial.id)
@@ -262,7 +278,7 @@ class BegunPoints:
                 self._seen.add(trial.id)
 
     def _end(self, trial: str, row: Mapping[str, Any]) -> datetime:
-        """Return when a trial finished or, if it was adopted from another study, when it was adopted."""
+        """Return when a trial finished; for a trial of another study, return when this study adopted it."""
         return self._taken[trial][1] if self._is_taken(trial, row) else row["finished"]
 
     def _is_taken(self, trial: str, row: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""The fifteen tasks of the Chomsky hierarchy; each string is generated separately."""
+"""The fifteen tasks of the Chomsky hierarchy: functions that draw one string and its answer at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ MODULUS, END, UNKNOWN = 5, 2, 11
 
 
 def draw_chomsky(task: ChomskySettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw strings, each followed by empty tokens for its answer; nothing after the answer is scored."""
+    """Draw strings, each followed by empty tokens, at which the model predicts the answer.
+
+    Tokens after the answer are not scored.
+    """
     lengths = draw_lengths(task, count, test_set, generator)
     problem, write = PROBLEMS[task.problem], _WRITERS[task.problem]
     longest = int(lengths.max())
@@ -80,7 +83,7 @@ def _modular(length: int, draws: Draws) -> Written:
 
 
 def _stack(length: int, draws: Draws) -> Written:
-    """Draw the initial bits of a stack, then actions: 2 pops, 3 and 4 push a bit.
+    """Draw the initial bits of a stack, then actions: 2 pops a bit, 3 pushes 0, and 4 pushes 1.
 
     The target is the stack from its top down.
     """
@@ -126,7 +129,10 @@ def _duplicate(length: int, draws: Draws) -> Written:
 
 
 def _missing(length: int, draws: Draws) -> Written:
-    """Draw a string repeated twice with one symbol missing; an odd length adds an empty symbol."""
+    """Draw a string twice in a row, with a placeholder instead of one symbol; the target is that symbol.
+
+    If the length is odd, an empty symbol is added at the end.
+    """
     string = _symbols(length // 2, draws) * 2
     missing = next(draws) % len(string)
     answer, string[missing] = string[missing], 2

@@ -25,5 +25,8 @@ def pad_behind(inputs: Tensor, ends: Tensor) -> Tensor:
 
 
 def only_last(targets: Tensor, ends: Tensor) -> Tensor:
-    """Ignore all targets (count, tokens) except the last one before the end (count,) of each sequence."""
+    """Mark all targets (count, tokens) as ignored, except the last one of each sequence.
+
+    `ends` (count,) are the lengths of the sequences.
+    """
     return targets.masked_fill(torch.arange(targets.shape[1]) != ends[:, None] - 1, IGNORED)

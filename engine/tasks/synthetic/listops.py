@@ -43,7 +43,10 @@ def _write_list(length: int, draws: Iterator[int], most: int) -> tuple[list[int]
 
 
 def _sizes(length: int, draws: Iterator[int], most: int) -> list[int]:
-    """Draw the lengths of two or more arguments with `length` tokens in total; each is 1 or fits a list."""
+    """Draw the lengths of a list's arguments, which have `length` tokens together.
+
+    A length is 1, for a digit, or large enough for a list.
+    """
     count = min(length, 2 + next(draws) % (most - 1))
     left = length - count  # tokens beyond one per argument
     if left and left < _SHORTEST_LIST - 1:  # no list is that short: use more digits, or fewer next to a list

@@ -16,7 +16,10 @@ _POOL_SEED, _MAP_SEED = 12345, 12345
 
 
 def draw_mad(task: MadSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw examples; in training with a limited pool, pick them from the pool."""
+    """Draw examples of a MAD task.
+
+    If the number of training examples is limited, draw them from a fixed pool of this size.
+    """
     write = _WRITERS[task.problem]
     if test_set is not None or not task.train_examples:
         return _stack([write(task, generator, test_set is None) for _ in range(count)])
@@ -69,9 +72,10 @@ def _recall(task: MadSettings, generator: Generator, training: bool) -> tuple[Te
 
 
 def _fuzzy(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw like `_recall`, but keys and values have several distinct symbols; the last pair is a repetition.
+    """Draw like `_recall`, but each key or value is a sequence of one or more distinct symbols.
 
-    Test examples only have keys of the maximum length; the remaining length is padded on the left.
+    The last pair repeats an earlier pair. Test examples only have keys of the maximum length; the remaining
+    length is padded on the left.
     """
 
     def below(limit: int) -> int:
@@ -135,7 +139,7 @@ def _memorization(task: MadSettings, generator: Generator, training: bool) -> tu
 
 
 def _compression(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw symbols and a marker; all of them are targets."""
+    """Draw symbols and a marker at the end; the targets equal the inputs."""
     del training
     symbols = torch.randint(task.usual, (task.length,), generator=generator)
     symbols[-1] = task.usual

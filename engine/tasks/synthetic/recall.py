@@ -14,7 +14,10 @@ from .lengths import draw_lengths, only_last, pad_behind
 
 
 def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw sequences of one shape, or a random mixture of several shapes."""
+    """Draw sequences of a test set or of the training shapes; a shape is a length and a number of pairs.
+
+    With several training shapes, the shape of each sequence is drawn by the shapes' weights.
+    """
     if test_set is not None:
         length, pairs = map(int, test_set.split("-"))
         return _fill(task, _mqar_of(task, count, length, pairs, generator), generator)
@@ -89,7 +92,11 @@ def draw_induction(
 
 
 def draw_needle(task: NeedleSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw words with the marker and digits among them; the text ends with the question and the digits."""
+    """Draw texts of words in which a marker and digits are hidden.
+
+    A text ends with a question token and all digits except the last one; the targets from the question on are
+    the digits.
+    """
     if test_set is None:
         ends = draw_lengths(task, count, None, generator)
         depths = torch.rand(count, generator=generator, dtype=torch.float64)

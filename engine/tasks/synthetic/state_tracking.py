@@ -30,7 +30,10 @@ from .lengths import draw_lengths, only_last, pad_behind
 
 
 def draw_parity(task: ParitySettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw bits, encoded as 1 and 2; there is one bit less than the length."""
+    """Draw sequences of bits, encoded as 1 and 2.
+
+    A sequence has one bit less than its length, which includes the answer.
+    """
     ends = draw_lengths(task, count, test_set, generator) - 1
     bits = torch.randint(1, 3, (count, int(ends.max())), generator=generator)
     inputs = pad_behind(bits, ends)
@@ -62,9 +65,10 @@ def draw_modular(
 
 
 def solve_modular(task: ModularArithmeticSettings, inputs: Tensor) -> Tensor | None:
-    """Return the value of the expression up to each token, tracked as a sum and a product to add to it.
+    """Return the value of the expression up to each token.
 
-    Return None if there are brackets, because part of an expression then has no value.
+    The loop tracks a sum, and the product of the last factors, which is not added to the sum yet. Return None
+    if there are brackets, because part of an expression then has no value.
     """
     if task.brackets:
         return None
@@ -99,9 +103,10 @@ def _with_brackets(task: ModularArithmeticSettings, lengths: Tensor, generator: 
 def write_expression(
     length: int, modulus: int, draws: Iterator[int], *, products: bool
 ) -> tuple[list[int], int]:
-    """Draw an expression of this length with its value: (a + b) of two shorter ones, or a number.
+    """Draw an expression with this number of tokens; return its tokens and its value.
 
-    Draws are numbers below 2 ** 62; at most one is used for each token.
+    It is a number, or an operation on two shorter expressions in brackets. Draws are numbers below 2 ** 62;
+    at most one is used for each token.
     """
     drawn = next(draws)
     if length < 5:
@@ -120,7 +125,10 @@ def write_expression(
 
 @cache
 def multiplication_table(group: str) -> Tensor:
-    """Return a group's multiplication table; row i, column j is the number of element i, then j."""
+    """Return a group's multiplication table.
+
+    Row i, column j is the index of the element that results from applying element i first and then element j.
+    """
     if group == "Z60":
         return (torch.arange(60)[:, None] + torch.arange(60)) % 60
     elements = group_elements(group)
