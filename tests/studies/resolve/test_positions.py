@@ -31,8 +31,8 @@ STUDIES = Path(activemem.__file__).parent / "studies"
         ),
         (
             "language-modelling-small",
-            ["model.position=learned", "model.max_positions=199"],
-            "learned has 199 positions, and a sequence has 200",
+            ["model.position=learned", "model.max_positions=99"],
+            "learned has 99 positions, and a sequence has 100",
         ),
         (
             "quickstart-text",
