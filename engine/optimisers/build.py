@@ -94,13 +94,16 @@ _RMS_OF_ADAMW = 0.2
 
 
 def muon_maps(model: nn.Module) -> dict[nn.Parameter, Weight]:
-    """Return the weights in a model's body that act as matrices, each with its description."""
+    """Return a mapping from each matrix weight in a model's body to its description by `find_weights`."""
     weights = find_weights(model.get_submodule("body"))
     return {each: found for each, found in weights.items() if found.role is WeightRole.MATRIX}
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon for the weights `maps`, AdamW for all others; each matrix within a weight has its own update."""
+    """Optimiser that uses Muon for the weights in `maps`, and AdamW for all others.
+
+    A weight may hold several matrices, such as queries, keys and values. Each matrix has its own update.
+    """
 
     def __init__(
         self,
@@ -205,7 +208,9 @@ def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
         except ParameterGroupError as error:
             faults.append(f"  {settings.model.recipe}: {error}")
     if faults:
-        raise ParameterGroupError("\n".join(["these models cannot be trained in groups", *faults]))
+        raise ParameterGroupError(
+            "\n".join(["the parameter groups of [train] do not fit these models", *faults])
+        )
     return found
 
 
@@ -319,10 +324,11 @@ def build_optimizer(
 
 
 def keep_steps_on_cpu(optimizer: torch.optim.Optimizer) -> None:
-    """Move the step counters that Python reads to the CPU; call it after a checkpoint was loaded.
+    """Move an optimiser's step counters to the CPU; call it after a checkpoint was loaded.
 
-    Torch puts the counters on the device onto which the checkpoint was loaded. On a GPU, every read of a
-    counter would wait for the GPU.
+    Fused and capturable optimisers read their counters on the device, so these counters are not moved. Torch
+    puts the counters on the device onto which the checkpoint was loaded. On a GPU, every read of a counter
+    would wait for the GPU.
     """
     for group in optimizer.param_groups:
         if group.get("fused") or group.get("capturable"):
@@ -396,9 +402,10 @@ def change_settings(
     model: nn.Module,
     groups: Sequence[ParameterGroupSettings],
 ) -> list[float]:
-    """Change an optimiser's settings except the learning rates; return the new highest rate of each group.
+    """Change an optimiser's settings, but not the learning rates, which a schedule sets at each step.
 
-    All other settings of the groups become those of a new optimiser.
+    Return the new highest learning rate of each group. All other settings of the groups become those of a new
+    optimiser.
     """
     begun = build_optimizer(settings, model, groups)
     for group, other in zip(optimizer.param_groups, begun.param_groups, strict=True):
@@ -426,10 +433,10 @@ def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> Non
 
 
 def weight_state(settings: TrialSettings) -> WeightState:
-    """Return the size of a trial's frozen weights, and of the optimiser state of all other weights.
+    """Return the number of a trial's frozen weights, and the bytes of its optimiser's state.
 
-    Step counters (in some optimisers 4 bytes for each weight tensor) are not counted. Raise
-    ParameterGroupError for impossible groups.
+    The optimiser keeps a state for all weights that are not frozen. Step counters (in some optimisers 4 bytes
+    for each weight tensor) are not counted. Raise ParameterGroupError for impossible groups.
     """
     model, groups, optimizer = meta_model(settings), settings.train.groups, settings.train.optimizer
     weights = dict(model.named_parameters())
@@ -445,9 +452,9 @@ def weight_state(settings: TrialSettings) -> WeightState:
 
 
 def _numbers_kept(optimizer: OptimizerSettings, weight: nn.Parameter, *, is_map: bool) -> int:
-    """Return the number of state values that an optimiser keeps for a weight.
+    """Return the number of values that an optimiser stores for one weight tensor, such as its momentum.
 
-    An optimiser of a plug-in declares a maximum.
+    `is_map` is true for a weight that Muon updates as a matrix. An optimiser of a plug-in declares a maximum.
     """
     if isinstance(optimizer, OwnOptimizerSettings) and optimizer.name == "muon" and is_map:
         return weight.numel()

@@ -1,4 +1,4 @@
-"""The weights of a training: the model, its optimiser with clipping, and the average of its weights.
+"""A model in training, with its optimiser, gradient clipping, and the average of its weights.
 
 The compiler needs private names of torch that have no public equivalent in every supported version:
 
@@ -60,8 +60,9 @@ def check_compile(mode: Compile, device: torch.device) -> None:
 
 
 def compile_body(body: nn.Module, mode: Compile = True) -> None:
-    """Compile a model's body with torch: one program for all lengths if possible, else one for each length.
+    """Compile a model's body with torch.
 
+    The result is one program for sequences of any length if possible, else one program for each length.
     Torch's default limit is eight programs per process; beyond it torch falls back to uncompiled code.
     """
     torch.compiler.reset()
@@ -217,13 +218,13 @@ class Weights:
         return change_settings(self.optimizer, settings, self.model, self._train.groups)
 
     def clear_gradients(self) -> None:
-        """Remove all gradients; skip torch's hooks, which take ten times as long."""
+        """Remove all gradients, without the hooks of torch's `zero_grad`, which take ten times as long."""
         for group in self.optimizer.param_groups:
             for weight in group["params"]:
                 weight.grad = None
 
     def move(self) -> None:
-        """Update the weights by their gradients, as [train] says."""
+        """Take one step of the optimiser, with the clipping of gradients or steps that [train] sets."""
         train = self._train
         if train.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), train.clip_norm)

@@ -1,5 +1,6 @@
-"""Packs: trials of equal shapes that take their steps together; only rounding changes their results.
+"""Packs: groups of trials that train together, because their models and batches have equal shapes.
 
-`packer` decides which trials fit together, and has them take their steps. `stacked_steps` computes the
-gradients by `torch.vmap`, and updates the weights.
+The results equal those of separate training, except for rounding. `packer` decides which trials fit together,
+and has them take their steps. `stacked_steps` computes the gradients by `torch.vmap`, and updates the
+weights.
 """

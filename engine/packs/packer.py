@@ -29,10 +29,11 @@ from .stacked_steps import StackedSteps, stacking_fault
 
 
 def form_of(settings: TrialSettings) -> str | None:
-    """Return a text that is equal for trials that can share a pack; None if the trial cannot join a pack.
+    """Return a trial's form, a text that is the same for all trials that can share a pack.
 
-    Trials of one form have models and batches of the same shapes. Algorithmic tasks with the same interface
-    share a form; for other tasks all task settings must be equal.
+    Return None if the trial cannot join a pack. Trials of one form have models and batches of the same
+    shapes. Algorithmic tasks with the same interface share a form; for other tasks all task settings must be
+    equal.
     """
     if alone_reason(settings) is not None:
         return None
@@ -122,7 +123,7 @@ _log = logging.getLogger(__name__)
 
 
 class Member(NamedTuple):
-    """A running trial and its training."""
+    """A possible member of a pack: the attempt at a trial, with its training."""
 
     attempt: Attempt
     training: Training
@@ -191,7 +192,7 @@ class Packer:
                 yield form, part
 
     def most_at_once(self, training: Training) -> int:
-        """Return how many trainings of the size of `training` may form a pack."""
+        """Return how many trainings of the same size as this one may form a pack."""
         if not self._fitting:
             return self._most
         shape, width = training.objective.step_shape, training.settings.model.d_model

@@ -22,10 +22,10 @@ Weights = Mapping[str, Tensor]
 
 
 class StackedPasses:
-    """Losses and gradients of stacked weights by `torch.vmap`, equal to those of separate trainings.
+    """Losses and gradients of several trainings at once, by `torch.vmap` over their stacked weights.
 
-    `weights` (trainings, …) have the names of a model's parameters; `noises` are the dropout generators, one
-    for each training.
+    They equal those of separate trainings. `weights` (trainings, …) have the names of a model's parameters;
+    `noises` are the dropout generators, one for each training.
     """
 
     def __init__(self, trainings: Sequence[Training]) -> None:
@@ -47,7 +47,7 @@ class StackedPasses:
         self._calls: tuple[tuple[torch.Size, ...], list[RandomCall]] | None = None
 
     def begin(self, trainings: Sequence[Training]) -> None:
-        """Load the random states of these trainings; the caller sets their weights."""
+        """Copy the states of these trainings' dropout generators; the caller sets the weights."""
         self._loss.train()
         for noise, training in zip(self.noises, trainings, strict=True):
             noise.set_state(training.noise.state)

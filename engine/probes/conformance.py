@@ -85,7 +85,10 @@ def _model(kind: TaskKind) -> nn.Module:
 
 
 def _batches(kind: TaskKind) -> Iterator[Examples]:
-    """Yield batches of different lengths, the last one smaller; with padding if the kind of task has it."""
+    """Yield example batches for a kind of task, of different lengths and with a smaller last batch.
+
+    Sequences are padded if the kind of task has padding.
+    """
     generator = torch.Generator().manual_seed(3)
     for rows, tokens in ((4, 6), (4, 5), (2, 3)):
         inputs = torch.randint(1, _VOCAB, (rows, tokens), generator=generator)

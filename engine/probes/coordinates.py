@@ -1,4 +1,7 @@
-"""The coordinate check: how activations change in a few steps, by width (Yang et al. 2022, appendix D.1)."""
+"""Coordinate check of a parametrisation across widths (Yang et al. 2022, appendix D.1).
+
+It measures how much the activations of each layer change in a few training steps, for each width.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ class LayerChange:
 def coordinate_check(
     trials: Mapping[int, Sequence[TrialSettings]], steps: int, data: Path = Path("data")
 ) -> list[LayerChange]:
-    """Return the change of each layer after this many steps at the full learning rate.
+    """Return the change of each layer after this many steps, with a constant learning rate.
 
     The change is averaged over the trials of a width. All trials are trained on the CPU, and the activations
     are measured for the same inputs before and after these steps. Raise CoordinateError for fewer than two

@@ -26,10 +26,11 @@ _INDEX = re.compile(r"[\w.+-]+(,[\w.+-]+){0,2}")
 
 
 def run_registered_probes(study: Study, store: Store, machine: Machine = ONE_CPU) -> Iterator[ProbeResult]:
-    """Run the plug-in probes on the trained models of a study, except on unsupported kinds of tasks.
+    """Run the plug-in probes on the trained models of a study.
 
-    Stored results of a probe with the same source are reused. If a probe fails, or a model exceeds the
-    machine's time limit, the result says so, and the other probes and models continue.
+    A probe runs only on the kinds of tasks that it supports. Stored results of a probe with the same source
+    are reused. If a probe fails, or a model exceeds the machine's time limit, the result says so, and the
+    other probes and models continue.
     """
     with restored_process():
         yield from _run_registered_probes(study, store, machine)

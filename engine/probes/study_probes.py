@@ -38,17 +38,20 @@ _DURATION_KEYS = ("epochs", "steps_per_epoch", "seconds", "stop")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardTrials:
-    """The standard trials to which a trial is compared, one for each kind of attention."""
+    """The standard trials with which a trial is compared, by their kind of attention.
+
+    The decoder of a standard trial attends to the outputs of the encoder.
+    """
 
     by_attention: dict[str, Trial]
     ambiguous: tuple[str, ...] = ()  # attentions of several trials
 
 
 def group_key(settings: TrialSettings) -> str | None:
-    """Return the key of a trial's group. A group's trials read the same sequences with the same encoder.
+    """Return a key that is equal for trials that read the same sequences with the same encoder.
 
-    They may differ in the decoder's attention and in the length of training. Return None if the trial has no
-    recurrent encoder.
+    Such trials form a group. They may differ in the decoder's attention and in the length of training. Return
+    None if the trial has no recurrent encoder.
     """
     arguments = encoder_arguments(settings.model.recipe)
     if arguments is None:
@@ -60,7 +63,7 @@ def group_key(settings: TrialSettings) -> str | None:
 
 
 def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
-    """Return the trials among `others` that attend to the encoder's outputs; they may include `trial`.
+    """Return the standard trials among `others`, which may include `trial`.
 
     If several trials have the same attention, the one with the same [train] as `trial` is taken.
     """
@@ -91,7 +94,7 @@ REQUESTED_METRIC, MEASURED_METRIC, PAIR_METRIC = PROBED_METRIC, "probed[measured
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
-    """The result of a probe for one trial; without new measurements, `metrics` is empty.
+    """The result of a probe for one trial; `metrics` is empty if nothing new was measured.
 
     `reason` says why a model cannot be measured. A trial is not compared with `ambiguous` attentions, which
     several trials share.
@@ -203,9 +206,10 @@ class _Group:
 
 
 def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[str, float]]) -> ProbeResult:
-    """Return the results for a trial's model, or why there are none, such as a time limit.
+    """Measure a trial's model within the machine's time limit.
 
-    Raise MachineError if the machine fails. All other errors are raised unchanged.
+    Return the results, or the reason why there are none, such as a lack of memory. Raise MachineError if the
+    machine fails. All other errors are raised unchanged.
     """
     try:
         with interruptible(machine.time_limit_s):

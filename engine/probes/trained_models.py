@@ -32,7 +32,7 @@ class TrainedTrial:
     row: TrialRow
 
     def metric_rows(self, metrics: Mapping[str, float]) -> list[MetricRow]:
-        """Return measurements of the trial's model as metrics of the trial's last step."""
+        """Return rows for the store, in which measurements of the model are metrics of the last step."""
         steps, epochs = self.row.steps, self.row.epochs
         return [
             MetricRow(step=steps, epoch=epochs, name=name, value=value) for name, value in metrics.items()
@@ -40,7 +40,10 @@ class TrainedTrial:
 
 
 def trained_trials(study: Study, store: Store) -> Iterator[TrainedTrial]:
-    """Yield the finished trials of a study in the study's order; for a search, all its trained trials."""
+    """Yield the finished trials of a study in the study's order.
+
+    For a search, these are all finished trials in the store that belong to it.
+    """
     rows = {row["trial"]: row for row in study_outcomes(study, store.trials()).iter_rows(named=True)}
     known = {trial.id: trial for trial in study.trials}
     for name in known or rows:

@@ -1,4 +1,4 @@
-"""Tuning of a trained model's decoding: the search is chosen on the dev split, and measured on test."""
+"""Tuning of decoding: the best settings for the dev split are measured on the test split."""
 
 from __future__ import annotations
 
@@ -201,7 +201,10 @@ class _Tuning:
 
 
 def _dev_name(decoding: Decoding) -> str:
-    """Return the name of a search's dev metric; it contains the choice of sizes unless this is "all"."""
+    """Return the name of the dev metric for these settings, such as `dev_bleu[4,0.6,0.2]`.
+
+    The name also has the setting `sizes`, unless it is "all".
+    """
     sizes = "" if decoding.sizes == "all" else f",{decoding.sizes}"
     return f"dev_bleu[{decoding.beam},{decoding.length_penalty:g},{decoding.coverage_penalty:g}{sizes}]"
 

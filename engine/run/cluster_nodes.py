@@ -36,10 +36,10 @@ _SEES_GPUS = {"env_vars": {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePlace:
-    """The folder or address of the store, and the path of its marker file.
+    """Place of a store that workers open: a folder or an address.
 
-    Only a store folder used by a cluster has a marker; nodes look for the marker to verify that they share
-    the folder.
+    `marker` is the path of a marker file. Only a store folder used by a cluster has a marker; nodes look for
+    the marker to verify that they share the folder.
     """
 
     root: str
@@ -66,7 +66,7 @@ def fit_to_cluster(
     listener: Listener,
     at_once: int | None = None,
 ) -> Machine:
-    """Check every node that has room for a trial; return the machine with the GPU share of a trial.
+    """Check every node with the resources for a trial; return the machine with each trial's GPU share.
 
     "auto" uses GPUs if any node has one. The share depends on the nodes and on how many trials can train
     `at_once`. Raise NodeError if a node cannot train, or if none has room. A node that joins later is checked
@@ -195,7 +195,7 @@ def _lacking_room(machine: Machine) -> str:
 
 @contextmanager
 def located(store: Store, machine: Machine) -> Iterator[StorePlace]:
-    """Yield the StorePlace from which workers open the store, by its absolute folder or its address.
+    """Yield the place from which workers open the store: its absolute folder or its address.
 
     A folder that a cluster uses has a marker file during the context.
     """

@@ -142,19 +142,19 @@ class GridCohorts:
         return name, [job for _, job in self._jobs[first : self._next]]
 
     def _least(self, second: float, workers: int) -> float:
-        """Return the minimum work of a cohort, below which scheduling would take too large a share of time.
+        """Return the minimum work of a cohort; with less, scheduling would take too large a share of time.
 
-        Until as many cohorts have ended as there are workers, the minimum is at most a worker's share of the
-        remaining work. Among cohorts that started together the shortest end first, and they say little about
-        the speed.
+        `second` is the work that one worker does in a second. Until as many cohorts have ended as there are
+        workers, the minimum is at most a worker's share of the remaining work. Among cohorts that started
+        together the shortest end first, and they say little about the speed.
         """
         least = SCHEDULING_S * second * workers
         return least if self._num_ended >= workers else min(least, self._left / workers)
 
     def _gather_alike(self, workers: int) -> int:
-        """Find jobs that can be packed with the next job, and move them directly after it.
+        """Find jobs whose trials can share a pack with the next job, and move them directly after it.
 
-        Return their number, this job included.
+        Return their number, the next job included.
         """
         left = self._jobs[self._next :]
         form = self._forms.get(left[0][1].trial.id) if self._forms else None
@@ -218,7 +218,7 @@ class OutcomeBuffer:
             self._flush()
 
     def stored(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield events up to a machine failure; hold back the end of a trial until its outcome is stored."""
+        """Yield events up to a machine failure; the end of a trial is yielded after its outcome is stored."""
         try:
             for event in events:
                 if isinstance(event, Ended) and event.trial in self._attempts:
@@ -247,7 +247,10 @@ class OutcomeBuffer:
         return [self._waiting.pop(trial) for trial in stored]
 
     def _flush(self) -> None:
-        """Store buffered outcomes that this process still owns; if that fails, drop all and report none."""
+        """Store the buffered outcomes of trials that this process still owns.
+
+        If that fails, drop all buffered outcomes and do not report that their trials have ended.
+        """
         held, self._attempts = self._attempts, {}
         waiting, self._waiting = self._waiting, {}
         taken = {trial: event for trial, each in held.items() if (event := each.leave_if_lost()) is not None}
@@ -332,7 +335,10 @@ class Worker:
         return self._buffer.flush()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """Yield the events of training up to a machine failure, before the ends of trials are stored."""
+        """Train trials and yield their events, up to a machine failure.
+
+        The event for the end of a trial comes before its outcome is stored.
+        """
         for alike in alike_jobs(attempts) if self._packer is not None else [[each] for each in attempts]:
             while left := [attempt for attempt in alike if not attempt.ended]:
                 for event in take_turn(left, self._packer):
@@ -367,9 +373,10 @@ def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
 
 
 def take_turn(attempts: Sequence[Attempt], packer: Packer | None) -> Iterator[Event]:
-    """Start all new attempts, or else train one epoch of the attempts with the fewest; yield the events.
+    """Start all new attempts, or train one epoch of the attempts with the fewest epochs.
 
-    A trial ends with its last epoch. With a packer, trials take their steps together.
+    New attempts come first. Yield the events. A trial ends with its last epoch. With a packer, trials take
+    their steps together.
     """
     starting = [attempt for attempt in attempts if attempt.epoch is None]
     for attempt in starting:

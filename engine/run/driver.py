@@ -158,7 +158,10 @@ def _run_round(
     retry_failed: bool,
     trial_ids: Collection[str] | None,
 ) -> Summary:
-    """Train the missing trials that are known now; for an ablation path, those up to its current round."""
+    """Train the missing trials that are known now.
+
+    For an ablation path, these are the trials up to its current round.
+    """
     # read before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
     if study.search is None:
@@ -301,7 +304,11 @@ class RunCounter(Relay):
 
 
 class RunRounds:
-    """The rounds of one run; each method returns the reasons why cohorts were abandoned."""
+    """Training of a study's missing trials in rounds.
+
+    After each round, a trial of another driver may be free, and the next round trains it. The methods that
+    train return the reasons why cohorts were abandoned.
+    """
 
     def __init__(
         self,
@@ -314,7 +321,7 @@ class RunRounds:
         run_id: str,
         pack: int,
     ) -> None:
-        """Set the fields; `run` trains the cohorts of a source and returns why some were abandoned."""
+        """Store the arguments; `run` trains a source's cohorts and returns why some were abandoned."""
         self._study, self._store, self._counter = study, store, counter
         self._stop, self._run, self._id, self._pack = stop, run, run_id, pack
         self._leases = store.leases(run_id)

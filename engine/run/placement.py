@@ -62,7 +62,7 @@ def share(
     all_settings: Iterable[TrialSettings],
     at_once: int | None = None,
 ) -> float:
-    """Return the part of a GPU for one trial: as many trials share a GPU as fit its memory and the CPUs.
+    """Return the share of a GPU for one trial, the smallest that the GPU's memory and the CPUs allow.
 
     The largest step of the plan and the smallest node decide; a trial that runs out of memory is retried in
     parts. Ray fills one GPU before the next. So if at most `at_once` trials can train at the same time, the
@@ -105,10 +105,11 @@ def free_bytes() -> int:
 
 
 def device_bytes(machine: Machine) -> int:
-    """Return how many bytes of each GPU trials may use: the bytes free at the run's start, or else all.
+    """Return how many bytes of each GPU trials may use.
 
-    For whole GPUs of a cluster, these are the bytes that are free now, since a process calls this before its
-    first trial.
+    These are the bytes that were free at the start of the run or, if they are unknown, all bytes. For whole
+    GPUs of a cluster, these are the bytes that are free now, since a process calls this before its first
+    trial.
     """
     if machine.gpu_bytes is not None:
         return machine.gpu_bytes
@@ -158,9 +159,9 @@ def short_grid_seconds(
 
 
 def measure_speed(steps: Mapping[float, TrialSettings], machine: Machine) -> Speed | None:
-    """Return pairs of FLOPs and seconds, measured for steps; None if there are none or one fails.
+    """Measure the seconds of each training step in `steps`; return pairs of FLOPs and seconds.
 
-    `steps` has one trial for each number of FLOPs.
+    Return None if `steps` is empty or a step fails. `steps` has one trial for each number of FLOPs.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(machine.threads)

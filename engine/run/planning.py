@@ -57,7 +57,10 @@ def plan_study(
     machine: Machine | None = None,
     only: Collection[str] | None = None,
 ) -> Plan:
-    """Return the plan of a study, or of some trials of a grid, given a store and this machine's devices."""
+    """Return the plan of a study on this machine, given the results in the store.
+
+    `only` restricts the plan to these trials of a grid.
+    """
     machine = machine or Machine()
     checkpoints = machine.activation_checkpointing
     plan = make_plan(
@@ -73,7 +76,7 @@ def plan_study(
 
 
 def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> Plan:
-    """Return a plan with notes on the machine.
+    """Add notes on the machine to a plan: device, total time, and packs.
 
     At most `at_once` of the trials can train at the same time; None means any number.
     """
@@ -88,9 +91,10 @@ def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> P
 
 
 def measure_steps(machine: Machine) -> MeasureSteps:
-    """Return a function that measures steps on this machine's CPU, if trials train there.
+    """Return a function that measures training steps on this machine's CPU.
 
-    Measurements are cached, so that only the first plan of a study loads torch.
+    It returns None if the steps cannot be measured, for example if the trials train on a GPU. Measurements
+    are cached, so that only the first plan of a study loads torch.
     """
 
     def measure(trials: Sequence[TrialSettings]) -> Callable[[TrialSettings], float] | None:
@@ -143,7 +147,10 @@ def _group_sizes(study: Study) -> list[GroupSize]:
 
 
 def count_state(settings: TrialSettings) -> WeightState | None:
-    """Return the size of a trial's optimiser state; None if it follows from the number of weights alone."""
+    """Return the size of a trial's frozen weights and of its optimiser's state.
+
+    Return None if the number of weights alone determines it, so that torch need not be loaded.
+    """
     if not (settings.train.groups or settings.train.optimizer.state_depends_on_shapes):
         return None
     from ..optimisers.build import weight_state  # noqa: PLC0415 -- loads torch
@@ -249,7 +256,10 @@ def count_at_once(plan: Plan, machine: Machine, store: Store) -> int | None:
 
 
 def _describe_packs(plan: Plan, machine: Machine) -> str:
-    """Describe packs: `144 trials can train together, at most 16 at once …`; "" if there are none."""
+    """Describe a plan's packs, such as `144 trials can train together, at most 16 at once`.
+
+    Return "" if packs are off or no trial is left.
+    """
     left = [each.trial.settings for each in plan.trials if each.status != "done"]
     if machine.pack == "off":
         return ""

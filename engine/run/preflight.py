@@ -1,4 +1,7 @@
-"""Checks before training for faults that make trials fail or give false results: leaks, lengths, corpora."""
+"""Checks before training: for causal leaks, test lengths, devices, corpora and plug-ins.
+
+They find faults that would make trials fail or give false results.
+"""
 
 from __future__ import annotations
 
@@ -165,7 +168,7 @@ def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None
 
 
 def check_bits_per_byte(all_settings: Iterable[TrialSettings], goals: Collection[str], folder: Path) -> None:
-    """Raise DataError if training or a search uses bits per byte, but the tokens lose some of the text.
+    """Raise DataError if training or a search uses bits per byte, but the tokens do not keep all text.
 
     `goals` are the metrics of a search; the corpora are prepared.
     """

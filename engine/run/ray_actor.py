@@ -197,7 +197,7 @@ class _LeaveWatcher:
             self._before(number, frame)
 
     def _look(self) -> None:
-        """Poll until the worker must end; ignore a head that does not answer."""
+        """Poll Ray until the worker must end; ignore errors, such as a head node that does not answer."""
         never = threading.Event()
         while not never.wait(LOOK_S):
             with suppress(Exception):
@@ -224,7 +224,10 @@ class _LeaveWatcher:
 
 
 def _without_failures(found: dict[str, Any]) -> dict[str, Any]:
-    """Remove machine failures from the result of a worker that ends, so that Tune continues the cohort."""
+    """Remove machine failures from a worker's result, and mark its cohort as not done.
+
+    The worker is about to end because it lost its GPU, and Tune continues its cohort.
+    """
     events = [event for event in found["events"] if not isinstance(event, MachineFailed)]
     return found | {"events": events, "done": False, COMPLETED: False}
 

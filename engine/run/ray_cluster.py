@@ -1,6 +1,7 @@
-"""Trials on Ray: Tune runs cohorts in actors, which are reused and write results to the store themselves.
+"""Runs on Ray: Tune gives cohorts to actors, and each actor runs many cohorts.
 
-No state of this module is needed after a crash: the next driver finds the missing trials in the store.
+The actors write results to the store themselves. No state of this module is needed after a crash: the next
+driver finds the missing trials in the store.
 """
 
 from __future__ import annotations

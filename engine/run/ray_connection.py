@@ -256,7 +256,7 @@ def search_path() -> list[str]:
 
 
 def _make_look() -> Callable[[], Code]:
-    """Return a function that describes the code of the process that calls it.
+    """Return a function that describes which copy of activemem the calling process imports.
 
     The returned function is an inner one, which is pickled by value: a worker can run it without this
     package.

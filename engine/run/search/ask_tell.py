@@ -62,7 +62,7 @@ class SobolSampler(optuna.samplers.QMCSampler):
         self._place = place
 
     def _find_sample_id(self, study: optuna.Study, search_space: dict[str, BaseDistribution]) -> int:
-        """Return the given position instead of Optuna's count, which a restored study does not have."""
+        """Return the given position; a study restored from the store lacks Optuna's own count."""
         del study, search_space
         return self._place
 
@@ -207,10 +207,11 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
-    """Return a search point's generation for Optuna's genetic samplers; `ended` points ended before it.
+    """Return the attribute with a stored point's generation, which Optuna's genetic samplers read.
 
-    These samplers note the generation on each trial that they propose. For points from the store, the
-    generation follows from the order in which they ended.
+    `ended` is the number of points that ended before this one. These samplers note the generation on each
+    trial that they propose. For points from the store, the generation follows from the order in which they
+    ended.
     """
     genetic = sampler.genetic if isinstance(sampler, RestartableSampler) else None
     if genetic is None or genetic.population_size is None:

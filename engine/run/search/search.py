@@ -130,9 +130,10 @@ def make_race(study: Study) -> SeedRace | None:
 
 
 def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
-    """Return the standard deviation that rows and columns do not explain, with its degrees of freedom.
+    """Return the standard deviation of losses (points, seeds) that points and seeds do not explain.
 
-    Return None if the deviation cannot be estimated, or if it is 0.
+    The means of each point and each seed are subtracted first. Also return the degrees of freedom. Return
+    None if the deviation cannot be estimated, or if it is 0.
     """
     rows, columns = losses.shape
     degrees = (rows - 1) * (columns - 1)
@@ -433,7 +434,7 @@ class Search:
                 self._end(tracked)
 
     def _replay_stored(self) -> None:
-        """Report the store's finished search points to Optuna; mark unfinished points as PROPOSED."""
+        """Report the store's ended search points to Optuna; put unfinished points into the state PROPOSED."""
         ended: list[TrackedPoint] = []
         for point in self._others.new():
             if not self._looks:
@@ -453,7 +454,7 @@ class Search:
         return self._points.courses(points) if self._settings.compares_epochs else {}
 
     def _tell(self, tracked: TrackedPoint, courses: Mapping[str, Mapping[int, float]]) -> None:
-        """Report to Optuna, the rungs and the race how a search point has ended.
+        """Report to Optuna how a search point has ended; record its losses for the rungs and the seed race.
 
         A scheduler receives all epochs of a restored point in turn, because it compares later points with
         them.

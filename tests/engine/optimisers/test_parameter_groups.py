@@ -168,7 +168,7 @@ def study(*groups):
     [
         (
             ['match = "*.convolutions.*"\nlr_scale = 0.5'],
-            "these models cannot be trained in groups\n"
+            "the parameter groups of [train] do not fit these models\n"
             "  2 * (conv(k=3) >> ff(8)): [train] groups: expected a pattern that matches one of the weights "
             "embedding.weight, body.layers.0.norm.weight, body.layers.0.norm.bias, "
             "body.layers.0.part.convolution.weight, "

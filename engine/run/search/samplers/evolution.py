@@ -59,7 +59,7 @@ class Population:
                 self._add(trial)
 
     def worth(self, place: int) -> Worth:
-        """Return the values by which the living search point at index `place` is compared."""
+        """Return the values that rank a living search point; `place` is its index in the population."""
         if not self._worths:
             self._worths = self._compare()
         return self._worths[place]

@@ -98,7 +98,7 @@ class GaussianProcess:
 
 
 def likeliest(points: Sequence[Numbers], values: Numbers, grid: Iterable[KernelSettings]) -> KernelSettings:
-    """Return the settings with the highest likelihood of the values; the first among equals."""
+    """Return the kernel settings in `grid` that make the values most likely; the first of equal ones."""
     distances = [squared_distances(each, each) for each in points]
     return max(grid, key=lambda settings: log_likelihood(distances, values, settings))
 
@@ -315,7 +315,10 @@ class Beliefs:
 
 
 def last_renewal(ended: int) -> int:
-    """Return how many search points had ended when the hyperparameters were last chosen."""
+    """Return how many search points had ended when the kernel settings were last chosen.
+
+    `ended` is the current number. The settings are chosen again each time the number has grown enough.
+    """
     found, grown = DRAWN, math.ceil(DRAWN * GROWTH)
     while grown < RENEWAL and found + grown <= ended:
         found += grown

@@ -1,9 +1,10 @@
-"""A search for samplers: its dimensions as Optuna's distributions, its points in the order they finished.
+"""Data of a search for samplers: Optuna's distribution of each dimension, and the ended points.
 
-Each trial is read once. Points also have features, so that similar recipes have a small distance. The first
-count the Weisfeiler-Lehman labels of the recipe's tree (Shervashidze et al. 2011): a node's name, then the
-name with its children's labels, and so on. Neighbours in a series are labels too, following the data flow
-that Ru et al. (2021) label in networks. The values of the search's dimensions come after these.
+Points are in the order in which they ended. Each trial is read once. Points also have features, so that
+similar recipes have a small distance. The first count the Weisfeiler-Lehman labels of the recipe's tree
+(Shervashidze et al. 2011): a node's name, then the name with its children's labels, and so on. Neighbours in
+a series are labels too, following the data flow that Ru et al. (2021) label in networks. The values of the
+search's dimensions come after these.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from .....studies.study import Study
 
 
 def draw(distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 -- a value of any kind
-    """Draw a value uniformly; on the logarithmic scale if the range has one."""
+    """Draw a value uniformly; if the distribution is logarithmic, uniformly on the logarithmic scale."""
     match distribution:
         case CategoricalDistribution():
             return rng.choice(distribution.choices)
@@ -137,7 +138,7 @@ def point_key(values: Mapping[str, Any]) -> PointKey:
 
 
 def whole_study(study: optuna.Study) -> optuna.Study:
-    """Return the study behind Hyperband's view of one bracket; return any other study unchanged."""
+    """Return the whole study if Hyperband passed a view of one bracket, else the study itself."""
     return getattr(study, "_study", study)
 
 
@@ -178,7 +179,7 @@ class EndedPoint:
 
 
 class EliteWindow:
-    """Selection of the `last` search points that ended, and of the `best` points that ended before."""
+    """Selection of ended search points: the `last` newest ones, and the `best` of the older ones."""
 
     def __init__(self, *, best: int, last: int) -> None:
         self._most, self._last = best, last
@@ -195,9 +196,10 @@ class EliteWindow:
 
 
 class Proposals:
-    """The begun points of a search, on any rung, and the proposals rejected since the last point began.
+    """The points that a search has begun, and the proposals rejected since the last point began.
 
-    A point with a failed training counts as rejected.
+    A point counts as begun on whichever rung it is trained. A point with a failed training counts as
+    rejected.
     """
 
     def __init__(self, study: optuna.Study) -> None:
@@ -355,7 +357,7 @@ class RecipeFeatures:
         return walk.counts
 
     def _filling(self, level: Level) -> Value:
-        """Return what a level puts into a hole: the parsed part of a recipe, or else the level itself."""
+        """Return the value for a dimension's level: the parsed recipe if it is one, else the level itself."""
         if level not in self._fillings:
             try:
                 self._fillings[level] = self._template.expand(str(level)).root
@@ -389,7 +391,7 @@ class _LabelWalk:
                 return _leaf(node)
 
     def _block(self, node: BlockNode) -> Labels:
-        """Return the labels of a block; they are cached if all its arguments are numbers and words."""
+        """Return the labels of a block. They are cached unless an argument contains another block."""
         arguments = tuple((name, self._filled(value)) for name, value in node.arguments)
         if not all(isinstance(value, int | float | str) for _, value in arguments):
             return self.labels_of(node.name, arguments)
@@ -446,7 +448,10 @@ class _ValuePlaces:
             self._low, self._turn = low, math.pi / 2 / (high - low or 1)
 
     def of(self, value: Level) -> list[tuple[int, float]]:
-        """Return feature indices and values: one-hot for options, quarter-circle coordinates for numbers."""
+        """Return pairs of a feature's index and value that encode one value of the dimension.
+
+        An option is one-hot. A number becomes an angle in a quarter circle, given by its cosine and sine.
+        """
         if self._places:
             return [(self._places[value], 1.0)]
         angle = self._turn * ((math.log(float(value)) if self._log else float(value)) - self._low)
@@ -465,7 +470,7 @@ def _no_filling(name: str) -> Value:
 
 
 def _leaf(value: Value) -> Labels:
-    """Return the labels of a number or word; all real numbers share labels, since none occurs twice."""
+    """Return the labels of a number or word. Real numbers share labels, since none occurs twice."""
     return (_hash("real" if isinstance(value, float) else str(value)),) * (ROUNDS + 1)
 
 
