@@ -45,7 +45,7 @@ class Trace:
 
 
 class RecurrentLayer(Initialisable):
-    """One recurrent layer: stacked maps of the input and of the state, and the step that combines them."""
+    """One recurrent layer: the weights for its input and its state, and the step that combines them."""
 
     weight_roles = roles(weight_x=WeightRole.MATRIX, weight_h=WeightRole.MATRIX, bias=WeightRole.BIAS)
 

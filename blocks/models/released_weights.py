@@ -53,11 +53,12 @@ class _Tensor:
 
 
 def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
-    """Load weights into a model, from a checkpoint of the released program or from its part `model`.
+    """Load the weights of a checkpoint of the released program into a model.
 
-    The model's symbols are then numbered as in the program (`adaptive_span_symbols`). The file does not
-    contain the length of the fading ramp, a block's `ramp`. Raise WeightsError with all differences between
-    model and program, or all missing, surplus or differently shaped tensors.
+    The file is a whole checkpoint, or only its entry `model`, which holds the weights. The model's symbols
+    are then numbered as in the program (`adaptive_span_symbols`). The file does not contain the length of the
+    fading ramp, a block's `ramp`. Raise WeightsError with all differences between model and program, or all
+    missing, surplus or differently shaped tensors.
     """
     _refuse(
         f"the released program cannot build {model.recipe.text}",

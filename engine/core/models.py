@@ -63,7 +63,10 @@ def autocast(
 
 
 def sequence_flops(model: ModelSettings, interface: ModelInterface, *, tokens: int, past: int) -> int:
-    """Return the FLOPs of one training step on one sequence, forward and backward."""
+    """Return the FLOPs of one training step on one sequence, forward and backward.
+
+    The sequence has `tokens` positions, and can see `past` earlier ones.
+    """
     return _training_flops(model.recipe, model_config(model, interface), tokens, past)
 
 

@@ -45,9 +45,10 @@ def fetch(dataset: Dataset, folder: Path, progress: Progress) -> list[Path]:
 
 
 def copy_from(dataset: Dataset, origin: Path, folder: Path) -> list[Path]:
-    """Copy a dataset's files, plain or packed, from the folder `origin` or the dataset's folder inside it.
+    """Copy a dataset's files, compressed or not, from the folder `origin`.
 
-    Raise DataError if files are missing or differ from the published files.
+    The files may also lie in the folder of the dataset inside `origin`. Raise DataError if files are missing
+    or differ from the published files.
     """
     below = check_folder(dataset_folder(dataset, origin), dataset)
     within = below.folder if below.files or below.faults else origin

@@ -96,7 +96,10 @@ def split_pairs(corpus: ParallelCorpus, folder: Path) -> Iterator[Pair]:
 
 
 def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
-    """Yield the pairs of the user's own files, split according to their layout."""
+    """Yield the pairs of the user's own files, each with its split.
+
+    Empty pairs, and pairs whose source is held out, are left out.
+    """
     rows = list(iter_own_rows(facts, PAIRS, folder))
     yield from _without_held_out(lambda split: (row[1:] for row in rows if row.split == split))
 

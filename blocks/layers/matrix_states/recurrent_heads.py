@@ -1,4 +1,4 @@
-"""The common parts of heads with a matrix state: linear maps, short convolution, norm and gate."""
+"""Common parts of blocks with a matrix state for each head: linear maps, short convolution, norm, gate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEY_EPSILON = 1e-6
 
 
 class LinearRecurrence(Block):
-    """Projections to queries, keys and values, a recurrence for each head, and an output map.
+    """Base class of blocks with queries, keys and values, a recurrence for each head, and an output map.
 
     Keys and queries have as many heads as values, or a single shared one of width `shared_keys`. A position
     has as many keys and values as it `writes`. Padding follows a sequence and cannot change it; it is zeroed,

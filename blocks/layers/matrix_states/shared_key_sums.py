@@ -141,11 +141,14 @@ class _Chunks(NamedTuple):
         return exponent.clamp(_LEAST_EXPONENT, 0.0).exp()
 
     def weights(self, decay: Tensor) -> Tensor:
-        """Return the causal products of queries and keys, times `decay`, (…, heads, size, size)."""
+        """Return query-key products times `decay`, (…, heads, size, size); zero for keys after the query."""
         return (decay * _hide_later(self.q @ self.k.mT).unsqueeze(2)).to(self.low)
 
     def decay_to_end(self, count: int) -> Tensor:
-        """Return the decay from writes to the end of their chunk, (…, size, heads, 1), for `count` chunks."""
+        """Return the decay from each position to the end of its chunk, (…, size, heads, 1).
+
+        The result has the first `count` chunks.
+        """
         return _decay(self.total[:count, ..., -1:] - self.total[:count])
 
     def decay_of_chunk(self) -> Tensor:
@@ -156,7 +159,10 @@ class _Chunks(NamedTuple):
         return _decay(self.total[..., -1:])
 
     def decay_from_start(self, first: int) -> Tensor:
-        """Return the decay since each chunk's start, (…, size, heads, 1), in the chunks from `first` on."""
+        """Return the decay from each chunk's start to each position, (…, size, heads, 1).
+
+        The result has the chunks from `first` on.
+        """
         return _decay(self.total[first:])
 
     def left_values(self, values: Tensor, count: int) -> Tensor:

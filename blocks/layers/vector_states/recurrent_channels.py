@@ -1,4 +1,4 @@
-"""Blocks with a state for each channel: their recurrences, and the maps around a recurrence."""
+"""Blocks with a state for each channel: the recurrences, and the linear maps before and after them."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class _Tile(NamedTuple):
         return self.band(numbers) if self.is_band else unskew(self.within(numbers), self.piece)
 
     def score(self, q: Tensor, scores: Tensor) -> None:
-        """Write the scores of queries (sequences, queries, head_width) into a buffer."""
+        """Compute the scores of queries (sequences, queries, head_width), and write them into `scores`."""
         within, mask = self.within(scores), self.given.mask
         torch.bmm(q, self.of_keys(self.given.k).mT, out=within)
         if self.given.num_extra:
@@ -330,14 +330,17 @@ def _by_weights(tile: _Tile, dy: Tensor, buffer: Tensor) -> Tensor:
 
 
 def _add_to_values(tile: _Tile, into: WindowInputs, dy: Tensor, weights: Tensor) -> None:
-    """Add to the gradients of values, of extra values and, if values have them, of distance vectors."""
+    """Add to the gradients of values, extra values and, with `pos_values`, distance vectors."""
     _add_by_key(tile, (into.v, into.extra_values), dy, weights)
     if tile.form.pos_values and into.vectors is not None:
         _add_by_distance(tile, into.vectors, dy, tile.by_distance(weights))
 
 
 def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> None:
-    """Add the scores' gradient to the gradients of queries, keys, extra keys, vectors and fading."""
+    """Add to the gradients of queries, keys, extra keys, distance vectors and fading factors.
+
+    `ds` is the gradient of the scores.
+    """
     _add_by_key(tile, (into.k, into.extra_keys), q, ds)
     within, keys = tile.within(ds), tile.of_keys(tile.given.k)
     if into.extra_keys is None:

@@ -48,7 +48,7 @@ def separate_punctuation(line: str) -> str:
 
 
 def train_subwords(data: bytes, vocab_size: int, normalise: Normalise) -> bytes:
-    """Train a SentencePiece model of `vocab_size` pieces, marks and bytes included.
+    """Train a SentencePiece model of `vocab_size` pieces, counting special pieces and single bytes.
 
     Raise DataError if that is impossible.
     """

@@ -262,7 +262,7 @@ class _Pieces(Protocol):
 
 @dataclass(frozen=True)
 class TextSymbols:
-    """The symbols of a text: their `kind`, such as characters, words or pieces, and their list as bytes.
+    """The vocabulary of a text: its `kind`, such as characters, words or pieces, and its content as bytes.
 
     The bytes are the alphabet, the words line by line, SentencePiece's model, or the file of a tokenizer,
     whose kind is its format: `json`, or `ranks` with the `pattern` that splits a text. `separated` says that
