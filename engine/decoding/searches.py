@@ -419,10 +419,11 @@ def search_lengths(
     beam: int,
     sizes: SizeSearch,
 ) -> Outputs:
-    """Beam-search each output at the size with the best greedy output (Kaiser and Bengio 2016, section 3).
+    """Return outputs of the sizes that greedy search prefers (Kaiser and Bengio 2016, section 3).
 
-    `max_length` (batch,) bounds the sizes. If outputs have costs, the greedy output is kept unless the beam's
-    is better. With a length line no size is searched.
+    With a `beam` above 1, the outputs are then beam-searched at these sizes. `max_length` (batch,) bounds the
+    sizes. If outputs have costs, the greedy output is kept unless the beam's is better. With a length line no
+    size is searched.
     """
     costs = sizes.costs
     if beam > 1 and sizes.line is not None and costs is None:

@@ -40,7 +40,7 @@ class ExportError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """The exported file, and the largest difference from the model's outputs.
+    """The exported file, and the largest difference between its outputs and those of the model.
 
     The difference is relative to the largest output. `difference` is None if nothing was computed, as for
     a Hub folder.

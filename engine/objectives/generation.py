@@ -209,7 +209,10 @@ def generate(
     device: torch.device,
     parts: int = 1,
 ) -> list[list[int]]:
-    """Generate the outputs for a split's sources, in its order, in batches of `iter_scored_pairs`."""
+    """Return the outputs that the model generates for a split's sources, in the order of the split.
+
+    The batches are those of `iter_scored_pairs`.
+    """
     outputs, costs, sizes = dict[int, list[int]](), pairs.tree_costs(split), pairs.sizes
     if decoding.sizes == "estimated":
         sizes = replace(sizes, line=pairs.length_line)

@@ -170,7 +170,7 @@ class ClassificationObjective(LabelledObjective):
 
 
 class SequenceRegressionObjective(LabelledObjective):
-    """Objective with a number for each sequence; numbers are standardised by the training labels."""
+    """Objective with a number for each sequence, standardised by the statistics of the training labels."""
 
     @cached_property
     def _scale(self) -> tuple[float, float]:

@@ -374,7 +374,7 @@ class RunRounds:
         return given_up
 
     def _jobs(self, missing: Sequence[Trial], last: Mapping[str, int]) -> list[Job]:
-        """Return the jobs of the missing trials; trials whose processes have died often come last."""
+        """Return the jobs of the missing trials; trials whose last two processes died come last."""
         folder, shorter = self._store.files.checkpoints_folder(STARTS_FILE), ShorterTrials(self._store)
         turns = start_turns(self._study)
         last_turn = max(turns.values(), default=0) + 1

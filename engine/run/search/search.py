@@ -1,4 +1,4 @@
-"""Search driver: a source of cohorts; a cohort has the trials of one search point, which Optuna proposed.
+"""Search driver: a source of cohorts. Each cohort has the trials of one point that Optuna proposed.
 
 The store is the source of truth. A search replays the stored points into Optuna, resumes unfinished points,
 and then asks for new ones. A point is identified by the id of its first trial, so that values that make the

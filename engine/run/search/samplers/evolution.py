@@ -189,9 +189,10 @@ class PointChanges:
 
 
 def _neighbours(distribution: BaseDistribution) -> Callable[[Any, Random], Any]:
-    """Return a function that draws a different value: any option, or a number at a normal distance.
+    """Return a function that draws a different value: any option, or a number near the old one.
 
-    The step is on the logarithmic scale if the range has one.
+    The distance to the old number is normally distributed. The step is on the logarithmic scale if the range
+    has one.
     """
     if isinstance(distribution, CategoricalDistribution):
         return partial(_another, distribution.choices)
