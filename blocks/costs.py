@@ -1,6 +1,7 @@
-"""Costs measured from modules on the meta device, which computes shapes without allocating memory.
+"""Functions that measure the costs of modules: parameters, FLOPs and memory.
 
-The stated reach of a plug-in's block is checked against its module as well.
+They run the modules on torch's meta device, which computes shapes without allocating memory. The stated reach
+of a plug-in's block is checked against its module as well.
 
 Each function returns plain numbers by name, so that they can be stored (`grammar.analysis.measured_costs`).
 """
@@ -53,7 +54,7 @@ reach."""
 
 @torch.no_grad()
 def moved_outputs(block: Block, *, length: int = LENGTH, width: int = WIDTH) -> Tensor:
-    """Return a matrix (inputs, outputs) that is true where a change of an input changes an output.
+    """Change each input of a block, and return which outputs change: a matrix (inputs, outputs) of booleans.
 
     The block computes in double precision. Changes must exceed rounding, which may differ between the rows
     of a batch.
@@ -70,10 +71,11 @@ def moved_outputs(block: Block, *, length: int = LENGTH, width: int = WIDTH) -> 
 
 @torch.no_grad()
 def check_reach(node: BlockNode, *, causal: bool, width: int = WIDTH) -> None:
-    """Raise PluginError if a plug-in's block exceeds its stated reach, or is causal but sees later inputs.
+    """Raise PluginError if a plug-in's block sees more positions than its specification states.
 
-    Built-in blocks are covered by tests. Pools have no reach. A block is not checked if it cannot run on the
-    CPU in double precision, or has random outputs.
+    In a causal model, it must not see later positions either. Built-in blocks are covered by tests. Pools
+    have no reach. A block is not checked if it cannot run on the CPU in double precision, or has random
+    outputs.
     """
     spec, code = spec_of(node.name), block_code(node.name)
     if code is None or spec.role is Role.POOL:
@@ -125,12 +127,15 @@ _INPUTS = ("embedding", "source", "target")
 
 
 def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
-    """Return the number of parameters of a block, with parameters that blocks share under "shared KEY"."""
+    """Return the number of "parameters" of a block.
+
+    Parameters that several blocks share are counted separately, as "shared KEY".
+    """
     return _count_parameters(*_build(node, config))
 
 
 def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: int) -> Numbers:
-    """Return the number of parameters of a block, and its FLOPs at `length` positions after `past` positions.
+    """Return the "parameters" of a block, and the "flops" of `length` positions that follow `past` others.
 
     In a stream only new positions count, not recomputed past ones. Raise PluginError if a plug-in's block
     exceeds its stated reach.
@@ -149,9 +154,10 @@ def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: in
 
 
 def measure_cache(node: BlockNode, config: ModelConfig) -> Numbers:
-    """Return the size of the cache of another package's layer: "state" per past token, "window" in total.
+    """Return how many numbers the cache of another package's layer holds.
 
-    A layer without a cache keeps its inputs.
+    "state" is the number for each past token, "window" the number that does not grow. A layer without a cache
+    keeps its inputs.
     """
     block, (short, long) = _build(node, config)[0], _LONG_LENGTHS[-2:]
     assert isinstance(block, FlaLayer), "other blocks state what generation keeps"
@@ -164,7 +170,7 @@ def measure_cache(node: BlockNode, config: ModelConfig) -> Numbers:
 
 
 def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int) -> Numbers:
-    """Return the parameters and FLOPs of each part outside the body, under names like "parameters PART".
+    """Return the costs of each part of a model outside its body, as "parameters PART" and "flops PART".
 
     Outputs are computed at `scored` positions. With a clustered vocabulary all targets are assumed to be in
     the first cluster, which has most tokens.
@@ -189,9 +195,10 @@ def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int)
 
 
 def measure_transducer(root: Node, config: ModelConfig, *, length: int, scored: int) -> Numbers:
-    """Return the parameters and FLOPs of the modules of a transduction model, as "parameters MODULE".
+    """Return the costs of each module of a transduction model, as "parameters MODULE" and "flops MODULE".
 
-    A model that loops over positions is measured at shorter lengths.
+    A transduction model maps a source sequence to a target sequence. A model that loops over positions is
+    measured at shorter lengths.
     """
     model = _build_model(root, config)
     assert isinstance(model, TransductionModel)
@@ -218,10 +225,11 @@ def measure_step(
     checkpoints: bool,
     accumulates: bool,
 ) -> Numbers:
-    """Return the bytes of a training step: its "peak", and as "kept MODULE" what each module stores.
+    """Return the bytes of memory of a training step.
 
-    The peak counts all memory that the step allocates, gradients included, but neither weights nor optimiser
-    state. A step that `accumulates` adds to existing gradients.
+    "peak" is the maximum, and "kept MODULE" is what a module stores for the backward pass. The peak counts
+    all memory that the step allocates, gradients included, but neither weights nor optimiser state. A step
+    that `accumulates` adds to existing gradients.
     """
     model = _build_model(root, config)
     for stack in outermost_stacks(model):
@@ -260,7 +268,10 @@ def _run_step(
 
 @contextmanager
 def _recomputed_in(mode: TorchFunctionMode, model: nn.Module) -> Iterator[None]:
-    """Activate a mode in modules that the backward pass recomputes: torch disables it in `backward`."""
+    """Return a context that activates `mode` while a module runs, which torch disables in `backward`.
+
+    The backward pass runs modules again if activations are recomputed.
+    """
 
     def enter(*_: object) -> None:
         mode.__enter__()
@@ -279,7 +290,7 @@ def _recomputed_in(mode: TorchFunctionMode, model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _plugin_errors_of(model: nn.Module) -> Iterator[None]:
-    """Convert an exception to a PluginError if its traceback leads to a plug-in's block of the model."""
+    """Return a context that turns an exception into a PluginError if a plug-in's block raised it."""
     try:
         yield
     except Exception as error:
@@ -294,7 +305,10 @@ def _plugin_errors_of(model: nn.Module) -> Iterator[None]:
 
 
 def _stream_state(model: nn.Module, batch: int, past: int) -> StreamState | None:
-    """Return the stream state after `past` positions, or after a single one if that fills all states."""
+    """Return the state of a stream after `past` positions.
+
+    Read only one position if the states then already have their final size.
+    """
     if not past or not isinstance(model, Model):
         return None
     blocks = [each for each in model.modules() if isinstance(each, Block)]
@@ -326,7 +340,7 @@ def _loss(
 
 
 def _loss_of_hidden(model: Model, hidden: Tensor) -> Tensor:
-    """Return the loss, given the output layer's input; it is the squared error for real numbers."""
+    """Return the loss for the output layer's input `hidden`; for real-number targets, the squared error."""
     if model.config.targets is not None:
         outputs = model._outputs(hidden)
         return functional.mse_loss(outputs, torch.zeros(outputs.shape))
@@ -354,7 +368,7 @@ def _build_model(root: Node, config: ModelConfig) -> Model | TransductionModel:
 
 
 def _widen_spans(module: nn.Module) -> None:
-    """Set learned spans to their maximum."""
+    """Set the learned attention spans in a module to their maximum, which costs most."""
     for each in module.modules():
         if isinstance(each, WindowedBlock) and each.window.spans is not None:
             each.window.spans.note(1.0)
@@ -375,7 +389,11 @@ def _loops(module: nn.Module) -> bool:
 
 
 def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[int, ...]) -> Numbers:
-    """Measure costs at a length, or extrapolate by a parabola from measurements at three shorter lengths."""
+    """Return the costs at a length, measured there or extrapolated from three shorter `lengths`.
+
+    The extrapolation is a parabola through three measurements. It is used if the length exceeds all
+    `lengths`.
+    """
     if not lengths or length <= lengths[-1]:
         return measure(length)
     points = [measure(each) for each in lengths]
@@ -393,7 +411,7 @@ def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[in
 
 
 def _block_flops(spec: Spec, block: Block, length: int, *, past: int, width: int) -> Numbers:
-    """Return the FLOPs per sequence, as the difference between two batches that differ by one sequence."""
+    """Return the "flops" of one sequence: the difference between a batch of three and a batch of two."""
 
     def forward(batch: int) -> None:
         x, held = torch.zeros(batch, length, width), torch.zeros(batch, past, width)
@@ -420,7 +438,7 @@ def _flops(run: Callable[[], object]) -> int:
 
 
 def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: int) -> Counter[str]:
-    """Return the FLOPs of a forward pass for each module, not counting the modules inside it."""
+    """Return the FLOPs of a forward pass for each module, without those of the modules inside it."""
     found: Counter[str] = Counter()
     counter, before = FlopCounterMode(display=False), 0
 
@@ -447,11 +465,11 @@ def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: 
 
 @contextmanager
 def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator[list[str]]:
-    """Within this context, track the running modules' names in a list; call `leave` before each change.
+    """Return a context with a list of the names of the modules that are running, innermost last.
 
-    The list is updated while the model runs. Operations between a model's parts count for the part that
-    reads the inputs, or for "output". Methods other
-    than `forward` count as "MODULE:METHOD".
+    `leave` is called with the last name before the list changes. The list is updated while the model runs.
+    Operations between a model's parts count for the part that reads the inputs, or for "output". Methods
+    other than `forward` count as "MODULE:METHOD".
     """
     names, handles, wrapped = [_INPUTS[0]], list[Any](), list[tuple[nn.Module, str]]()
 
@@ -493,7 +511,10 @@ def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator
 
 
 class _KeptBytes:
-    """The tensors that a forward pass stores, grouped by the module that stores a tensor first."""
+    """Counter of the tensors that a forward pass stores for the backward pass, for each module.
+
+    A tensor counts for the module that stores it first.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         self._model, self._names = model, [""]
@@ -502,19 +523,19 @@ class _KeptBytes:
 
     @contextmanager
     def by_module(self) -> Iterator[None]:
-        """Within this context, attribute each stored tensor to the module that computes it."""
+        """Return a context in which stored tensors count for the module that is running."""
         with _entered_modules(self._model, lambda _name: None) as self._names:
             yield
 
     def keep(self, tensor: Tensor) -> Tensor:
-        """Count a tensor; return a tensor with the same storage but without autograd graph."""
+        """Count a stored tensor, and return it detached from the autograd graph."""
         storage = tensor.untyped_storage()
         if storage not in self._own:
             self._kept.setdefault(storage, self._names[-1])
         return tensor.detach()
 
     def counted(self) -> Mapping[str, int]:
-        """Return the stored bytes of each module."""
+        """Return a mapping from each module's name to the bytes that it stores."""
         found: Counter[str] = Counter()
         for storage, name in self._kept.items():
             found[name] += storage.nbytes()
@@ -522,7 +543,7 @@ class _KeptBytes:
 
 
 class _ShapeCache(TorchDispatchMode):
-    """A cache of the shapes of results, for each function and the layouts of its arguments.
+    """A torch mode that caches the shapes of results, for each function and its arguments' shapes.
 
     Many of torch's functions take 0.1 to 1 ms on the meta device, and loops call them with equal shapes.
     """
@@ -542,7 +563,7 @@ _layouts: dict[object, Any] = {}
 
 
 def _call_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
-    """Return a function's result, or empty tensors if arguments of the same shapes were seen before."""
+    """Call a function, or return empty tensors of the shapes it returned earlier for such arguments."""
     if not _makes_new_tensors(func):
         return func(*args, **kwargs)
     try:
@@ -569,7 +590,7 @@ def _makes_new_tensors(func: Any) -> bool:  # noqa: ANN401 -- an operator
 
 
 class _Layout(NamedTuple):
-    """The properties of a meta tensor that can affect the shape of a function's results."""
+    """The properties of a tensor that can affect the shape of a function's results."""
 
     shape: torch.Size
     strides: tuple[int, ...]
@@ -578,7 +599,7 @@ class _Layout(NamedTuple):
 
 
 def _layout(value: Any) -> Any:  # noqa: ANN401 -- as torch passes them
-    """Replace tensors in a value by their layouts, and numbers by pairs with their types."""
+    """Return a key for a function's argument: tensors become layouts, numbers pairs of type and number."""
     if isinstance(value, Tensor):
         return _Layout(value.shape, value.stride(), value.dtype, value.device)
     if isinstance(value, tuple | list):
@@ -587,14 +608,17 @@ def _layout(value: Any) -> Any:  # noqa: ANN401 -- as torch passes them
 
 
 def _empty(layout: Any) -> Any:  # noqa: ANN401 -- as `_layout` returns it
-    """Create empty tensors with a layout."""
+    """Create empty tensors of the layouts that `_layout` returned."""
     if isinstance(layout, _Layout):
         return torch.empty_strided(layout.shape, layout.strides, dtype=layout.dtype, device=layout.device)
     return None if layout is None else tuple(map(_empty, layout))
 
 
 class _AllocationMode(TorchDispatchMode):
-    """A counter of allocated bytes that are not freed yet, and of their maximum, with cached shapes."""
+    """A torch mode that counts the bytes of tensors in use (`live`) and their maximum (`peak`).
+
+    It caches shapes like `_ShapeCache`.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -657,10 +681,11 @@ def _storages(model: nn.Module) -> weakref.WeakKeyDictionary[torch.UntypedStorag
 
 
 class _MetaMode(TorchFunctionMode):
-    """Replacements for what the meta device does not support: fused attention, and selecting rare targets.
+    """A torch mode that replaces two operations that the meta device does not support.
 
-    No target counts as a member of a rare cluster. Fused attention computes products if FLOPs are counted,
-    and otherwise only allocates its output.
+    They are fused attention, and the selection of targets in rare clusters. No target counts as a member of a
+    rare cluster. Fused attention computes products if FLOPs are counted, and otherwise only allocates its
+    output.
     """
 
     def __init__(self, *, counts_flops: bool = True) -> None:
@@ -685,13 +710,16 @@ class _MetaMode(TorchFunctionMode):
 
 
 class _FusedAttention(torch.autograd.Function):
-    """A stand-in for fused attention that stores its inputs, its output and a sum for each query."""
+    """A replacement for fused attention on the meta device.
+
+    Like a real kernel, it stores its inputs, its output and one sum for each query.
+    """
 
     @staticmethod
     def forward(
         ctx: FunctionCtx, counts_flops: bool, q: Tensor, k: Tensor, v: Tensor, *mask: Tensor
     ) -> Tensor:
-        """Return the outputs of heads; keys and values may have fewer heads than queries."""
+        """Return the outputs of attention; keys and values may have fewer heads than queries."""
         if counts_flops:
             fewer = q.dim() == 4 and k.shape[1] != q.shape[1]
             keys, values = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) if fewer else x for x in (k, v))

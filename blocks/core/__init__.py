@@ -1,4 +1,6 @@
-"""Parts of every block and model; no module here depends on a specific block.
+"""The base classes and operations that all blocks and models share.
+
+No module here depends on a specific block.
 
 - `block` has the base class of blocks, their states in endless sequences, and the registry of modules.
 - `transducer` has the base class of blocks that write a target.

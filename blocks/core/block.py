@@ -1,4 +1,7 @@
-"""Base class of blocks, their context, their stream states, and the registry of block modules."""
+"""The base class of blocks, the registry of their modules, and the states of streams.
+
+A stream is a long sequence that a model reads piece by piece.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +39,12 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 class BuildError(ActivememError):
-    """Error for a well-formed recipe whose module cannot be built."""
+    """Error for a valid recipe that cannot be built, for example because a block has no module."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The model's settings for a block, and the modules that blocks share."""
+    """The data that a block is built with: the model's config, and the modules that its blocks share."""
 
     config: ModelConfig
     shared: dict[Hashable, nn.Module] = field(default_factory=dict)
@@ -53,7 +56,7 @@ class Context:
 
     @property
     def causal(self) -> bool:
-        """Return whether the future is hidden from each position."""
+        """Return whether each position sees only itself and earlier positions."""
         return self.config.causal
 
     def share(self, key: Hashable, make: Callable[[], ModuleT]) -> ModuleT:
@@ -82,7 +85,7 @@ class Block(nn.Module, ABC):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """Build the block with these settings; `Initialisable` parts draw their weights later.
+        """Build the block from its settings, without drawing the initial weights of `Initialisable` parts.
 
         A constructor with a parameter `context` gets `settings` and `context`. Any other constructor gets the
         model's `width`, whether it is `causal`, and each parameter of the block.
@@ -104,7 +107,7 @@ class Block(nn.Module, ABC):
         return self(torch.cat([past, x], 1))[:, past.shape[1] :]
 
     def step(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read one piece of a stream: return the outputs at x, and the state for the next piece.
+        """Read one piece x of a stream; return the outputs at x, and the state to pass with the next piece.
 
         A state has the batch as its first dimension and no gradient; it is None before the first piece.
         Raise BuildError if the state would grow with the stream.
@@ -115,7 +118,10 @@ class Block(nn.Module, ABC):
         return y, None if state is None else state.detach()
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece like `step`, but with gradients through the state, which may grow over time."""
+        """Read one piece of a stream like `step`, but let gradients flow through the state.
+
+        Here the state may grow with the stream.
+        """
         length = self.context_length
         if length == 0:
             return self(x), None
@@ -127,21 +133,27 @@ class Block(nn.Module, ABC):
 
     @property
     def last_map(self) -> nn.Linear | None:
-        """Return the block's last linear map, `output` or `outer`; None if it ends differently."""
+        """Return the last linear map of the block, its attribute `output` or `outer`.
+
+        Return None if the block does not end with such a map.
+        """
         named = (getattr(self, name, None) for name in ("output", "outer"))
         return next((found for found in named if isinstance(found, nn.Linear)), None)
 
     def after_optimiser_step(self) -> None:
-        """Update values derived from weights; called after every optimiser step and after loading weights."""
+        """Update values that are computed from weights.
+
+        Trainers call this after every optimiser step and after loading weights.
+        """
 
     def penalty(self) -> Tensor | None:
-        """Return a term to add to the task's loss, or None if the block adds no term."""
+        """Return a scalar that training adds to the task's loss, or None if there is none."""
         return None
 
 
 @contextmanager
 def plugin_named_in_errors(registry: Registry[Any], name: str) -> Iterator[None]:
-    """Within this context, convert a plug-in's exceptions to a BuildError with the plug-in's name."""
+    """Return a context that turns every exception into a BuildError with the plug-in's name."""
     try:
         yield
     except Exception as error:
@@ -155,7 +167,7 @@ ClassT = TypeVar("ClassT", bound=type[nn.Module])
 
 
 def register_module(registry: Registry[Any], base: type, name: str, cls: ClassT) -> ClassT:
-    """Register the module of a block; raise ValueError for a taken name, or an incomplete class."""
+    """Register a class as the module of a block; raise ValueError for a taken name or an incomplete class."""
     if faults := contract_faults(cls, base):
         raise ValueError("; ".join(faults))
     registry.register(name, cls, own=cls.__module__.startswith(f"{OWN}."))
@@ -204,7 +216,10 @@ def register_block(
 
 
 def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:
-    """Return a function that measures the size of a block's stream state, which must not grow."""
+    """Return a function that measures how many numbers the stream state of a block has.
+
+    The state must have the same size after every piece.
+    """
 
     def window(settings: Settings, context: CostContext) -> int:
         with torch.device("meta"):
@@ -234,7 +249,7 @@ def build_block(node: nodes.BlockNode, context: Context) -> Block:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """The state of a batch of streams: its position, and the state of each block.
+    """The state of a batch of streams: how many positions were read, and the state of each block.
 
     `block_states` has an entry for every application of a block, in order; it is empty at first.
     """
@@ -244,7 +259,10 @@ class StreamState:
 
 
 def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamState]:
-    """Split the state of a batch into `parts` states, as `tensor_split` splits tensors."""
+    """Join the states of several batches of streams, and split the result into `parts` states.
+
+    `tensor_split` divides the joined batch.
+    """
     if len(streams) == parts:
         return list(streams)
     first, columns = streams[0], zip(*(stream.block_states for stream in streams), strict=True)
@@ -259,7 +277,7 @@ def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamStat
 
 
 class StreamChunk:
-    """The states of all blocks while a model computes the next piece of a batch of streams.
+    """The states of a model's blocks while the model computes one piece of a batch of streams.
 
     Gradients only pass through states `with_grad`; a state may then grow with the sequence. With `zero_past`
     zero vectors fill the past of each block up to its context length.
@@ -274,7 +292,10 @@ class StreamChunk:
         self._zero_past = zero_past
 
     def apply(self, x: Tensor, block: Block) -> Tensor:
-        """Apply a block to x (batch, length, width), given the block's state after the previous piece."""
+        """Apply the next block to x (batch, length, width) with its state after the previous piece.
+
+        Keep the new state for `next_states`.
+        """
         kept = self._before[len(self._kept)] if self._before else None
         if self._zero_past and block.context_length:
             kept = x[:, :0] if kept is None else kept
@@ -284,10 +305,13 @@ class StreamChunk:
         return y
 
     def repeatable(self) -> Callable[[], StreamChunk]:
-        """Return a function that makes new chunks from the states that this chunk has not used yet."""
+        """Return a function that creates a new StreamChunk from the states not used so far.
+
+        Activation checkpointing needs it to apply the same blocks a second time.
+        """
         ahead = self._before[len(self._kept) :]
         return partial(StreamChunk, ahead, with_grad=self._with_grad, zero_past=self._zero_past)
 
     def next_states(self) -> tuple[Tensor | None, ...]:
-        """Return the states for the next chunk, once all blocks have been applied."""
+        """Return the new states of all blocks, after each block was applied to this piece."""
         return tuple(self._kept)

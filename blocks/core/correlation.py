@@ -1,10 +1,11 @@
-"""Correlation of sequences with filters, position by position; on a CPU also in the frequency domain.
+"""Correlation of sequences with filters, which is the operation in convolutional blocks.
 
-The frequency domain needs fewer products: circular correlation is multiplication frequency by frequency (the
-correlation theorem). Half of the frequencies determine the others. So inputs and weights are multiplied at N
-/ 2 complex numbers, not at each pair of a position and a tap. A complex product takes three real ones
-(Gauss). The transforms are products with small fixed matrices. They grow with the square of the length, so a
-long sequence is cut into tiles that overlap by the taps (overlap-save, Stockham 1966).
+It is computed directly or, on a CPU, in the frequency domain if that is faster. The frequency domain needs
+fewer products: circular correlation is multiplication frequency by frequency (the correlation theorem). Half
+of the frequencies determine the others. So inputs and weights are multiplied at N / 2 complex numbers, not at
+each pair of a position and a tap. A complex product takes three real ones (Gauss). The transforms are
+products with small fixed matrices. They grow with the square of the length, so a long sequence is cut into
+tiles that overlap by the taps (overlap-save, Stockham 1966).
 """
 
 from __future__ import annotations
@@ -72,10 +73,10 @@ TILES = (32, 64)
 
 
 def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
-    """Return the tile size for the frequency domain; None if correlation position by position is faster.
+    """Return the tile size for the frequency domain, or None if the direct computation is faster.
 
-    WHOLE means one tile for the whole sequence. The choice depends only on sizes, so that trainings are
-    bit-identical.
+    A tile is a number of output positions that are computed together. WHOLE means one tile for the whole
+    sequence. The choice depends only on sizes, so that trainings are bit-identical.
     """
     if torch.compiler.is_compiling():  # a compiled or exported program must not depend on sizes
         return None
@@ -88,7 +89,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     gain = GAIN_BESIDE_FASTER_CONVOLUTIONS if fast_convolutions else GAIN
 
     def products_of(tile: int) -> float:
-        """Return the number of products for a tile size; infinite if the tile does not fit in the caches."""
+        """Return how many multiplications a tile size needs; infinite if its data exceed the CPU's caches."""
         many = sequences if tile == WHOLE else sequences * math.ceil(positions / tile)
         read = length if tile == WHOLE else tile + taps - 1
         made = positions if tile == WHOLE else tile
@@ -109,7 +110,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
 
 
 def _is_cast_to_bf16(x: Tensor) -> bool:
-    """Return whether autocast lowers products with x on a CPU to bf16."""
+    """Return whether autocast computes products with x in bf16 on a CPU."""
     if x.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
         return False
     return torch.get_autocast_dtype("cpu") == torch.bfloat16 and x.dtype != torch.float64
@@ -125,7 +126,10 @@ def _by_positions(x: Tensor, weight: Tensor, bias: Tensor | None, left: int, rig
 
 
 class _ByFrequencies(torch.autograd.Function):
-    """Correlation in the frequency domain, for whole sequences or tile by tile; exact up to rounding."""
+    """Correlation in the frequency domain, of the whole sequence or tile by tile.
+
+    The result equals that of the direct computation up to rounding.
+    """
 
     @staticmethod
     def forward(
@@ -155,7 +159,7 @@ class _ByFrequencies(torch.autograd.Function):
     def backward(  # pyright: ignore -- one output
         ctx: SavedContext, dy: Tensor
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
-        """Return the gradients, computed position by position if second-order gradients are needed."""
+        """Return the gradients; use the direct computation if they must be differentiable again."""
         if torch.is_grad_enabled():
             dx, dw, db = _gradients_by_positions(ctx, dy)
             return dx, dw, db, None
@@ -174,7 +178,10 @@ class _ByFrequencies(torch.autograd.Function):
 
 
 def _cut(x: Tensor, layout: tuple[int, int, int], taps: int) -> Tensor:
-    """Return the inputs of each tile of outputs, (tile + taps - 1, batch * tiles, width)."""
+    """Cut x into overlapping tiles, one for each tile of outputs.
+
+    The result is (tile + taps - 1, batch * tiles, width).
+    """
     left, right, tile = layout
     positions = left + x.shape[1] + right - taps + 1
     padded = functional.pad(x, (0, 0, left, right + -positions % tile))
@@ -183,7 +190,7 @@ def _cut(x: Tensor, layout: tuple[int, int, int], taps: int) -> Tensor:
 
 
 def _overlap_add(read: Tensor, sequences: int, tile: int) -> Tensor:
-    """Sum overlapping tiles into (batch, positions, width); this is the adjoint of `_cut`."""
+    """Add overlapping tiles to one tensor (batch, positions, width), the gradient of what `_cut` does."""
     window, _, width = read.shape
     read = read.view(window, sequences, -1, width).permute(1, 2, 0, 3)  # (batch, tiles, window, width)
     total = read.new_zeros(sequences, read.shape[1] + 1, tile, width)
@@ -193,7 +200,10 @@ def _overlap_add(read: Tensor, sequences: int, tile: int) -> Tensor:
 
 
 def _gradients_by_positions(ctx: SavedContext, dy: Tensor) -> list[Tensor | None]:
-    """Return differentiable gradients of inputs, weights and biases, computed position by position."""
+    """Return gradients of inputs, weights and biases by the direct computation.
+
+    These gradients can be differentiated again.
+    """
     x, weight, bias, *_ = ctx.saved_tensors
     given = [each.view_as(each) for each in (x, weight, bias)]  # views, since inputs may depend on each other
     needed = ctx.needs_input_grad[:3]
@@ -211,20 +221,21 @@ def _mapped(matrix: Tensor, x: Tensor) -> Tensor:
 def _transforms(
     length: int, taps: int, left: int, right: int, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return three matrices: one transforms inputs, one transforms weights, one transforms products back.
+    """Return the transform matrices of inputs, weights and products.
 
-    Their shapes are (products, length), (products, taps) and (positions, products). Let ω = 2πf / N on a
-    circle of N positions. Σ x exp(-iωt) over positions t transforms the inputs, and Σ w exp(iωj) over taps j
-    transforms the weights. The inverse transform of their product is the correlation. The product
-    (a + ib)(c + id) takes three products: c(a + b), a(d - c) and b(c + d). Its real part is the first minus
-    the third, its imaginary part the first plus the second. Frequencies 0 and N / 2 are real.
+    The first two transform to the frequency domain, the last one transforms products back. Their shapes are
+    (products, length), (products, taps) and (positions, products). Let ω = 2πf / N on a circle of N
+    positions. Σ x exp(-iωt) over positions t transforms the inputs, and Σ w exp(iωj) over taps j transforms
+    the weights. The inverse transform of their product is the correlation. The product (a + ib)(c + id) takes
+    three products: c(a + b), a(d - c) and b(c + d). Its real part is the first minus the third, its imaginary
+    part the first plus the second. Frequencies 0 and N / 2 are real.
     """
     around = length + max(left, right)  # zeros are read outside the sequence
     with torch.inference_mode(False), torch.device("cpu"):
         frequencies = torch.arange(around // 2 + 1).unsqueeze(1)
 
         def turned(count: int, first: int = 0) -> tuple[Tensor, Tensor]:
-            """Return the cosines and sines of ωt, (frequencies, count)."""
+            """Return the cosines and sines of ωt for t from `first` on, (frequencies, count)."""
             steps = frequencies * torch.arange(first, first + count) % around
             angles = 2 * math.pi / around * steps.double()
             return angles.cos(), angles.sin()
@@ -240,9 +251,10 @@ def _transforms(
 
 
 def _by_three(around: int, of_real: Tensor, of_complex: Tensor) -> Tensor:
-    """Stack factors of products: one row for each real frequency, three rows for each complex one.
+    """Stack the rows of a transform matrix in the order of the frequencies.
 
-    The first frequency is real. The last one is real if the number of positions is even.
+    A real frequency takes one row (one product), a complex one takes three. The first frequency is real. The
+    last one is real if the number of positions is even.
     """
     ends = -1 if around % 2 == 0 else None
     last = of_real[around // 2 :] if ends else of_real[:0]

@@ -1,4 +1,4 @@
-"""Dropout, and random keys that order positions.
+"""Dropout, and the random numbers that draw positions for randomised positional encodings.
 
 Packed trainings draw their random numbers in advance:
 
@@ -29,12 +29,12 @@ class Dropout(nn.Module):
 
     @property
     def active(self) -> bool:
-        """Return whether the layer drops anything in its current mode."""
+        """Return whether the layer zeroes numbers: in training mode, with a rate above 0."""
         return self.training and self.rate > 0.0
 
     @property
     def scale(self) -> float:
-        """Return the factor that scales the numbers that dropout keeps."""
+        """Return the factor by which kept numbers are multiplied, 1 / (1 - rate)."""
         return 1.0 / (1.0 - self.rate)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -45,7 +45,7 @@ class Dropout(nn.Module):
         return torch.dropout(x.contiguous(), self.rate, train=True)  # draws depend on strides
 
     def draw_mask(self, shape: torch.Size, like: Tensor) -> Tensor | None:
-        """Return a mask that is one where a number is kept, or None if nothing is dropped.
+        """Draw a mask that is 1 where a number is kept and 0 where it is dropped; None without dropout.
 
         In a packed step the mask has the scaled factors that were drawn in advance.
         """
@@ -59,7 +59,7 @@ class Dropout(nn.Module):
 
 
 def draw_keys(count: int, device: torch.device) -> Tensor:
-    """Return random whole numbers (count,) whose order is a uniform permutation."""
+    """Draw random whole numbers (count,), whose sorted order is a uniform random permutation."""
     if _current is not None:
         return _current.keys(count, device)
     return torch.randint(*_KEY_BOUNDS, (count,), device=device)
@@ -67,7 +67,7 @@ def draw_keys(count: int, device: torch.device) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class DropoutCall:
-    """The shape and rate of one call of dropout in a forward pass."""
+    """Record of one call of dropout in a forward pass: the shape and type of its tensor, and its rate."""
 
     shape: torch.Size
     rate: float
@@ -76,7 +76,7 @@ class DropoutCall:
 
 @dataclass(frozen=True, slots=True)
 class KeyCall:
-    """The number of random keys that one call in a forward pass draws."""
+    """Record of one call of `draw_keys` in a forward pass: how many numbers it draws."""
 
     count: int
 
@@ -86,7 +86,10 @@ RandomCall = DropoutCall | KeyCall
 
 @dataclass(slots=True)
 class _Recording:
-    """A recording of random calls or, with `drawn`, a replay of the drawn factors and keys in call order."""
+    """Recorder of the calls that draw random numbers, or a replay of numbers drawn earlier.
+
+    With `drawn` it replays these tensors, in the order of the calls.
+    """
 
     drawn: Iterator[Tensor] | None = None
     calls: list[RandomCall] = field(default_factory=list[RandomCall])
@@ -96,7 +99,7 @@ class _Recording:
         return x if factors is None else x * factors
 
     def factors_of(self, shape: torch.Size, rate: float, dtype: torch.dtype) -> Tensor | None:
-        """Return the factors of the next call, or None while calls are recorded."""
+        """Return the drawn dropout factors of this call; while recording, note the call and return None."""
         if self.drawn is None:
             self.calls.append(DropoutCall(shape, rate, dtype))
             return None
@@ -127,7 +130,7 @@ def _using(given: _Recording) -> Iterator[None]:
 
 @contextmanager
 def record_dropout() -> Iterator[list[RandomCall]]:
-    """Within this context, record the calls of dropout and of random keys without dropping anything."""
+    """Return a context that records calls of dropout and of `draw_keys`, in which nothing is dropped."""
     given = _Recording()
     with _using(given):
         yield given.calls
@@ -135,7 +138,7 @@ def record_dropout() -> Iterator[list[RandomCall]]:
 
 @contextmanager
 def replay_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
-    """Within this context, take the random numbers from `drawn`, one tensor for each call."""
+    """Return a context in which calls use the random numbers in `drawn`, one tensor for each call."""
     with _using(_Recording(iter(drawn))):
         yield
 
@@ -143,7 +146,10 @@ def replay_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
 def draw_dropout(
     calls: Sequence[RandomCall], generators: Sequence[Generator], device: torch.device
 ) -> list[Tensor]:
-    """Draw the factors or keys of each call, (trainings, …), as each separate training draws them."""
+    """Draw the random numbers of each recorded call, stacked over trainings: (trainings, …).
+
+    Each training draws with its own generator, so it gets the numbers that it would draw alone.
+    """
     return [torch.stack([_draw(call, each, device) for each in generators]) for call in calls]
 
 
@@ -157,7 +163,7 @@ def _draw(call: RandomCall, generator: Generator, device: torch.device) -> Tenso
 
 
 def _draw_on_gpu(ones: Tensor, rate: float, generator: Generator) -> Tensor:
-    """Zero random elements of `ones` with this generator instead of the process's generator."""
+    """Apply dropout to `ones` on a GPU with the given generator instead of the process's generator."""
     index = generator.device.index  # None for a generator made for "cuda"
     process = torch.cuda.default_generators[torch.cuda.current_device() if index is None else index]
     before = process.graphsafe_get_state()

@@ -1,4 +1,7 @@
-"""Initial weights: one generator draws them in a fixed order, by a rule for each weight's role."""
+"""Initialisation of weights: one generator draws them in a fixed order, with a rule for each role.
+
+The role of a weight says what it does in its module, such as matrix or bias.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from .linear_maps import linear
 
 
 class WeightRoleError(ActivememError):
-    """Error for a module that declares an unknown role, or a role for a parameter it does not have."""
+    """Error for a module that declares an unknown role, or a role for a parameter that it does not have."""
 
 
 class WeightRole(StrEnum):
@@ -36,7 +39,7 @@ class WeightRole(StrEnum):
 
     @property
     def decays(self) -> bool:
-        """Return whether weight decay applies to this role when norms and biases do not decay."""
+        """Return whether weight decay applies to this role if norms and biases are exempt from it."""
         return self in (WeightRole.MATRIX, WeightRole.FILTER, WeightRole.EMBEDDING)
 
 
@@ -45,7 +48,7 @@ _KNOWN = tuple(role.value for role in WeightRole)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """A parameter with its role, the module that owns it, and its name in that module."""
+    """A trainable parameter: the module that owns it, its name in that module, and its role."""
 
     module: nn.Module
     name: str
@@ -53,7 +56,7 @@ class Weight:
 
     @property
     def fan_in(self) -> int:
-        """Return how many inputs each output of a matrix sums; 1 for a weight that is no matrix."""
+        """Return how many inputs are summed in each output of a matrix; 1 for a weight that is no matrix."""
         if self.role is not WeightRole.MATRIX:
             return 1
         parameter = self.module._parameters[self.name]
@@ -62,7 +65,7 @@ class Weight:
         return parameter[0].numel() if own is None else own(parameter)
 
     def split_maps(self, tensor: Tensor) -> Sequence[Tensor]:
-        """Return views of the separate matrices in the weight, or in a tensor of the same shape."""
+        """Split a tensor of the weight's shape into views of the separate matrices that the weight holds."""
         own: Callable[[str, Tensor], Sequence[Tensor]] | None = getattr(self.module, "split_maps", None)
         if own is not None:
             return own(self.name, tensor)
@@ -72,9 +75,10 @@ class Weight:
 
 
 def find_weights(model: nn.Module) -> dict[nn.Parameter, Weight]:
-    """Return all parameters of a model with their roles; a shared parameter has its first owner's role.
+    """Return a mapping from each parameter of a model to its module, name and role.
 
-    Raise WeightRoleError with the faults of all modules.
+    A parameter that several modules share gets the role of the first one. Raise WeightRoleError with the
+    faults of all modules.
     """
     found: dict[nn.Parameter, Weight] = {}
     faults: list[str] = []
@@ -92,12 +96,12 @@ def find_weights(model: nn.Module) -> dict[nn.Parameter, Weight]:
 
 
 def roles(**by_name: WeightRole) -> Mapping[str, WeightRole]:
-    """Return a mapping from each weight's name to its role, for `weight_roles` of a class."""
+    """Return the keyword arguments, which map names to roles, as a value for a class's `weight_roles`."""
     return by_name
 
 
 def declare_role(module: nn.Module, role: WeightRole) -> None:
-    """Declare one role for all parameters of a module that declares none, such as another package's."""
+    """Declare the same role for all parameters of modules that declare none, such as another package's."""
     for part in module.modules():
         if not hasattr(part, "weight_roles"):
             names = [name for name, _ in part.named_parameters(recurse=False)]
@@ -152,19 +156,20 @@ class Initialisable(nn.Module, ABC):
         """Draw the module's own weights in a fixed order; None uses the global generator."""
 
     def fan_in(self, weight: nn.Parameter) -> int:
-        """Return how many inputs each output of the module's matrices sums."""
+        """Return how many inputs are summed in each output of the module's matrices."""
         return weight[0].numel()
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Return views of the separate matrices in the named weight, or in a tensor of the same shape."""
+        """Split a tensor of the named weight's shape into views of the separate matrices that it holds."""
         return [tensor]
 
 
 class Linear(nn.Linear, Initialisable):
-    """One linear map or a stack of maps of the same input, initialised by the model's rule or as N(0, std²).
+    """One linear map, or several stacked maps of the same input.
 
-    `outputs` is the size of each of `maps` equal maps, or a list of sizes. Each map has its own
-    initialisation bound, unless they are `drawn_as_one`, as in programs with a single map.
+    Weights are initialised as N(0, std²), or by the model's rule if `std` is None. `outputs` is the size of
+    each of `maps` equal maps, or a list of sizes. Each map has its own initialisation bound, unless they are
+    `drawn_as_one`, as in programs with a single map.
     """
 
     weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
@@ -187,7 +192,7 @@ class Linear(nn.Linear, Initialisable):
         self.bias_init: BiasInit = bias_init
 
     def reset_parameters(self) -> None:
-        """Leave the weights uninitialised, so that building does not use the global generator."""
+        """Do nothing: `initialise` draws the weights, so building does not use torch's global generator."""
 
     def forward(self, input: Tensor) -> Tensor:
         return linear(input, self.weight, self.bias)
@@ -198,7 +203,10 @@ class Linear(nn.Linear, Initialisable):
     def initialise(
         self, generator: torch.Generator | None, rule: Init = "glorot", *, uniform_bias: bool = False
     ) -> None:
-        """Draw the weight by `rule`, then the bias by its own rule or, with `uniform_bias`, uniformly."""
+        """Draw the weight by `rule` (unless `std` is set), then the bias.
+
+        The bias follows `bias_init`, or is uniform with `uniform_bias`.
+        """
         inputs, sizes = self.in_features, (self.out_features,) if self.drawn_as_one else self.map_sizes
         match "given" if self.std is not None else rule:
             case "given":
@@ -221,7 +229,7 @@ class Linear(nn.Linear, Initialisable):
 
 
 class Embedding(nn.Embedding, Initialisable):
-    """Token embeddings, initialised by a rule; the model applies any scaling."""
+    """Token embeddings, initialised by a rule; the model multiplies them by a scale if the rule needs one."""
 
     weight_roles = roles(weight=WeightRole.EMBEDDING)
 
@@ -230,7 +238,7 @@ class Embedding(nn.Embedding, Initialisable):
         self.rule: EmbeddingInit = rule
 
     def reset_parameters(self) -> None:
-        """Leave the weights uninitialised, so that building does not use the global generator."""
+        """Do nothing: `initialise` draws the weights, so building does not use torch's global generator."""
 
     def initialise(self, generator: torch.Generator | None) -> None:
         match self.rule:
@@ -255,7 +263,7 @@ def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator
 
 @torch.no_grad()
 def widen_output(output: Linear, base: int, rule: Init) -> None:
-    """Rescale an initialised map as if it had `base` inputs (Yang et al. 2022, Table 8)."""
+    """Rescale a drawn weight to the variance it would have with `base` inputs (Yang et al. 2022, Table 8)."""
     if output.std is None:
         outputs = output.out_features if rule == "glorot" else 0
         output.weight.mul_(math.sqrt((output.in_features + outputs) / (base + outputs)))
@@ -264,7 +272,7 @@ def widen_output(output: Linear, base: int, rule: Init) -> None:
 def draw_bias(
     bias: Tensor, rule: BiasInit, generator: torch.Generator | None, *, inputs: int, sizes: Sequence[int]
 ) -> None:
-    """Set the biases to zero or draw them, for maps with `inputs` inputs and `sizes` outputs.
+    """Set biases to zero or draw them, for stacked maps of `inputs` inputs and `sizes` outputs each.
 
     Glorot uniform follows TensorFlow, which counts a bias's outputs as its inputs; uniform follows torch.
     """
@@ -286,7 +294,10 @@ def initialise(
     *,
     uniform_bias: bool = False,
 ) -> None:
-    """Initialise each module of a model once, also if it is shared; linear maps follow `rule`."""
+    """Draw the weights of all modules of a model; `rule` is for linear maps.
+
+    A shared module is drawn once.
+    """
     for module in model.modules():
         if isinstance(module, Linear):
             module.initialise(generator, rule, uniform_bias=uniform_bias)

@@ -1,4 +1,4 @@
-"""Linear maps on a CPU, computed by the faster of torch's two libraries for matrix products.
+"""Linear maps that a CPU computes by the faster of torch's two libraries, MKL and oneDNN.
 
 Torch multiplies matrices by MKL and computes convolutions by oneDNN. On processors of AMD, MKL leaves the
 512-bit vectors unused that oneDNN uses. So large linear maps are computed there as convolutions with one tap.

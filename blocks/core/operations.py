@@ -1,4 +1,4 @@
-"""Operations that blocks share: activations by name, the gate of convolutions, and modes of torch."""
+"""Operations that blocks share: activations, a gate, and tests of the mode in which torch runs."""
 
 from __future__ import annotations
 
@@ -47,13 +47,14 @@ def without_autocast(device: torch.device) -> AbstractContextManager[object]:
 
 
 def are_operations_rewritten() -> bool:
-    """Return whether a compiler or a transform such as `torch.vmap` is active."""
+    """Return whether a compiler or a transform such as `torch.vmap` is active and replaces operations."""
     return torch.compiler.is_compiling() or _are_functorch_transforms_active()
 
 
 def are_plain(x: Tensor, weight: Tensor) -> bool:
-    """Return whether x and weight are plain CPU tensors of one precision, and nothing rewrites operations.
+    """Return whether custom CPU operations may use x and weight.
 
+    Both must be plain CPU tensors of the same precision, outside compilers, transforms and autocast.
     Transforms such as `torch.vmap` do not support custom operations, and autocast lowers float32 to bf16.
     """
     return (
@@ -68,7 +69,10 @@ def are_plain(x: Tensor, weight: Tensor) -> bool:
 
 @cache
 def onednn_has_wider_vectors() -> bool:
-    """Return whether oneDNN uses wider vectors than MKL on this CPU; MKL uses wide vectors only on Intel."""
+    """Return whether oneDNN uses wider vectors than MKL on this CPU.
+
+    MKL uses 512-bit vectors only on processors of Intel.
+    """
     if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
         return False
     if not torch.backends.cpu.get_cpu_capability().startswith("AVX512"):

@@ -18,7 +18,10 @@ from .operations import are_operations_rewritten
 
 
 class PositionalEncoding(nn.Module):
-    """Position vectors for a body's input; learned vectors are initialised and scaled like embeddings."""
+    """A module that adds position vectors to the input of a model's body.
+
+    Learned vectors are initialised and scaled like embeddings.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -36,7 +39,7 @@ class PositionalEncoding(nn.Module):
     def forward(
         self, x: Tensor, start: int = 0, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return x (batch, length, width) plus the vectors from position `start` on.
+        """Return x (batch, length, width) plus the vectors of its positions, the first of which is `start`.
 
         The second result is these vectors if sub-layers need them too, else None. They are (length, width),
         or (batch, length, width) if they differ between sequences. `lengths` (batch,) excludes padding.
@@ -58,7 +61,10 @@ class PositionalEncoding(nn.Module):
         return vectors if self.scale == 1.0 else vectors * self.scale
 
     def _check(self, start: int, length: int) -> None:
-        """Raise BuildError for too many positions, or for a later piece where pieces are not allowed."""
+        """Raise BuildError if a sequence has too many positions.
+
+        Raise it also for a later piece of a stream, if this encoding needs whole sequences.
+        """
         longest = self.kind.longest
         if longest is not None and start + length > longest:
             raise BuildError(f"expected at most {longest} positions with {self.name}, got {start + length}")
@@ -69,7 +75,10 @@ class PositionalEncoding(nn.Module):
 
 
 def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0) -> Tensor:
-    """Return sinusoids (length, width) in the type of `like`, from position `start` on."""
+    """Return the sinusoids (length, width) of the positions from `start` on.
+
+    They have the type and the device of `like`.
+    """
     if start or like.device.type != "cpu" or type(like) is not Tensor or are_operations_rewritten():
         return sinusoids(torch.arange(start, start + length, device=like.device), width, like.dtype)
     return _whole_encoding(length, width, like.dtype)
@@ -77,7 +86,7 @@ def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0
 
 @lru_cache(maxsize=8)
 def _whole_encoding(length: int, width: int, dtype: torch.dtype) -> Tensor:
-    """Return the sinusoids of a whole sequence on the CPU.
+    """Return the sinusoids of the positions from 0 on, on the CPU.
 
     They are cached, since computing them takes 6 % of a step of a small model.
     """
@@ -86,7 +95,7 @@ def _whole_encoding(length: int, width: int, dtype: torch.dtype) -> Tensor:
 
 
 def sinusoids(places: Tensor, width: int, dtype: torch.dtype) -> Tensor:
-    """Return the sinusoids (…, width) of whole numbers (…,): sine channels, then cosine channels.
+    """Return the sinusoids (…, width) of position numbers (…,): first all sines, then all cosines.
 
     Timescales are geometric from 1 to 10^4 (Vaswani et al. 2017, in tensor2tensor's layout); an odd width
     leaves its last channel zero.
@@ -102,13 +111,16 @@ def sinusoids(places: Tensor, width: int, dtype: torch.dtype) -> Tensor:
 def draw_positions(
     count: int, length: int, lengths: Tensor | None, *, device: torch.device, training: bool
 ) -> Tensor:
-    """Draw random positions below `count` in increasing order: (length,), or (batch, length)."""
+    """Draw distinct random positions below `count`, and sort them: (length,), or (batch, length).
+
+    Outside training, return the same positions every time.
+    """
     keys = draw_keys(count, device) if training else _fixed_keys(count, device)
     return choose_positions(keys, length, lengths)
 
 
 def choose_positions(keys: Tensor, length: int, lengths: Tensor | None) -> Tensor:
-    """Return, in increasing order, the positions whose keys are smallest: (length,), or (batch, length).
+    """Return the positions with the smallest `keys`, in increasing order: (length,), or (batch, length).
 
     Each sequence gets as many positions as its length. A padded position gets the number of all positions.
     """
@@ -118,7 +130,7 @@ def choose_positions(keys: Tensor, length: int, lengths: Tensor | None) -> Tenso
 
 
 def _fixed_keys(count: int, device: torch.device) -> Tensor:
-    """Return fixed pseudo-random keys, by the mixing function of MurmurHash3."""
+    """Return `count` pseudo-random keys that are always the same (the mixing function of MurmurHash3)."""
     low = 2**32 - 1
     keys = (torch.arange(1, count + 1, device=device) * 0x9E3779B1) & low
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):

@@ -1,6 +1,7 @@
-"""Composition of blocks: sums of parts, and residual stacks with norms, dropout and timing signals.
+"""Modules that combine blocks: sums of parts, and residual stacks of sub-layers.
 
-After a pool the vector continues as a sequence of one position, without mask and timing signal.
+A sub-layer adds a norm, dropout and the timing signal (position vectors) around its part. After a pool the
+vector continues as a sequence of one position, without mask and timing signal.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .initialisation import WeightRole, declare_role
 
 
 def build_norm(config: ModelConfig) -> nn.Module:
-    """Build the model's normalisation, which maps (…, width) to the same shape."""
+    """Build one normalisation of the kind that `norm_kind` names; it maps (…, width) to the same shape."""
     kind = NORMS[config.norm_kind]
     if isinstance(kind, PluginNorm):
         with plugin_named_in_errors(NORMS, config.norm_kind):
@@ -36,12 +37,15 @@ def build_norm(config: ModelConfig) -> nn.Module:
 
 
 def build_final_norm(config: ModelConfig) -> nn.Module | None:
-    """Build the final norm of a stack; return None unless norms come before sub-layers."""
+    """Build the normalisation after the last sub-layer.
+
+    Return None unless norms come before sub-layers (`norm` is "pre").
+    """
     return build_norm(config) if config.norm == "pre" else None
 
 
 class SideInputs(NamedTuple):
-    """Further inputs of a stack besides the sequence (batch, length, width); each may be None.
+    """Inputs that a stack needs besides the sequence x (batch, length, width); each may be None.
 
     `mask` (batch, length) is true at valid positions. `signal` is the timing signal, (length, width), or
     (batch, length, width) if it differs between sequences. `chunk` is a piece of a stream, which has each
@@ -65,7 +69,7 @@ class CompositeBlock(nn.Module, ABC):
 
 
 class Sum(CompositeBlock):
-    """The sum of parts that all read the same input."""
+    """A module that applies all its parts to the same input and adds their outputs."""
 
     def __init__(self, parts: Sequence[Block | CompositeBlock]) -> None:
         super().__init__()
@@ -92,7 +96,7 @@ class ResidualStep(nn.Module):
         self.dropout = Dropout(context.config.dropout) if context.config.residual else None
 
     def _step(self, x: Tensor, function: Callable[..., Tensor], *given: Any) -> Tensor:  # noqa: ANN401 -- of the function
-        """Take the residual step, where f is `function`; pass the arguments `given` to it, too."""
+        """Return the residual step of x, where f(x) is `function(x, *given)`."""
         norm, dropout = self.norm, self.dropout
         y = function(norm(x) if norm is not None and self.normalises_input else x, *given)
         if dropout is not None:
@@ -101,7 +105,10 @@ class ResidualStep(nn.Module):
 
 
 class Sublayer(CompositeBlock, ResidualStep):
-    """A residual step around one part; the timing signal is added before a part that mixes positions."""
+    """A residual step around one part.
+
+    The timing signal is added to the input if the part mixes positions.
+    """
 
     def __init__(self, part: Block | CompositeBlock, *, mixes: bool, context: Context) -> None:
         super().__init__()
@@ -120,7 +127,10 @@ class Sublayer(CompositeBlock, ResidualStep):
 
 
 class PoolingLayer(CompositeBlock):
-    """A pool, or a sum of pools, that reduces a sequence to one vector; it has no norm and no residual."""
+    """A module around a pool, or around a sum of pools, which reduces a sequence to one vector.
+
+    It has neither a norm nor a residual connection.
+    """
 
     def __init__(self, part: Block | CompositeBlock) -> None:
         super().__init__()
@@ -132,7 +142,7 @@ class PoolingLayer(CompositeBlock):
 
 
 class ResidualStack(CompositeBlock):
-    """A residual stack: its sub-layers in order, where a sub-layer with shared weights occurs repeatedly.
+    """A module that applies its sub-layers in order; one with shared weights may occur several times.
 
     With `checkpoints`, training stores only the inputs of the sub-layers.
     """
@@ -168,12 +178,12 @@ class ResidualStack(CompositeBlock):
 
     @property
     def recomputes(self) -> bool:
-        """Return whether the backward pass recomputes the sub-layers of this stack."""
+        """Return whether the backward pass recomputes sub-layers (activation checkpointing)."""
         return self.checkpoints and self.training and torch.is_grad_enabled()
 
 
 def recomputed(first: Callable[..., Tensor], again: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    """Return the result of `first`, and store only its inputs for the backward pass.
+    """Return `first(*inputs)`, and store only the inputs for the backward pass.
 
     The backward pass computes `again` (activation checkpointing). Chen et al. 2016, Training Deep Nets with
     Sublinear Memory Cost. `again` uses the same random numbers as `first`, and leaves the process's
@@ -190,7 +200,7 @@ def recomputed(first: Callable[..., Tensor], again: Callable[..., Tensor], *inpu
 
 
 def outermost_stacks(module: nn.Module) -> Iterator[ResidualStack]:
-    """Yield the residual stacks of a model that are not inside another stack."""
+    """Yield each residual stack of a model that is not inside another one."""
     for child in module.children():
         if isinstance(child, ResidualStack):
             yield child
@@ -199,7 +209,10 @@ def outermost_stacks(module: nn.Module) -> Iterator[ResidualStack]:
 
 
 def build_body(root: nodes.Node, context: Context) -> ResidualStack:
-    """Build the residual stack of a whole recipe; a single block or sum gives a stack of one sub-layer."""
+    """Build the residual stack of a part of a recipe, such as the whole recipe.
+
+    A single block or sum gives a stack of one sub-layer.
+    """
     return ResidualStack(_sublayers(root, context))
 
 
@@ -216,7 +229,7 @@ def _build_part(node: nodes.Node, context: Context) -> Block | CompositeBlock:
 
 
 def _sublayers(node: nodes.Node, context: Context) -> list[Sublayer | PoolingLayer]:
-    """Return the sub-layers of a node, with each repeat written out."""
+    """Build the sub-layers of a part of a recipe, where each repeat is written out."""
     match node:
         case nodes.SeriesNode():
             return [sublayer for part in node.parts for sublayer in _sublayers(part, context)]

@@ -19,19 +19,22 @@ ValueT = TypeVar("ValueT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Base class of a transducer's state: everything on which its next step depends.
+    """Base class of a transducer's state, which has everything that its next step depends on.
 
     Tensor fields have the batch as their first dimension; states and tuples are nested states; any other
     field is the same for all rows.
     """
 
     def select_rows(self, index: Tensor) -> Self:
-        """Return the state of the rows with these indices (rows,), in their order; a row may occur twice."""
+        """Return the state of the rows of the batch with these indices (rows,), in this order.
+
+        An index may occur more than once.
+        """
         return replace(self, **{each.name: _rows(getattr(self, each.name), index) for each in fields(self)})
 
 
 def _rows(value: ValueT, index: Tensor) -> ValueT:
-    """Return the selected rows of one field of a state, whatever its type."""
+    """Return the selected rows of the value of one field of a state."""
     match value:
         case Tensor():
             return value[index]  # pyright: ignore[reportReturnType] -- of a tensor
@@ -47,11 +50,12 @@ StateT = TypeVar("StateT", bound=State)
 
 
 class Transducer(nn.Module, ABC, Generic[StateT]):
-    """A map from a source and earlier outputs to the next output, for all outputs at once or step by step.
+    """Base class of modules that map a source sequence and the earlier outputs to the next output.
 
-    Both ways give equal outputs. Output t only sees the targets before t. Masked positions of the source
-    or the target never affect a valid position of the output. `output_width` is the width of its outputs, and
-    `depends_on_target_length` comes from its specification.
+    `forward` computes all outputs at once, `step` one at a time. Both ways give equal outputs. Output t only
+    sees the targets before t. Masked positions of the source or the target never affect a valid position of
+    the output. `output_width` is the width of its outputs, and `depends_on_target_length` comes from its
+    specification.
     """
 
     output_width: int
@@ -59,7 +63,7 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def __init__(self, settings: Settings, context: Context) -> None:
-        """Build the transducer with these settings; `Initialisable` parts draw its weights later."""
+        """Build the transducer from its settings, without drawing its initial weights."""
         super().__init__()
 
     @abstractmethod
@@ -78,7 +82,7 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> StateT:
-        """Return the state before the first output; `lengths` (batch,) are the lengths of the targets.
+        """Return the state before the first output, for targets of the given `lengths` (batch,).
 
         `forward` derives `lengths` from the target's mask. If outputs do not depend on the number of outputs,
         more of them may be requested.
@@ -86,10 +90,13 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def step(self, state: StateT, previous: Tensor) -> tuple[Tensor, StateT]:
-        """Return one output (batch, outputs), given the previous embedded output, and the next state."""
+        """Return one output (batch, outputs) and the next state.
+
+        `previous` is the embedding of the output before it.
+        """
 
     def attention_weights(self, state: StateT) -> Tensor | None:
-        """Return the attention of the last output to each position of the source, (batch, n).
+        """Return the attention weights of the last output on the positions of the source, (batch, n).
 
         None without attention.
         """
@@ -107,7 +114,7 @@ def register_transducer(name: str) -> Callable[[TransducerT], TransducerT]:
 
 
 def build_transducer_block(node: nodes.BlockNode, context: Context) -> AnyTransducer:
-    """Return the module of a recipe's transducer; raise BuildError if the transducer has no module."""
+    """Build the module of a recipe's transducer; raise BuildError if none is registered."""
     spec, cls = lookup(node.name), TRANSDUCERS.get(node.name)
     if spec is None or cls is None:
         raise BuildError(f"transducer '{node.name}' has no module")

@@ -1,5 +1,6 @@
-"""Triton kernels in layers of other packages: interpreted without a GPU, and skipped on the meta device.
+"""Support for Triton kernels in layers of other packages.
 
+Without a GPU the kernels can be interpreted. For shape computations on the meta device they are skipped.
 Triton's interpreter runs them on the CPU, slowly, if TRITON_INTERPRET is 1 in the environment.
 """
 
@@ -17,7 +18,7 @@ import torch
 
 
 def use_interpreter() -> None:
-    """Let Triton's interpreter run without a GPU, if the environment requests the interpreter.
+    """Make Triton's interpreter work without a GPU, if TRITON_INTERPRET is 1.
 
     Triton's tuner measures kernels through a driver. With the driver set here all choices of sizes take the
     same time, and the tuner takes the first.
@@ -28,7 +29,7 @@ def use_interpreter() -> None:
 
 
 def interpreter_hint(error: Exception) -> str:
-    """Return advice on running Triton's kernels without a GPU if the error comes from a missing GPU."""
+    """Return advice on TRITON_INTERPRET if Triton raised this error without a GPU, else ""."""
     needed = not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1"
     is_triton = type(error).__module__.startswith("triton") or "active driver" in str(error)
     return "; without a GPU set TRITON_INTERPRET=1" if needed and is_triton else ""
@@ -36,7 +37,7 @@ def interpreter_hint(error: Exception) -> str:
 
 @contextmanager
 def kernels_left_out() -> Iterator[None]:
-    """Within this context, skip all Triton kernels: allocate their results, but do not compute them."""
+    """Return a context that skips all Triton kernels: results are allocated, but not computed."""
     if (jit := sys.modules.get("triton.runtime.jit")) is None:
         yield
         return

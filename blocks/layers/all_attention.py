@@ -1,4 +1,7 @@
-"""The all-attention blocks: attention over a window of the past and over persistent vectors."""
+"""The all-attention blocks, which attend to a window of the past and to persistent vectors.
+
+Persistent vectors are trainable keys and values that every query sees.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from .window_attention import (
 
 
 class Persistent(Initialisable):
-    """N trainable keys √head_width · k′ and N trainable values √N · v′ for each head.
+    """N trainable keys and values for each head: √head_width · k′ and √N · v′.
 
     They are initialised as k′ ~ N(0, 1/head_width) and v′ ~ N(0, 1/N) (Sukhbaatar et al. 2019, section 5.1).
     """
@@ -37,7 +40,7 @@ class Persistent(Initialisable):
         self.vectors = nn.Parameter(torch.empty(heads, vectors, head_width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw k′, then v′."""
+        """Draw k′ from N(0, 1/head_width), then v′ from N(0, 1/N)."""
         _, count, head_width = self.keys.shape
         nn.init.normal_(self.keys, std=head_width**-0.5, generator=generator)
         nn.init.normal_(self.vectors, std=count**-0.5, generator=generator)
@@ -57,7 +60,10 @@ def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tenso
 
 
 class PersistentAttention(WindowedBlock):
-    """The common parts of blocks with persistent vectors: projections without bias, and the window."""
+    """Base class of the blocks with persistent vectors and a window.
+
+    It has linear maps without biases, the attention within the window, and the persistent vectors.
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -75,12 +81,15 @@ class PersistentAttention(WindowedBlock):
 
     @classmethod
     def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:
-        """Return the number of heads with a window, and the shape (heads, N, width) of persistent vectors."""
+        """Return how many heads see the window, and the shape (heads, N, width) of the persistent vectors."""
         return heads, (heads, count, head_width)
 
     @abstractmethod
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Mix scaled queries, keys and values (heads, batch, length, ·) to (batch, length, inner)."""
+        """Attend with scaled queries to keys and values, all (heads, batch, length, ·).
+
+        Return (batch, length, inner).
+        """
 
     def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
         q = split_heads(self.query(x), self.heads) * self.head_width**-0.5
@@ -90,7 +99,7 @@ class PersistentAttention(WindowedBlock):
 
 @register_block("all_attn")
 class AllAttention(PersistentAttention):
-    """A single softmax over the window and the persistent vectors."""
+    """Attention with a single softmax over the window and the persistent vectors."""
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         extra = None if self.persistent is None else self.persistent.keys_values()
@@ -99,7 +108,10 @@ class AllAttention(PersistentAttention):
 
 @register_block("attn_split")
 class AttentionSplit(PersistentAttention):
-    """The sum of a softmax attention over the window and another one over the persistent vectors."""
+    """Attention with two softmaxes, one over the window and one over the persistent vectors.
+
+    Their outputs are added.
+    """
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         y = self.window(q, k, v, mask)
@@ -148,7 +160,7 @@ class SingleHead(PersistentAttention):
 
 @register_block("ff_attn")
 class FeedForwardAttention(Block):
-    """Attention to persistent vectors only, with one head; a sub-layer in place of a feed-forward layer."""
+    """Attention with one head to persistent vectors only, used in place of a feed-forward layer."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Self-attention."""
+"""The self-attention block `sa`, and the softmax attention that other blocks use."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SelfAttention(Block):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Block:
-        """Build the block of `sa(heads, head_width, …)`: a WindowedSelfAttention if it has a span."""
+        """Build the block `sa`; with a `span` it is a WindowedSelfAttention."""
         if as_int(settings, "span") > 0:
             return WindowedSelfAttention.build(settings, context)
         return cls(settings, context)
@@ -73,7 +73,10 @@ class SelfAttention(Block):
         return self._merge(attend(q, k, v, mask, self.dropout, causal=self.causal, scoring=scoring))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece of a stream; the state has all keys and values, (batch, kv_heads, 2, positions, ·)."""
+        """Read one piece of a stream; the state has all keys and values.
+
+        It is (batch, kv_heads, 2, positions, head_width).
+        """
         length = x.shape[1]
         q, *both = self._map(x, 0 if state is None else state.shape[3])
         known = torch.stack(both, 2)
@@ -111,19 +114,25 @@ class SelfAttention(Block):
         return each if groups == 1 else each.repeat_interleave(groups, 1)
 
     def _merge(self, y: Tensor) -> Tensor:
-        """Map the heads' outputs (batch, heads, length, head_width) to the block's output."""
+        """Join the outputs of the heads (batch, heads, length, head_width) by the block's last linear map."""
         batch, heads, length, width = y.shape
         rows = y.transpose(1, 2).reshape(batch * length, heads * width)
         return self.output(rows).view(batch, length, self.output.out_features)
 
 
 def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> float:
-    """Return attention's temperature; with μP it is set so that logits are divided by head_width / 8."""
+    """Return the factor by which attention's scores are divided, in addition to √head_width.
+
+    With maximal updates (`mup`) scores are divided by head_width / 8 in total, times the factor `given`.
+    """
     return given if config.mup is None else given * math.sqrt(head_width) / 8
 
 
 class WindowedSelfAttention(WindowedBlock):
-    """Self-attention within a window; with position vectors, all linear maps are UniformLinear."""
+    """Self-attention within a window: the block `sa` with a `span`.
+
+    With position vectors, its linear maps are UniformLinear.
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -162,10 +171,11 @@ class WindowedSelfAttention(WindowedBlock):
 
 
 class Scoring(NamedTuple):
-    """The computation of scores from query-key products: division by √head_width · temperature, cap, bias.
+    """The steps from query-key products to attention scores.
 
-    A `cap` c turns a score s into c tanh(s / c); 0 means none. `bias` is (heads, queries, keys), or has a
-    first dimension for the batch.
+    Products are divided by √head_width · `temperature`, capped, and `bias` is added. A `cap` c turns a score
+    s into c tanh(s / c); 0 means none. `bias` is (heads, queries, keys), or has a first dimension for the
+    batch.
     """
 
     temperature: float = 1.0
@@ -174,7 +184,10 @@ class Scoring(NamedTuple):
 
     @property
     def can_be_fused(self) -> bool:
-        """Return whether fused kernels support this scoring; a bias with a gradient is not supported."""
+        """Return whether fused kernels can compute these scores.
+
+        They support neither a cap nor a bias that needs gradients.
+        """
         return not self.cap and (self.bias is None or not self.bias.requires_grad)
 
 
@@ -220,7 +233,7 @@ def attend(
 
 
 def fused_kernels(device: torch.device) -> AbstractContextManager[object]:
-    """Return a context in which fused attention uses torch's own kernels on this device.
+    """Return a context in which fused attention uses torch's own kernels and not cuDNN.
 
     For 16 bits torch prefers cuDNN on an H100. This context excludes cuDNN for three reasons:
 
@@ -234,12 +247,15 @@ def fused_kernels(device: torch.device) -> AbstractContextManager[object]:
 
 
 def _loses_gradients(k: Tensor) -> bool:
-    """Return whether a GPU's kernel would lose gradients because a vmap hides that gradients are needed."""
+    """Return whether fused attention on a GPU would give no gradients.
+
+    This happens inside `torch.vmap`, which hides from the kernel that gradients are needed.
+    """
     return k.is_cuda and not torch.compiler.is_compiling() and debug_unwrap(k) is not k
 
 
 def _biases(bias: Tensor, visible: Tensor | None) -> Tensor:
-    """Return the bias to add to scores, (batch or 1, heads, queries, keys); it is −∞ at hidden keys."""
+    """Return the bias with −∞ at hidden keys, (batch or 1, heads, queries, keys)."""
     bias = bias if bias.dim() == 4 else bias[None]
     return bias if visible is None else bias.masked_fill(~visible, -torch.inf)
 
@@ -277,6 +293,9 @@ def attend_unfused(
 
 
 def causal_mask(q: Tensor, k: Tensor) -> Tensor:
-    """Return a mask of the keys that queries see, (queries, keys); the last query is at the last key."""
+    """Return a mask that is true where a query sees a key, (queries, keys).
+
+    The last query is at the position of the last key.
+    """
     queries, keys = q.shape[2], k.shape[2]
     return torch.ones(queries, keys, dtype=torch.bool, device=q.device).tril(keys - queries)

@@ -1,4 +1,7 @@
-"""Attention over all positions with modified scores, weights, keys or values, without fused kernels."""
+"""Attention blocks with modified scores, weights, keys or values, such as `fox` and `diff_attn`.
+
+They see all positions, and cannot use fused kernels.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,19 @@ from .pair_positions import PairPositions
 
 
 def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: float) -> Tensor:
-    """Return causal attention with gates; q, k, v and the result are (batch, heads, length, head_width).
+    """Return causal attention whose weights fall with gates between query and key.
 
-    The gate of a position, given by its logarithm, (batch, heads, length), fades all earlier positions.
+    q, k, v and the result are (batch, heads, length, head_width). The gate of a position, given by its
+    logarithm, (batch, heads, length), fades all earlier positions.
     """
     return _fading_weights(q, k, log_gates, scale) @ v
 
 
 def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Tensor:
-    """Return the attention weights of the last queries, (batch, heads, queries, keys)."""
+    """Return the weights of causal attention with gates, (batch, heads, queries, keys).
+
+    The queries are at the last positions of the keys.
+    """
     total = log_gates.cumsum(-1)  # (batch, heads, keys)
     scores = q @ k.transpose(-1, -2) * scale
     scores = scores + total[..., -q.shape[2] :, None] - total[..., None, :]
@@ -33,7 +40,10 @@ def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Te
 
 @register_block("fox")
 class ForgettingAttention(Block):
-    """Causal attention; to each score, the log gates between key and query are added (Lin et al. 2025)."""
+    """Causal attention that forgets: the log gates between a key and a query are added to their score.
+
+    Lin et al. 2025.
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -46,11 +56,14 @@ class ForgettingAttention(Block):
         self.dropout = Dropout(config.attention_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute all positions; since the block is causal, padding needs no mask."""
+        """Return the outputs at all positions; the block is causal, so padding at the end needs no mask."""
         return self.step_with_grad(x, None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece of a stream; the state has keys, values and gates, (batch, heads, positions, ·)."""
+        """Read one piece of a stream; the state has all keys, values and log gates.
+
+        It is (batch, heads, positions, 2 · head_width + 1).
+        """
         qkv = self.qkv(x).unflatten(2, (3, self.heads, -1))
         q, k, v = qkv.permute(2, 0, 3, 1, 4).contiguous().unbind(0)  # each (batch, heads, length, head_width)
         log_gates = -functional.softplus(-self.gate(x).to(v.dtype)).transpose(1, 2).unsqueeze(-1)
@@ -67,7 +80,10 @@ class ForgettingAttention(Block):
 
 
 def visible_keys(q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool) -> Tensor | None:
-    """Return a mask of the keys that each query sees, (…, queries, keys); None if queries see all keys."""
+    """Return a mask that is true where a query sees a key, (…, queries, keys).
+
+    Return None if every query sees every key.
+    """
     visible = None if mask is None else mask[:, None, None, :]
     if causal and q.shape[2] > 1:
         hidden = causal_mask(q, k)
@@ -76,7 +92,10 @@ def visible_keys(q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool) -> 
 
 
 class DifferenceShare(Initialisable):
-    """λ, the factor of the second softmax, computed from vectors that are initialised as N(0, 0.1²)."""
+    """λ, the factor of the second softmax in `diff_attn`, computed from four trainable vectors.
+
+    They are initialised as N(0, 0.1²).
+    """
 
     weight_roles = roles(weight=WeightRole.GAIN)
 
@@ -120,7 +139,7 @@ class DifferentialAttention(Block):
         return self._attend(q, k, v, visible_keys(q, k, mask, causal=self.causal))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece of a stream; the state has all keys and values, (batch, 4 · heads, positions, ·)."""
+        """Read one piece of a stream; the state has all keys and values, (batch, 4 · heads, positions, ·)."""
         q, k, v = self._map(x, 0 if state is None else state.shape[2])
         known = torch.cat([k, *v.chunk(2, -1)], 1)
         if state is not None:
@@ -157,7 +176,7 @@ class DifferentialAttention(Block):
 
 @register_block("latent_attn")
 class LatentAttention(Block):
-    """Attention whose keys and values are computed from a narrow vector per position (DeepSeek-AI 2024).
+    """Attention that computes keys and values from one narrow vector per position (DeepSeek-AI 2024).
 
     A rotated key, shared by all heads, carries the position. Generation stores this key and
     the narrow vector only.
@@ -187,7 +206,7 @@ class LatentAttention(Block):
         return self._attend(self._queries(x, angles), self._latents(x, angles), mask, causal=self.causal)
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece of a stream; the state has all stored vectors, (batch, positions, ·)."""
+        """Read one piece of a stream; the state has the vectors of `_latents`, (batch, positions, ·)."""
         angles = self._angles(x, 0 if state is None else state.shape[1], None)
         known = self._latents(x, angles)
         known = known if state is None else torch.cat([state, known], 1)
@@ -198,14 +217,17 @@ class LatentAttention(Block):
         return self.positions.angles(x, self.turned, start=start, mask=mask) if self.turned else None
 
     def _latents(self, x: Tensor, angles: Tensor | None) -> Tensor:
-        """Return the vectors that generation stores, (batch, length, latent + rope_width)."""
+        """Return each position's narrow vector and rotated key, (batch, length, latent + rope_width).
+
+        Generation stores these vectors.
+        """
         c, key = self.down(x).split([self.latent, self.turned], -1)
         if angles is not None:
             key = turn(key, angles)
         return torch.cat([self.norm(c), key.to(c.dtype)], -1)
 
     def _queries(self, x: Tensor, angles: Tensor | None) -> Tensor:
-        """Return queries (batch, heads, length, head_width + rope_width)."""
+        """Return the queries, (batch, heads, length, head_width + rope_width)."""
         if self.query_down is not None and self.query_norm is not None:
             x = self.query_norm(self.query_down(x))
         q = self.query(x).unflatten(2, (self.heads, -1)).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""Convolutions along the sequence: their common core, and the blocks that use it."""
+"""Blocks that convolve along the sequence, and the convolution that they share."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class Convolution(Initialisable):
-    """W ∗ x + b with zero padding, for one map or for several stacked maps of the same input.
+    """The convolution W ∗ x + b with zero padding, or several stacked convolutions of the same input.
 
-    Causal: k - 1 positions on the left; otherwise (k - 1) // 2 on the left and the rest on the right. Only
-    taps that can reach data are computed, except in an exported program, which must hold for every length.
+    A causal convolution has k - 1 zeros on the left. Any other has (k - 1) // 2 on the left and the rest on
+    the right. Only taps that can reach data are computed, except in an exported program, which must hold for
+    every length.
     `use_frequencies = False` always uses the direct form, which is equal up to rounding.
     """
 
@@ -44,7 +45,7 @@ class Convolution(Initialisable):
 
     @classmethod
     def build(cls, k: int, context: Context, *, maps: int = 1) -> Self:
-        """Build the convolution of a block, with kernel width `k`, for the model of a context."""
+        """Build a convolution with kernel width `k` for a block, with the settings of the block's model."""
         config = context.config
         return cls(width=context.width, k=k, causal=context.causal, bias_init=config.bias_init, maps=maps)
 
@@ -67,7 +68,10 @@ class Convolution(Initialisable):
 
 @register_block("conv")
 class Conv(Block):
-    """y = act(W ∗ x + b) (active memory in a Transformer; ReLU in the text, GELU in its program)."""
+    """y = act(W ∗ x + b), the convolution of "active memory in a Transformer".
+
+    The paper uses ReLU in its text and GELU in its program.
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -102,14 +106,14 @@ class ConvolutionalGRU(Block):
         self.candidate = Convolution.build(k, context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute the gates by one convolution, then convolve the input times the reset gate."""
+        """Compute u and r by one convolution, and the candidate by a second one of r ⊗ x."""
         x = zero_masked(x, mask)
         u, r = saturating_sigmoid(self.gates(x)).chunk(2, -1)  # each (batch, length, width)
         return torch.lerp(torch.tanh(self.candidate(r * x)).to(x.dtype), x, u.to(x.dtype))
 
 
 class LearnedPadding(Initialisable):
-    """Learned rows that pad every sequence: one matrix for each side that needs padding."""
+    """Trainable vectors that pad every sequence: a matrix for each side that needs padding."""
 
     weight_roles = roles(left=WeightRole.EMBEDDING, right=WeightRole.EMBEDDING)
 
@@ -119,7 +123,7 @@ class LearnedPadding(Initialisable):
         self.right = nn.Parameter(torch.empty(right, width)) if right else None
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the matrix of each side Glorot uniform, with its rows as inputs and the width as outputs."""
+        """Draw each side's matrix Glorot uniform, where rows count as inputs and the width as outputs."""
         for rows in (self.left, self.right):
             if rows is not None:
                 glorot(rows, rows.shape[0], rows.shape[1], generator)
@@ -144,7 +148,7 @@ class PersistentConv(Block):
         self.act = ACTIVATIONS[as_word(settings, "act")]
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Add the contribution of the padding to the convolution of the data."""
+        """Return act(the convolution of x + the contribution of the padding)."""
         y = self.convolution(zero_masked(x, mask))
         for added in (self._from_left(x.shape[1]), self._from_right(x.shape[1], mask)):
             if added is not None:
@@ -152,7 +156,10 @@ class PersistentConv(Block):
         return self.act(y)
 
     def _from_left(self, length: int) -> Tensor | None:
-        """Return what the left padding adds to the outputs, (1, length, width); later outputs get zero."""
+        """Return what the left padding adds to the outputs, (1, length, width).
+
+        It is zero for outputs that the padding cannot reach.
+        """
         rows = self.padding.left
         if rows is None:
             return None

@@ -1,4 +1,4 @@
-"""The position-wise feed-forward blocks."""
+"""The feed-forward blocks, which map each position separately."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GLU_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor] | None] = {
 
 @register_block("ff")
 class FeedForward(Block):
-    """Two linear maps, to the filter size and back, with dropout after the activation."""
+    """Two linear maps, to `filter` channels and back, with an activation and dropout between them."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _silu_gradient(grad_silu: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient of SiLU in a form that can be differentiated again, unlike torch's gradient."""
+    """Return the gradient of SiLU; unlike that of torch, it can be differentiated again."""
     if not torch.is_grad_enabled():
         return torch.ops.aten.silu_backward(grad_silu, x)
     share = torch.sigmoid(x)
@@ -44,9 +44,9 @@ NORM_EPSILON = 1e-5
 
 
 class ShortConvolution(Initialisable):
-    """A causal convolution of each channel with its own taps; the last tap reads the current position.
+    """A causal convolution of each channel with its own taps (kernel values).
 
-    SiLU follows if `active`.
+    The last tap reads the current position. SiLU follows if `active`.
     """
 
     weight_roles = roles(weight=WeightRole.FILTER)
@@ -62,7 +62,7 @@ class ShortConvolution(Initialisable):
         nn.init.uniform_(self.weight, -bound, bound, generator=generator)
 
     def forward(self, x: Tensor, past: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the outputs at x (batch, length, channels), given the `past` inputs, and the new past."""
+        """Return the outputs at x (batch, length, channels), and the inputs to pass as `past` next time."""
         before, length, x = len(self.weight) - 1, x.shape[1], x.to(self.weight.dtype)
         seen = x if past is None else torch.cat([past.to(x.dtype), x], 1)
         y = _Convolution.apply(length, self.active, seen, self.weight)
@@ -72,7 +72,7 @@ class ShortConvolution(Initialisable):
 
 
 class _Convolution(torch.autograd.Function):
-    """The last `length` outputs of a causal convolution of each channel; SiLU follows if `active`."""
+    """Autograd function: a causal convolution of each channel, followed by SiLU if `active`."""
 
     generate_vmap_rule = True
 
@@ -103,7 +103,7 @@ class _Convolution(torch.autograd.Function):
 
 
 def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slice]]:
-    """Return for each tap its lag, the inputs that it reads, and the outputs to which it adds."""
+    """Return a triple for each tap: its lag, the slice of inputs that it reads, and the slice of outputs."""
     first = positions - length
     return [
         (
@@ -116,7 +116,7 @@ def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slic
 
 
 def _convolve(x: Tensor, weight: Tensor, length: int) -> Tensor:
-    """Return the last `length` outputs of the convolution of x, which is padded with zeros on the left."""
+    """Convolve x, padded with zeros on the left, and return the last `length` outputs."""
     if torch.compiler.is_exporting():  # zeros in front, so that each tap sees positions at every length
         x = functional.pad(x, (0, 0, len(weight) - 1, 0))
     y = x[:, x.shape[1] - length :] * weight[-1]
@@ -126,7 +126,7 @@ def _convolve(x: Tensor, weight: Tensor, length: int) -> Tensor:
 
 
 class HeadNorm(nn.Module):
-    """RMS norm of each head, with gains initialised as one (Zhang and Sennrich 2019)."""
+    """RMS norm of each head's vector, with trainable gains that begin at 1 (Zhang and Sennrich 2019)."""
 
     weight_roles = roles(weight=WeightRole.NORM)
 
@@ -139,16 +139,17 @@ class HeadNorm(nn.Module):
 
 
 def turn(x: Tensor, angles: Tensor) -> Tensor:
-    """Rotate each pair of neighbouring channels of x (…, width) by its angle, (…, width / 2)."""
+    """Rotate each pair of neighbouring channels of x (…, width) by one of the angles (…, width / 2)."""
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     even, odd = x[..., ::2], x[..., 1::2]
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
 
 
 def gate_heads(y: Tensor, norm: HeadNorm | None, gate: Tensor | None, kind: str) -> Tensor:
-    """Normalise and gate heads (batch, length, heads, width) to (batch, length, heads * width).
+    """Normalise the heads' outputs y (batch, length, heads, width), and multiply them by a gate.
 
-    `gate` is a map of the input, (batch, length, heads * width), and `kind` its activation.
+    Either may be missing. Return (batch, length, heads * width). `gate` is a map of the input, (batch,
+    length, heads * width), and `kind` its activation.
     """
     if gate is None:
         return (y if norm is None else norm(y)).flatten(2)
@@ -159,13 +160,16 @@ def gate_heads(y: Tensor, norm: HeadNorm | None, gate: Tensor | None, kind: str)
 
 
 class _GatedHeads(torch.autograd.Function):
-    """Heads times a gate; if there are gains, an RMS norm of the heads comes first."""
+    """Autograd function: an optional RMS norm of heads' outputs, times a gate."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(kind: str, y: Tensor, gate: Tensor, weight: Tensor | None) -> Tensor:
-        """Return y (…, width), normalised if `weight` has gains (width), times a gate (…, width)."""
+        """Return y (…, width) times the activated gate (…, width).
+
+        If `weight` holds gains (width), y is normalised first.
+        """
         opened = GATES[kind](gate)
         return opened * y if weight is None else opened * weight * y * _inverse_scale(y)
 
@@ -189,5 +193,5 @@ class _GatedHeads(torch.autograd.Function):
 
 
 def _inverse_scale(y: Tensor) -> Tensor:
-    """Return the inverse root mean square of each head, (…, 1)."""
+    """Return 1 / root mean square of each head's vector, (…, 1)."""
     return (y.square().mean(-1, keepdim=True) + NORM_EPSILON).rsqrt()

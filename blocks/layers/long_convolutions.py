@@ -1,7 +1,8 @@
-"""Gated blocks that convolve each channel separately, with filters as long as a sequence.
+"""The blocks `base_conv` and `hyena`, whose filters may be as long as a sequence.
 
-A convolution is computed by products with strips of the Toeplitz matrix, not by Fourier transforms. So later
-positions have no effect at all. Up to a few hundred positions, this is just as fast.
+Each channel is convolved separately, and gates multiply the result. A convolution is computed by products
+with strips of the Toeplitz matrix, not by Fourier transforms. So later positions have no effect at all. Up to
+a few hundred positions, this is just as fast.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ SLOWEST, and the rates of the channels are evenly spaced."""
 
 
 def convolve(x: Tensor, filters: Tensor) -> Tensor:
-    """Return Σ_s h_s ⊗ x_{t−s} of x (batch, length, channels) and filters (channels, lags)."""
+    """Convolve each channel causally: Σ_s h_s ⊗ x_{t−s} for each position t.
+
+    x is (batch, length, channels), and the filters h are (channels, lags).
+    """
     length, lags = x.shape[1], filters.shape[1]
     count, size = chunk_shape(length, MAX_STRIP_LENGTH)
     width = min(count * size, lags - 1 + size)  # inputs that the last piece reads
@@ -56,7 +60,7 @@ def convolve(x: Tensor, filters: Tensor) -> Tensor:
 
 
 class Frequencies(Initialisable):
-    """A learned frequency for each channel, inside the sines of a filter's network."""
+    """The trainable frequencies ω of the sines sin(ω ⊗ x) in the network of ImplicitFilters."""
 
     weight_roles = roles(weight=WeightRole.GAIN)
 
@@ -69,11 +73,12 @@ class Frequencies(Initialisable):
 
 
 class ImplicitFilters(Initialisable):
-    """A network of sines that computes each channel's tap from its lag, times an exponential window.
+    """A network with sine activations that computes filters: for each lag, one value per channel.
 
-    Its inputs are the lag as a share of all taps, and sines and cosines with up to (LAG_FEATURES - 1) / 2
-    periods in a sequence. Maps are initialised as in torch. In addition each channel has a weight for lag 0,
-    N(0, 1) (Poli et al. 2023, section 3.3 and their program). The network computes in full precision.
+    The values are multiplied by a window that falls exponentially with the lag. Its inputs are the lag as a
+    share of all taps, and sines and cosines with up to (LAG_FEATURES - 1) / 2 periods in a sequence. Maps are
+    initialised as in torch. In addition each channel has a weight for lag 0, N(0, 1) (Poli et al. 2023,
+    section 3.3 and their program). The network computes in full precision.
     """
 
     weight_roles = roles(skip=WeightRole.GAIN)
@@ -91,11 +96,11 @@ class ImplicitFilters(Initialisable):
         self.skip = nn.Parameter(torch.empty(filters, channels))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the weights for lag 0; the linear maps draw their own weights."""
+        """Draw the additional weights for lag 0; the linear maps draw their own weights."""
         nn.init.normal_(self.skip, generator=generator)
 
     def forward(self, lags: int) -> Tensor:
-        """Return the filters at the first `lags` lags, (filters, channels, lags)."""
+        """Return the values of the filters at lags 0 to `lags` - 1, (filters, channels, lags)."""
         share = torch.arange(lags, device=self.skip.device, dtype=self.skip.dtype) / max(1, self.taps - 1)
         slow, fast = (math.log(LEAST_LEFT) / end for end in (SLOWEST, FASTEST))
         rates = torch.linspace(slow, fast, self.skip.shape[1], device=share.device, dtype=share.dtype)
@@ -150,7 +155,7 @@ class Hyena(Block):
         self.output = Linear(channels, context.width, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute all positions; since the block is causal, padding after a sequence has no effect."""
+        """Return the outputs at all positions; the block is causal, so padding at the end has no effect."""
         mapped = self.input(zero_masked(x, mask))
         if self.short_conv is not None:
             mapped = self.short_conv(mapped, None)[0]

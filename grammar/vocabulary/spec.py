@@ -183,7 +183,7 @@ class Spec:
         return {p.name: p.default for p in self.parameters} | given  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
 
     def generation_state(self, settings: Settings, context: CostContext) -> tuple[int, int]:
-        """Return how many numbers generation stores for each past token, and how many in total besides."""
+        """Return two counts of numbers that generation stores: for each past token, and of a fixed size."""
         if self.state is not None or self.window is not None:
             return tuple(say(settings, context) if say else 0 for say in (self.state, self.window))  # pyright: ignore[reportReturnType] -- two
         if self.role is not Role.MIXER:

@@ -1,4 +1,6 @@
-"""Recurrences with a matrix per head as state: training computes chunks, generation single steps.
+"""Recurrent blocks whose state is a matrix for each head.
+
+Training computes chunks of positions by products, and generation computes single positions.
 
 - `recurrent_heads` has the parts around a recurrence.
 - `linear_recurrences` has recurrences whose state is kept or decays, and mLSTM's exponential gates.

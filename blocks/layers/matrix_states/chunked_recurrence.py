@@ -1,4 +1,4 @@
-"""Chunked computation of S_t = a_t S_{t−1} + k_t v_tᵀ and y_t = q_tᵀ S_t, with batched products.
+"""Computation of the recurrence S_t = a_t S_{t−1} + k_t v_tᵀ, y_t = q_tᵀ S_t in chunks of positions.
 
 Within a chunk the outputs are masked products of queries and keys; a state passes from chunk to chunk (Dao
 and Gu 2024, section 6). Decays are given as logarithms, at most 0.
@@ -18,7 +18,7 @@ The first is for at most one decay per head, the second for one per channel of k
 
 
 def chunk_shape(length: int, most: int) -> tuple[int, int]:
-    """Return the number of chunks that cover a sequence, and their length, which is at most `most`.
+    """Return the number of chunks for a sequence of `length` positions, and their length, at most `most`.
 
     The last chunk may extend beyond the sequence.
     """
@@ -27,7 +27,10 @@ def chunk_shape(length: int, most: int) -> tuple[int, int]:
 
 
 def longest_chunk(keys: int) -> int:
-    """Return the greatest length of a chunk within which all pairs are multiplied, for keys of this width."""
+    """Return the maximum chunk length for keys of this width.
+
+    It grows with the width, from 32 to 64. All pairs of positions in a chunk are multiplied.
+    """
     return min(MAX_CHUNK_LENGTH, max(32, keys))
 
 
@@ -44,10 +47,11 @@ def run_in_chunks(
     *,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Run the recurrence; return outputs (batch, length, heads, values) and, with `keep`, the last state.
+    """Run the recurrence of this module in chunks.
 
-    q and k are (batch, length, heads, keys), v (batch, length, heads, values), and `log_decay` (batch or 1,
-    length, heads); without it nothing decays. Without a `state`, the recurrence begins at zero.
+    Return the outputs (batch, length, heads, values) and, with `keep`, the last state. q and k are (batch,
+    length, heads, keys), v (batch, length, heads, values), and `log_decay` (batch or 1, length, heads);
+    without it nothing decays. Without a `state`, the recurrence begins at zero.
     """
     if torch.compiler.is_exporting() and state is None and not keep:
         return sum_over_pairs(q, k, v, log_decay), None
@@ -73,7 +77,7 @@ def run_in_chunks(
 
 
 def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) -> Tensor:
-    """Return the outputs of `run_in_chunks`, computed from all pairs of positions, with no chunks or state.
+    """Return the outputs of the recurrence, computed from all pairs of positions at once.
 
     It is for exported programs, which need one graph for all lengths. Its cost grows with the square of the
     length, and decays are summed in double precision. Heads may share queries and keys.
@@ -89,11 +93,11 @@ def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) ->
 def run_vector_decays(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, state: Tensor | None = None, *, keep: bool = True
 ) -> tuple[Tensor, Tensor | None]:
-    """Run the recurrence with a separate decay for each key channel; return what `run_in_chunks` returns.
+    """Run the recurrence with a separate decay for each key channel.
 
-    `log_decay` is (batch, length, heads, keys). Queries are multiplied by the decay since their chunk's
-    start, and keys by its inverse. Chunks are so short that decays of at least e⁻⁵ per position stay within
-    single precision (Yang et al. 2024, section 4).
+    Return outputs and last state as `run_in_chunks` does. `log_decay` is (batch, length, heads, keys).
+    Queries are multiplied by the decay since their chunk's start, and keys by its inverse. Chunks are so
+    short that decays of at least e⁻⁵ per position stay within single precision (Yang et al. 2024, section 4).
     """
     length = q.shape[1]
     q, k, v, steps = (split_chunks(each, MAX_VECTOR_CHUNK_LENGTH) for each in (q, k, v, log_decay))
@@ -110,7 +114,9 @@ def run_vector_decays(
 def propagate_states(
     written: Tensor, log_decay: Tensor | None, state: Tensor | None, *, keep: bool
 ) -> tuple[list[Tensor], Tensor | None]:
-    """Return the state before each chunk (the first is left out if zero) and, with `keep`, the last state.
+    """Return the state before each chunk, and with `keep` the state after the last chunk.
+
+    If there is no initial `state`, the list begins with the state before the second chunk.
 
     - `written` (chunks, batch, heads, keys, values) is what each chunk adds to the state.
     - `log_decay` (chunks, batch or 1, heads, 1, keys or 1) is the log of the earlier state's decay.
@@ -127,7 +133,10 @@ def propagate_states(
 
 
 def add_states(within: Tensor, read: Tensor, states: list[Tensor]) -> Tensor:
-    """Add to the outputs `within` what queries `read` (chunks, …, size, keys) get from earlier states."""
+    """Add what the queries `read` from the states before their chunks to the outputs `within` chunks.
+
+    `read` is (chunks, …, size, keys).
+    """
     if not states:
         return within
     outputs = list(within.unbind(0))
@@ -152,7 +161,7 @@ def join_chunks(y: Tensor, length: int) -> Tensor:
 
 
 def pairwise_decay(total: Tensor) -> Tensor:
-    """Return the decay between each position and each earlier write: (…, size) to (…, size, size)."""
+    """Return by which factor each position's state keeps each earlier write: (…, size) to (…, size, size)."""
     size = total.shape[-1]
     later = torch.ones(size, size, dtype=torch.bool, device=total.device).triu(1)
     return (total.unsqueeze(-1) - total.unsqueeze(-2)).masked_fill(later, -torch.inf).exp()

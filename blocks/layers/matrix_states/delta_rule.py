@@ -1,7 +1,8 @@
-"""The delta rule in chunks: plain, with a decay for each key channel (`kda`, `gdn2`), or general (`rwkv7`).
+"""Recurrences by the delta rule, computed in chunks: a new value replaces the one stored under its key.
 
-The writes of a chunk's positions depend on each other by a unit triangular system, which is solved once per
-chunk (Yang et al. 2024, section 3.2; Yang, Kautz and Hatamizadeh 2025, section 3.3).
+`kda` and `gdn2` have a decay for each key channel; `rwkv7` writes at other keys than it removes. The writes
+of a chunk's positions depend on each other by a unit triangular system, which is solved once per chunk (Yang
+et al. 2024, section 3.2; Yang, Kautz and Hatamizadeh 2025, section 3.3).
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def run_delta_rule(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Run the recurrence; return outputs (batch, length, heads, values) and, with `keep`, the last state.
+    """Run the recurrence of DeltaRule in chunks.
+
+    Return the outputs (batch, length, heads, values) and, with `keep`, the last state.
 
     - q is (batch, length, heads, keys).
     - k and v are (batch, length, heads, writes, keys or values); each position makes its writes one by one.
@@ -75,13 +78,16 @@ def run_delta_rule(
 
 
 def _split_writes(x: Tensor, most: int) -> Tensor:
-    """Split (batch, length, heads, writes, width) into chunks, with a row for each write."""
+    """Split (batch, length, heads, writes, width) into chunks, with one row for each write.
+
+    The result is (chunks, batch, heads, size * writes, width).
+    """
     chunks = split_chunks(x.flatten(3), most)
     return chunks.unflatten(-1, x.shape[3:]).flatten(-3, -2)
 
 
 def _hide_later(weights: Tensor, writes: int) -> Tensor:
-    """Set to zero the weights (…, size, size * writes) that queries give to later writes."""
+    """Set the weights (…, size, size * writes) of writes at later positions than the query to zero."""
     if writes == 1:
         return weights.tril()
     rows, columns = weights.shape[-2:]
@@ -90,9 +96,9 @@ def _hide_later(weights: Tensor, writes: int) -> Tensor:
 
 
 def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the solutions of a unit triangular system T for two right-hand sides, each (…, size, ·).
+    """Solve T x = `wanted` and T x = `read`, where T is triangular with ones on its diagonal.
 
-    T has `triangle` below its diagonal.
+    Both solutions are (…, size, ·). T has `triangle` below its diagonal.
     """
     solved = torch.linalg.solve_triangular(
         _at_least_single(triangle),
@@ -104,12 +110,12 @@ def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple
 
 
 def _at_least_single(x: Tensor) -> Tensor:
-    """Return x, in single precision if its precision is lower, which solvers do not support."""
+    """Return x in single precision if it is in a lower one, which torch's solvers do not support."""
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
 def _next_state(k: Tensor, new: Tensor, total: Tensor | None, state: Tensor | None) -> Tensor:
-    """Return the state after a chunk that writes `new` values (batch, heads, size, ·) at its keys."""
+    """Return the state after a chunk that adds the values `new` (batch, heads, size, ·) at its keys k."""
     if total is None:
         written = k.transpose(-1, -2) @ new
         return written if state is None else state + written
@@ -131,7 +137,7 @@ class DeltaRule(LinearRecurrence):
 
     @staticmethod
     def count_writes(settings: Settings) -> int:
-        """Return the number of keys at which a position writes."""
+        """Return how many keys and values each position writes."""
         return 1
 
     def recur(
@@ -168,7 +174,9 @@ def run_vector_delta(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Run the recurrence; return outputs (batch, length, heads, values) and, with `keep`, the last state.
+    """Run a delta rule with a separate decay for each key channel.
+
+    Return the outputs (batch, length, heads, values) and, with `keep`, the last state.
 
     - With `values` c: S_t = diag(α_t) S_{t−1} + p_t (c_t − r_tᵀ diag(α_t) S_{t−1}).
     - With `written` keys k and values v: S_t = diag(α_t) S_{t−1} − p_t r_tᵀ S_{t−1} + k_t v_tᵀ.
@@ -217,7 +225,10 @@ def run_channel_delta(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Run S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ, β (batch, length, heads)."""
+    """Run S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ with `run_vector_delta`.
+
+    `beta` is (batch, length, heads).
+    """
     beta = beta.unsqueeze(-1)
     return run_vector_delta(q, k * beta, k, log_decay, values=v * beta, state=state, keep=keep)
 
@@ -233,7 +244,10 @@ def run_replaced_keys(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Run S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k_t v_tᵀ, κ `removed`, a its `rate`."""
+    """Run S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k_t v_tᵀ with `run_vector_delta`.
+
+    κ is the argument `removed`, and a is `rate`.
+    """
     written = (k, v)
     return run_vector_delta(q, removed, removed * rate, log_decay, written=written, state=state, keep=keep)
 
@@ -259,7 +273,7 @@ class ChannelRates(Initialisable):
         draw_step_offsets(self.step_offset, generator)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the logarithms of the decays, (batch, length, heads, head_width)."""
+        """Return the logarithm of each channel's decay, (batch, length, heads, head_width)."""
         mapped = self.map(x).unflatten(2, self.step_offset.shape)
         return -(functional.softplus(mapped + self.step_offset) * self.log_rate.exp()).clamp(
             max=-LEAST_LOG_DECAY
@@ -299,7 +313,7 @@ class GatedDeltaRule2(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Erase part of the value that is stored under a key, and write part of the new value."""
+        """Decay the state, erase part of the value stored under a key, and write part of the new value."""
         erased, written = (
             torch.sigmoid(gate(x).to(v.dtype)).unflatten(2, (self.heads, -1))
             for gate in (self.erase, self.write)
@@ -310,9 +324,10 @@ class GatedDeltaRule2(LinearRecurrence):
 
 
 class RwkvGates(Initialisable):
-    """Decays, learning rates and key weights of `rwkv7`, each separate for every channel.
+    """The decays and learning rates of `rwkv7`, computed from the input, and its trainable key weights.
 
-    Initial decays range from slow to fast over the channels, as in the program of its authors.
+    Each is separate for every channel. Initial decays range from slow to fast over the channels, as in the
+    program of its authors.
     """
 
     weight_roles = roles(
@@ -340,7 +355,10 @@ class RwkvGates(Initialisable):
         self.bonus = nn.Parameter(torch.empty(inner))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the bonus as N(0, 0.1²) and set the offsets to constants; the maps draw their own weights."""
+        """Draw the bonus as N(0, 0.1²), and set all other parameters of this module to fixed values.
+
+        The linear maps draw their own weights.
+        """
         nn.init.normal_(self.bonus, std=0.1, generator=generator)
         nn.init.zeros_(self.rate_offset)
         nn.init.constant_(self.removal, 0.85)
@@ -366,7 +384,7 @@ class Rwkv7(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Remove part of the value that is stored under one key, write at another key, and read."""
+        """Remove part of the value stored under one key, write at another key, and read with the query."""
         q, k = qk.unbind(2)
         gates = self.gates
         log_decay, rate = (each.to(x.dtype).unflatten(2, (self.heads, -1)) for each in gates(x))

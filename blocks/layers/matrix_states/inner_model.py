@@ -22,7 +22,7 @@ EPSILON = 1e-6
 
 
 class InnerModel(Initialisable):
-    """The initial W of k + norm(Wᵀ [k ; 1]) for each head, and the gains and offsets of its layer norm."""
+    """The initial weights W of the inner model k + norm(Wᵀ [k ; 1]) of each head, and its layer norm."""
 
     weight_roles = roles(begin=WeightRole.MATRIX, gain=WeightRole.NORM, offset=WeightRole.NORM)
 
@@ -33,7 +33,10 @@ class InnerModel(Initialisable):
         self.offset = nn.Parameter(torch.empty(heads, 1, width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the maps from N(0, 0.02²), and set their biases to 0 and the norm to the identity."""
+        """Draw the weights W from N(0, 0.02²), and set the biases in W to zero.
+
+        The layer norm begins with gains of 1 and offsets of 0.
+        """
         nn.init.normal_(self.begin, std=0.02, generator=generator)
         with torch.no_grad():
             self.begin[:, -1] = 0.0
@@ -47,11 +50,14 @@ class InnerModel(Initialisable):
         return tensor.unbind()
 
     def added(self, mapped: Tensor) -> Tensor:
-        """Return norm(`mapped`), (batch, heads, n, width), which is added to a query."""
+        """Return the layer norm of `mapped`, (batch, heads, n, width), which the caller adds to a query."""
         return self.gain * _standardise(mapped)[0] + self.offset
 
     def gradient(self, mapped: Tensor, wanted: Tensor) -> Tensor:
-        """Return the gradient at `mapped` of half the squared distance of `added` from `wanted`."""
+        """Return the gradient of half the squared distance between `added(mapped)` and `wanted`.
+
+        It is the gradient with respect to `mapped`.
+        """
         unit, scale = _standardise(mapped)
         by_unit = (self.gain * unit + self.offset - wanted) * self.gain
         along = (by_unit * unit).mean(-1, keepdim=True)
@@ -59,7 +65,7 @@ class InnerModel(Initialisable):
 
 
 def _standardise(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Standardise x; also return the inverse standard deviation, (…, 1)."""
+    """Return x with mean 0 and variance 1, and the inverse of its standard deviation (…, 1)."""
     centred = x - x.mean(-1, keepdim=True)
     scale = (centred.square().mean(-1, keepdim=True) + EPSILON).rsqrt()
     return centred * scale, scale
@@ -76,7 +82,7 @@ class TestTimeTraining(LinearRecurrence):
         self.inner = InnerModel(self.heads, self.head_width)
 
     def split_state(self, state: Tensor) -> Tensor:
-        """Return the flat state as (batch, heads, head_width + 1, ·).
+        """Reshape the flat state to (batch, heads, head_width + 1, ·).
 
         The state has the weights before the mini-batch, the current weights, and the position in the batch.
         """
@@ -85,7 +91,10 @@ class TestTimeTraining(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Learn mini-batch by mini-batch; a piece of a stream may begin and end inside a mini-batch."""
+        """Update the inner model after every mini-batch of positions.
+
+        A piece of a stream may begin and end inside a mini-batch.
+        """
         length, rate = x.shape[1], torch.sigmoid(self.rate(x).to(v.dtype)).unsqueeze(-1) / self.head_width
         q, k = qk.unbind(2)
         rows = [functional.pad(each, (0, 1), value=1.0) for each in (q, k)] + [v - k, q, rate]
@@ -108,8 +117,9 @@ class TestTimeTraining(LinearRecurrence):
     def _learn(
         self, rows: list[Tensor], start: Tensor, now: Tensor, end: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the outputs of all positions, (batch, heads, length, ·), and the state after the last one.
+        """Update the inner model mini-batch by mini-batch.
 
+        Return the outputs of all positions, (batch, heads, length, ·), and the state after the last one.
         `rows` are the queries and the keys with a one appended, the target values, the plain queries, and the
         rates. Each is (batch, heads, length, ·). Learning continues up to `end` (batch, 1), or to the last
         row.

@@ -1,4 +1,7 @@
-"""Recurrences whose state is a sum of keys times values, with optional decays or gates."""
+"""Recurrent blocks whose state is a sum of products of keys and values.
+
+Decays or gates may reduce older products.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ GATE_RANK, GATE_TEMPERATURE = 16, 16.0
 
 @register_block("linear_attn")
 class LinearAttention(LinearRecurrence):
-    """S_t = S_{t−1} + φ(k_t) v_tᵀ, read by φ(q_t), divided by the sum of keys (Katharopoulos et al. 2020)."""
+    """S_t = S_{t−1} + φ(k_t) v_tᵀ, y_t = S_tᵀ φ(q_t) / (φ(q_t)ᵀ Σ_s φ(k_s)) (Katharopoulos et al. 2020)."""
 
     epsilon: ClassVar[float] = 1e-6
 
@@ -47,7 +50,7 @@ class LinearAttention(LinearRecurrence):
         return y[..., :-1] / (y[..., -1:] + self.epsilon), last
 
     def features(self, x: Tensor) -> Tensor:
-        """Return the non-negative features φ(x)."""
+        """Return the features φ(x) of queries and keys, which are not negative."""
         return functional.elu(x) + 1.0 if self.feature == "elu" else x.clamp(min=0.0)
 
 
@@ -80,7 +83,7 @@ class Retention(LinearRecurrence):
 
 
 def _count(low: int, high: int, x: Tensor, *, step: int = 1) -> Tensor:
-    """Return the whole numbers from `low` to before `high` on the device of x, in double precision."""
+    """Return the numbers `low`, `low` + `step`, … below `high`, in double precision on the device of x."""
     return torch.arange(low, high, step, device=x.device, dtype=torch.float64)
 
 
@@ -119,7 +122,7 @@ class StateSpaceDuality(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Scale writes and decays by a step size for each head; values also bypass the state."""
+        """Scale writes and decays by a step size for each head; add each value times a gain to the output."""
         steps = self.rates.steps(x)
         q, k = qk[:, :, 0, 0], qk[:, :, 1, 0]
         log_decay, skip = self.rates.log_decays(steps), self.skip[None, None]
@@ -129,7 +132,7 @@ class StateSpaceDuality(LinearRecurrence):
 
 
 class ExponentialGates(Initialisable):
-    """The log input gate and log forget gate of each head.
+    """The logarithms of the input gate and the forget gate of each head in `mlstm`.
 
     The forget gate is a sigmoid with offsets evenly spaced from 3 to 6, or an exponential with offsets 0; the
     input gate's offsets are drawn as N(0, 0.1²).
@@ -151,7 +154,7 @@ class ExponentialGates(Initialisable):
             self.forget_offset.copy_(begin if self.bounded else torch.zeros_like(begin))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the log gates, (batch, length, heads) each."""
+        """Return the logarithms of the input gates and forget gates, (batch, length, heads) each."""
         written, forgotten = self.map(x).chunk(2, -1)
         log_input, raw = written + self.input_offset, forgotten + self.forget_offset
         return log_input, functional.logsigmoid(raw) if self.bounded else raw
@@ -167,9 +170,10 @@ def run_stabilised(
     state: tuple[Tensor, Tensor] | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor] | None]:
-    """Return outputs (batch, length, heads, values), their stabilisers and, with `keep`, the last state.
+    """Run the recurrence of MatrixLSTM in chunks, scaled so that exponential gates cannot overflow.
 
-    q and k are (batch, length, heads, keys), v (batch, length, heads, values), the gates (batch, length,
+    Return the outputs (batch, length, heads, values), their stabilisers and, with `keep`, the last state. q
+    and k are (batch, length, heads, keys), v (batch, length, heads, values), the gates (batch, length,
     heads). A state is the memory (batch, heads, keys, values) and its stabiliser (batch, heads). Outputs and
     memory are divided by the exponential of the stabiliser.
     """
@@ -200,14 +204,20 @@ def run_stabilised(
 
 
 def _pairs(total: Tensor, written: Tensor) -> Tensor:
-    """Return the log weights that positions give to earlier positions: (…, size) to (…, size, size)."""
+    """Return the logarithm of the weight of each write at each later position, (…, size, size).
+
+    `total` and `written` are (…, size).
+    """
     size = total.shape[-1]
     later = torch.ones(size, size, dtype=torch.bool, device=total.device).triu(1)
     return (total.unsqueeze(-1) + (written - total).unsqueeze(-2)).masked_fill(later, -torch.inf)
 
 
 def _stabilisers(end: Tensor, written: Tensor, start: Tensor | None) -> Tensor:
-    """Return the largest log weight before each chunk and after the last, (chunks + 1, batch, heads)."""
+    """Return the stabilisers of the states before each chunk and after the last, (chunks + 1, batch, heads).
+
+    A stabiliser is the largest logarithm of a weight in a state.
+    """
     found = [torch.full_like(end[0], -torch.inf) if start is None else start]
     for left, most in zip(end.unbind(0), written.unbind(0), strict=True):
         found.append(torch.maximum(most, left + found[-1]))
@@ -224,7 +234,7 @@ class MatrixLSTM(LinearRecurrence):
         self.gates = ExponentialGates(context.width, self.heads, std, bounded=bounded)
 
     def split_state(self, state: Tensor) -> Tensor:
-        """Return the flat state as (batch, heads, ·): the memory and sum of keys, then the stabiliser."""
+        """Reshape the flat state to (batch, heads, ·): the memory, the sum of keys, and the stabiliser."""
         return state.unflatten(1, (self.heads, -1))
 
     def recur(

@@ -1,4 +1,7 @@
-"""The state space of Mamba-3: exponential-trapezoidal writes, and angles that depend on the input."""
+"""The recurrence of the block `mamba3`, which writes each key at two positions (the trapezoidal rule).
+
+Rotation angles of keys and queries depend on the input.
+"""
 
 from __future__ import annotations
 
@@ -60,9 +63,10 @@ def run_trapezoid(
 
 
 class TrapezoidGates(Initialisable):
-    """The gates of each head at each position: step size, decay, share λ and rotation angles.
+    """The values that `mamba3` computes from the input for each head and position.
 
-    The offsets of step sizes are initialised as in `HeadRates`.
+    They are the step size, the decay, the share λ and the rotation angles. The offsets of step sizes are
+    initialised as in `HeadRates`.
     """
 
     weight_roles = roles(step_offset=WeightRole.RATE)
@@ -76,9 +80,10 @@ class TrapezoidGates(Initialisable):
         draw_step_offsets(self.step_offset, generator)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return steps, log decays and shares, (batch, length, heads), and angles with one more dimension.
+        """Return step sizes, log decays and shares λ, (batch, length, heads) each, and angles.
 
-        An angle is the turn of a pair of channels since the previous position.
+        The angles are (batch, length, heads, pairs). An angle is the turn of a pair of channels since the
+        previous position.
         """
         steps, rates, shares, angles = self.map(x).split(self.map.map_sizes, 2)
         steps = functional.softplus(steps + self.step_offset)
@@ -107,13 +112,13 @@ class Mamba3(LinearRecurrence):
         self.skip = nn.Parameter(torch.ones(self.heads))
 
     def split_state(self, state: Tensor) -> Tensor:
-        """Return the flat state as (batch, heads, ·): the state h, and the last position's key and value."""
+        """Reshape the flat state to (batch, heads, ·): the state h, and the last position's key and value."""
         return state.unflatten(1, (self.heads, -1))
 
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Rotate keys and queries by the sum of angles, and write each key at two positions."""
+        """Rotate keys and queries by the sum of the angles so far, and write each key at two positions."""
         steps, log_decay, shares, angles = (each.to(v.dtype) for each in self.gates(x))
         parts = qk.unbind(2)
         if self.norms is not None:
@@ -144,6 +149,6 @@ class Mamba3(LinearRecurrence):
 
 
 def _turn_first(x: Tensor, angles: Tensor) -> Tensor:
-    """Rotate the first channels of x (…, width) by angles (…, pairs), and leave the others unchanged."""
+    """Rotate pairs of the first channels of x (…, width) by angles (…, pairs); keep the other channels."""
     turned = 2 * angles.shape[-1]
     return torch.cat([turn(x[..., :turned], angles), x[..., turned:]], -1) if turned else x
