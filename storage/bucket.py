@@ -1,4 +1,4 @@
-"""Client of an object store: the objects below an address.
+"""Client of an object store such as S3: the objects below an address.
 
 A server may have carried out a request whose answer was lost, and obstore repeats some requests
 automatically. So a method that finds an existing object checks whether this is the object that it should
@@ -230,7 +230,7 @@ class Bucket:
                         continue
 
     def require_conditions(self) -> None:
-        """Raise `StoreError` if the server does not support conditional writes."""
+        """Raise `StoreError` if the server ignores the conditions of a write."""
         if self._has_conditions:
             return
         key, ignored = f"unfinished/.probe.{secrets.token_hex(8)}", list[str]()

@@ -48,7 +48,7 @@ class BucketPlace(Place):
         self._lock, self._claiming = threading.RLock(), threading.Lock()
 
     def __reduce__(self) -> tuple[Callable[[str], BucketPlace], tuple[str]]:
-        """Pickle only the address: another process makes its own copy."""
+        """Pickle only the address, because another process makes its own local copies."""
         return BucketPlace, (self.bucket.address,)
 
     def fetch(self, folder: Path, name: str | None = None) -> None:

@@ -102,13 +102,13 @@ _AT: Final = _LENGTH_BYTES + len(_START)
 
 
 def encode_metadata(description: Mapping[str, Any]) -> dict[str, str]:
-    """Return the metadata for a model's file, with a placeholder for its checksum."""
+    """Return the metadata for a model's file, in which a placeholder stands for the file's checksum."""
     text = json.dumps({"crc32": _BLANK.decode(), **description}, separators=(",", ":"))
     return {METADATA_KEY: text}
 
 
 def add_model_checksum(data: bytes) -> bytes:
-    """Fill the checksum into a file with metadata from `encode_metadata`."""
+    """Insert the checksum into a model's file, in place of the placeholder from `encode_metadata`."""
     assert _has_checksum(data), "a model's metadata must begin with a placeholder for the checksum"
     return data[:_AT] + f"{zlib.crc32(data):08x}".encode() + data[_AT + _DIGITS :]
 

@@ -26,7 +26,7 @@ _WRITER: Final = re.compile(r"\.([0-9a-f]{12})-([0-9]{1,9})-([0-9]{1,19})\.[0-9a
 
 @cache
 def this_machine() -> str | None:
-    """Return an identifier of this boot of the machine and of its process namespace; None if unknown."""
+    """Return an identifier of this machine, its last boot, and its process namespace; None if unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -83,7 +83,7 @@ def _short(machine: str) -> str:
 
 @contextmanager
 def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
-    """Within this context, give a temporary path for a file or folder; then rename it to `path`.
+    """Yield a temporary path for a new file or folder, and rename it to `path` at the end of the context.
 
     At the end the contents are flushed, then the file is renamed, and the new name is flushed. So a crash of
     the machine leaves the complete new version or the old one. The temporary path is in `folder`, by default

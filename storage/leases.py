@@ -1,10 +1,10 @@
 """Leases: claims on attempts, which prevent two drivers with the same store from training the same trial.
 
-Attempt N at a trial belongs to the process that creates the file `leases/TRIAL-N`; only one process can
-create it. So N is also the fencing number. The first line of the file names the owner. While it lives, the
-owner's process appends a byte every few seconds, and a last byte when the outcome is stored. A process that
-finds the lease of a dead owner takes the trial over by creating the file of attempt N + 1. If the previous
-owner wakes up, it sees that file and stores nothing more.
+A driver is a process that runs a study. Attempt N at a trial belongs to the process that creates the file
+`leases/TRIAL-N`; only one process can create it. So N is also the fencing number. The first line of the file
+names the owner. While it lives, the owner's process appends a byte every few seconds, and a last byte when
+the outcome is stored. A process that finds the lease of a dead owner takes the trial over by creating the
+file of attempt N + 1. If the previous owner wakes up, it sees that file and stores nothing more.
 
 On the same machine, during the same boot, an owner is gone if its process has ended. In all other cases, an
 owner counts as gone if the file has not changed for the length of the lease, by the clock of the process that
@@ -70,7 +70,7 @@ class Owner:
 
 
 class _Header(Record):
-    """The first line of a lease."""
+    """Schema of the first line of a lease file."""
 
     owner: Owner
     lease_s: float = Field(gt=0, le=MAX_LEASE_S)

@@ -267,7 +267,7 @@ class Layout:
         self.final_checkpoints_folder = self.root / "final_checkpoints"
 
     def __reduce__(self) -> tuple[type[Layout], tuple[Place]]:
-        """Pickle only the location: another process gets the paths of its own copy."""
+        """Pickle only the location, because the files may have other paths in another process."""
         return Layout, (self.place,)
 
     def lease(self, trial: str, attempt: int) -> Path:
@@ -318,7 +318,7 @@ def is_address(text: str) -> bool:
 
 
 def new_compacted_path(partition: Path) -> Path:
-    """Return a new path for a partition's merged data.
+    """Return a new path for the merged data of a partition, which is a study's folder in a dataset.
 
     The name is unique, so two simultaneous compactions never delete each other's result. The name sorts after
     those of earlier compactions, even if the clock was set back in between.

@@ -286,7 +286,7 @@ class Store:
         return self._latest_rows(("metrics", *MEASURED_LATER), trials)
 
     def courses(self, trials: Collection[str]) -> pl.DataFrame:
-        """Return the metrics of these trials in the form of `metrics`, without probes and tuning."""
+        """Return the metrics of these trials with the columns of `metrics`, without probes and tuning."""
         return self._latest_rows(("metrics",), trials)
 
     def metric_course(self, name: str | None, attempts: pl.DataFrame) -> pl.DataFrame:

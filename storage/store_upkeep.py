@@ -114,7 +114,7 @@ def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path
 
 
 def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
-    """Return all rows of a partition's files, sorted and in one chunk; many small chunks would be slow."""
+    """Return all rows of a partition's files, sorted and in one chunk, because many small chunks are slow."""
     found = scan(dataset, batches(contents), SCHEMAS[dataset].names()).collect().rechunk()
     frame = latest_copies(found.lazy()).drop(RANK)
     return frame.sort(SORT_KEYS[dataset], maintain_order=True).collect()
@@ -132,7 +132,7 @@ def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping
 
 
 def _is_unchanged(place: Place, path: Path, data: bytes) -> bool:
-    """Return whether a file still has the bytes that were read, as merged files always do."""
+    """Return whether a file still has the bytes that were read; merged files never change."""
     if not holds_one_attempt(path):
         return True
     try:

@@ -53,7 +53,7 @@ class StudyRecord(BaseModel):
 
 
 class _Page(Record):
-    """The content of a record's file: a study record, its version and the time of writing."""
+    """The contents of a record's file: the study record, the version of its format, and its time."""
 
     schema_: int
     remembered: str

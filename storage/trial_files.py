@@ -74,9 +74,10 @@ def write_note(
     rows: Iterable[MetricRow] = (),
     seconds: float | None = None,
 ) -> None:
-    """Replace the note in a trial's folder; ignore errors. A crash of the machine may lose the note.
+    """Replace the note in a trial's folder; errors are ignored.
 
-    `rows` are the metrics of all epochs; indexed metrics are left out of the history.
+    A crash of the machine may lose the note. `rows` are the metrics of all epochs; indexed metrics are left
+    out of the history.
     """
     note = {"epoch": epoch, "metrics": dict(metrics), "course": course_of(rows), "seconds": seconds}
     temporary = folder / f"reached.{os.getpid()}.tmp"
@@ -91,9 +92,10 @@ def encode_begun(trial: str) -> str:
 
 
 def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
-    """Return the trial of a checkpoint folder and the lines of its starts; None if the record is incomplete.
+    """Return a checkpoint folder's trial, and a line for each start of the trial.
 
-    Raise `DamagedError` and `UnreadableError`, which name the file, and OSError.
+    Return None if the record is incomplete. Raise `DamagedError` and `UnreadableError`, which name the file,
+    and OSError.
     """
     path = folder / STARTS_FILE
     try:

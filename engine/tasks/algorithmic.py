@@ -126,20 +126,20 @@ def operands(_vocab: int, batch_size: int, length: int, generator: torch.Generat
 
 
 def read_numbers(bits: Tensor) -> list[int]:
-    """Read rows of bits (batch, n), the highest first, as numbers."""
+    """Return the numbers that rows of bits (batch, n) represent; the first bit is the highest."""
     padded = torch.nn.functional.pad(bits, (-bits.shape[-1] % _BYTE, 0))
     return [int.from_bytes(row.tobytes()) for row in np.packbits(padded.to(torch.uint8).numpy(), axis=-1)]
 
 
 def write_bits(numbers: Sequence[int], length: int) -> Tensor:
-    """Write numbers as rows of bits (batch, length), the highest first."""
+    """Return numbers as rows of bits (batch, length), with the highest bit first."""
     size = math.ceil(length / _BYTE)
     packed = np.frombuffer(b"".join(number.to_bytes(size) for number in numbers), dtype=np.uint8)
     return torch.from_numpy(np.unpackbits(packed.reshape(-1, size), axis=-1)[:, -length:]).long()
 
 
 def combine(inputs: Tensor, *, operation: Callable[[int, int], int]) -> Tensor:
-    """Return the result of an operation on the operands a and b, written as bits, for each row."""
+    """Apply an operation to the numbers a and b of each row; return the results as bits."""
     length = inputs.shape[-1]
     a, b = (read_numbers(inputs[:, part]) for part in (slice(length // 2), slice(length // 2 + 1, None)))
     return write_bits([operation(*each) for each in zip(a, b, strict=True)], length)

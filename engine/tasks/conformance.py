@@ -99,7 +99,10 @@ def seed_decides(task: Subject) -> None:
 
 
 def other_processes_draw_the_same(task: Subject) -> None:
-    """Check that a process with different string hashes and threads draws the same examples from a seed."""
+    """Check that another process, with other string hashes and threads, draws the same examples.
+
+    Both processes use the same seed.
+    """
     files = [str(file.path) for file in loaded_files()]
     given = json.dumps([files, task.name, dict(task.settings)])
     done = subprocess.run(
@@ -207,7 +210,10 @@ def no_nearer_token_gives_the_target_away(task: Subject) -> None:
 
 
 def losses_are_of_each_target(task: Subject) -> None:
-    """Check that a task's own losses are finite, one per target, and depend only on that target's output."""
+    """Check the losses that a task computes itself: they are finite, and each depends only on its own output.
+
+    There must be one loss for each target.
+    """
     targets = task.draw(1).targets
     if task.kind is TaskKind.REGRESSION:
         targets = targets.squeeze(-1)

@@ -23,7 +23,10 @@ _DRAWS = 2**40  # far more values than steps, so that all steps are equally like
 
 
 class RegressionBatch(NamedTuple):
-    """Sequences (batch, longest, 2), padded with 0; answers (batch,); lengths (batch,)."""
+    """A batch of sequences (batch, longest, 2), with answers (batch,) and lengths (batch,).
+
+    Each step is a number and its mark: 1 for the two marked numbers, −1 at both ends, else 0. Padding is 0.
+    """
 
     inputs: Tensor
     targets: Tensor

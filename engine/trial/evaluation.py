@@ -101,7 +101,7 @@ class Patience:
     waited: int = 0
 
     def after(self, settings: EarlyStoppingSettings, metrics: Mapping[str, float]) -> Patience:
-        """Return the patience, given the metrics of one more epoch; NaN never counts as better."""
+        """Return the updated patience after an epoch with these metrics; NaN never counts as better."""
         value = metrics[settings.metric]
         if self.best is None:
             return replace(self, waited=self.waited + 1) if math.isnan(value) else Patience(best=value)
@@ -113,7 +113,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestEpoch:
-    """The epoch with the best value of `metric` so far, and its weights on the CPU.
+    """The epoch with the best value of `metric` so far, with the model's weights after it, on the CPU.
 
     These are the weights that were evaluated, which are averages if the training averages weights. `value` is
     None before the first value that is not NaN.
@@ -125,7 +125,7 @@ class BestEpoch:
     weights: Mapping[str, Tensor] | None = None
 
     def after(self, epoch: int, metrics: Mapping[str, float], model: nn.Module) -> BestEpoch:
-        """Return the best epoch, given one more epoch; of epochs with equal values the first is the best."""
+        """Return the best epoch after one more epoch; of epochs with equal values, the first is the best."""
         value = metrics[self.metric]
         sign = 1 if METRICS[self.metric].higher_is_better else -1
         if math.isnan(value) or (self.value is not None and sign * value <= sign * self.value):

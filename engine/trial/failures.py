@@ -104,7 +104,10 @@ class MachineError(ActivememError):
 
 
 class HeadLostError(MachineError):
-    """Error for a Ray cluster whose head is gone; Ray ends this process half a minute later or at exit."""
+    """Error for a Ray cluster whose head is gone.
+
+    Ray ends this process half a minute later, or already when it exits.
+    """
 
 
 def check_gpu(machine: Machine) -> None:
@@ -139,10 +142,10 @@ def storing() -> Iterator[None]:
 
 
 def note_lost_gpu(error: BaseException) -> None:
-    """If an error says so, record that this process has lost its GPU, so that no later trial is blamed.
+    """Record that this process has lost its GPU, if an error says so.
 
-    If the error does not say so, the GPU is queried, because CUDA's libraries report failures without their
-    cause.
+    Trials that start later are then not blamed for the loss. If the error does not say so, the GPU is
+    queried, because CUDA's libraries report failures without their cause.
     """
     if not _lost and (reason := _lost_gpu(error) or _query_gpu()) is not None:
         _lost.append(f"this process cannot use its GPU after the failure of a kernel: {reason}")
@@ -161,7 +164,7 @@ def _lost_gpu(error: BaseException) -> str | None:
 
 
 def _query_gpu() -> str | None:
-    """Query the GPU for an error of finished kernels, without waiting for running kernels.
+    """Ask the GPU whether a finished kernel has failed, without waiting for running kernels.
 
     Return None if there is no such error.
     """
@@ -296,7 +299,7 @@ def recording_crashes(folder: Path, limit_s: float | None) -> Iterator[int]:
 
 
 def crash_report_file(folder: Path) -> Path:
-    """Return the file in which processes that train the trial of a checkpoint report crashes."""
+    """Return the crash report file of the trial whose checkpoint is in this folder."""
     return folder / _FILE
 
 
@@ -322,7 +325,10 @@ def _open(folder: Path) -> int:
 def failure_by_death(
     deaths: CrashCounts, words: CrashReport | None, limit_s: float | None, where: str
 ) -> str | None:
-    """Return why a trial fails after deaths of its processes; None if the trial is retried."""
+    """Return why a trial fails after deaths of its processes; None if the trial is retried.
+
+    `words` is the report of the last death, and `where` says in which part of the training it was.
+    """
     if words is not None and (reason := words.reason(limit_s, where)) is not None:
         return reason
     if deaths.in_run < MAX_WORKER_DEATHS and deaths.in_all < MAX_DEATHS:

@@ -35,7 +35,10 @@ class Work:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Within this context, measure the time, and add it unless an exception is raised."""
+        """Within this context, measure the time, and add it to the seconds of the training.
+
+        Time is not added if an exception other than an interruption is raised.
+        """
         self._began = time.perf_counter()
         try:
             yield
@@ -49,7 +52,7 @@ class Work:
 
     @property
     def pending_seconds(self) -> float:
-        """Return the seconds since the timed context began, not counted yet; 0 outside of the context."""
+        """Return the seconds since the context `timed` began, which are not added yet; 0 outside of it."""
         return 0.0 if self._began is None else time.perf_counter() - self._began
 
     def add_seconds(self, seconds: float) -> None:

@@ -177,7 +177,7 @@ def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any
 
 
 def own_states_on(saved: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Rebuild the states from `own_states`; each tensor returns to the CPU or the device, where it was."""
+    """Rebuild the states from `own_states`, with each tensor where it was, on the CPU or on the device."""
     return to_device(saved["states"], device, frozenset(map(tuple, saved.get("on_cpu", ()))))
 
 
@@ -221,7 +221,7 @@ class Callbacks:
         self.started = False
 
     def start(self, model: nn.Module) -> None:
-        """Start each callback; an interrupted start does not count."""
+        """Start each callback; if a start is interrupted, all callbacks start again later."""
         states = deepcopy(self._states)
         for each in self._callbacks:
             self._call(each.name, each.on_start, model, TrainingPosition(0, 0, {}), states[each.name])

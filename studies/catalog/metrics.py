@@ -168,7 +168,10 @@ def register_metric(
 
 
 def kinds_of_task(names: Collection[str]) -> frozenset[TaskKind]:
-    """Return the kinds of task with these plug-in names; raise ValueError for an unknown name."""
+    """Return the kinds of task with these names; raise ValueError for an unknown name.
+
+    The names are in lower case, as plug-ins write them.
+    """
     known = {kind.name.lower(): kind for kind in TaskKind}
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"expected task kinds among {', '.join(known)}, got {', '.join(unknown)}")
@@ -333,7 +336,7 @@ _SIGNS = {"<=": "≤", ">=": "≥"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A metric value that a training should reach, and the unit of the cost of reaching it."""
+    """A metric value that a training should reach; `currency` is the unit of the cost of reaching it."""
 
     currency: Currency
     metric: str

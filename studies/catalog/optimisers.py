@@ -125,7 +125,7 @@ class OwnScheduleSettings(ScheduleSettings):
 
 
 class PluginSchedule(ScheduleSettings, ABC):
-    """Base class of a plug-in's schedule: its keys in `train.schedule`, and its function of the step."""
+    """Base class of a plug-in's schedule: its settings in `train.schedule`, and the rate at each step."""
 
     @abstractmethod
     def share(self, step: int, total_steps: int) -> float:
@@ -178,7 +178,7 @@ OPTIMIZERS: Registry[SettingsEntry[OptimizerSettings]] = Registry("optimizer")
 
 
 class OptimizerSettings(NamedSettings):
-    """`train.optimizer`: the rule that updates the weights, and its peak learning rate."""
+    """Settings of `train.optimizer`: the rule that updates the weights, and its peak learning rate."""
 
     registry: ClassVar = OPTIMIZERS
 
@@ -242,7 +242,7 @@ class OwnOptimizerSettings(OptimizerSettings):
 
 
 class PluginOptimizer(OptimizerSettings, ABC):
-    """Base class of a plug-in's optimiser: its keys in `train.optimizer`, and the method that builds it."""
+    """Base class of a plug-in's optimiser: its settings in `train.optimizer`, and a method to build it."""
 
     @abstractmethod
     def build(self, model: torch.nn.Module) -> torch.optim.Optimizer:

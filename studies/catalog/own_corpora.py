@@ -36,7 +36,7 @@ def _described(facts: BaseModel, title: str) -> dict[str, Any]:
 
 
 class _Facts(BaseModel):
-    """Base class of facts about the user's files that a trial's settings store, such as their hashes."""
+    """Base class for facts about the user's files, such as their hashes, that a trial's settings store."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -169,7 +169,10 @@ class OwnLayout(_Facts):
 
     @model_serializer(mode="wrap")
     def _without_later_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Leave out newer keys that have their defaults, so that a new key does not rename older corpora."""
+        """Leave out keys that were added in later versions if they have their defaults.
+
+        A corpus's name is a hash of all keys, so the names of older corpora stay the same.
+        """
         found = serialize(self)
         return {key: value for key, value in found.items() if value or key not in ("split_names", "left_out")}
 

@@ -38,7 +38,8 @@ COLUMNS = (
 class SearchPoint:
     """A search point: the values of its active dimensions, and its trials ordered by seed.
 
-    With rungs the trials belong to one `rung`, and `whole` is the id of the first trial of the last rung.
+    If the scheduler trains a point on several rungs, each with a larger budget, the trials belong to one
+    `rung`, and `whole` is the id of the first trial of the last rung.
     """
 
     values: dict[str, Level]
@@ -213,8 +214,8 @@ MissingTrials = Callable[[SearchPoint], Sequence[object]]
 class BegunPoints:
     """The points of a search that any driver has begun; the method `new` returns each of them once.
 
-    `own` are the ids of the trials that this driver trains. `spent` adds up the costs of the study's stored
-    trainings.
+    A driver is a process that runs the search. `own` are the ids of the trials that this driver trains.
+    `spent` adds up the costs of the study's stored trainings.
     """
 
     def __init__(self, study: Study, store: Store, points: StoredPoints, missing: MissingTrials) -> None:

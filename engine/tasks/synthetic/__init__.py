@@ -1,4 +1,4 @@
-"""Rules of the synthetic tasks; examples are the same on every device.
+"""Functions that draw and solve the examples of the synthetic tasks, which are the same on every device.
 
 `state_tracking`, `recall`, `chomsky`, `listops` and `mad` implement the tasks of these names. `lengths`
 handles several lengths in one batch.

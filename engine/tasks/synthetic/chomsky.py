@@ -60,15 +60,18 @@ def _parity(length: int, draws: Draws) -> Written:
 
 
 def _cycle(length: int, draws: Draws) -> Written:
-    """Draw moves on a cycle of five positions: 0 stays, 1 moves forward, 2 moves back."""
+    """Draw moves on a cycle of five positions: 0 stays, 1 moves forward, 2 moves back.
+
+    The answer is the last position, counted from the start.
+    """
     string = _symbols(length, draws, 3)
     return string, [(string.count(1) - string.count(2)) % MODULUS]
 
 
 def _modular(length: int, draws: Draws) -> Written:
-    """Draw alternating numbers and operations; at an even length the last operation is ignored.
+    """Draw alternating numbers and operations; the answer is the value of the expression.
 
-    Products bind tighter than sums.
+    If the length is even, the last operation is ignored. Products bind tighter than sums.
     """
     string = [next(draws) % (3 if place % 2 else MODULUS) for place in range(length)]
     total, product, sign = 0, string[0], 1
@@ -109,7 +112,7 @@ def _brackets(length: int, draws: Draws) -> Written:
 
 
 def _symbol(token: int) -> int:
-    """Return the symbol of a token of modular arithmetic: numbers come first, then signs."""
+    """Return the symbol for a token of an arithmetic expression: numbers come first, then signs."""
     return token - FIRST_NUMBER if token >= FIRST_NUMBER else MODULUS - PLUS + token
 
 

@@ -87,7 +87,10 @@ def solve_modular(task: ModularArithmeticSettings, inputs: Tensor) -> Tensor | N
 
 
 def _with_brackets(task: ModularArithmeticSettings, lengths: Tensor, generator: Generator) -> Examples:
-    """Draw expressions two tokens shorter than the length, with brackets around each operation."""
+    """Draw expressions with brackets around each operation.
+
+    An expression has two tokens fewer than the length, which includes `=` and the answer.
+    """
     ends = lengths - 1
     width = int(ends.max())
     inputs = torch.zeros(len(lengths), width, dtype=torch.int64)
