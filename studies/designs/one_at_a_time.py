@@ -8,7 +8,6 @@ class OneAtATime(RowDesign):
     """A design with the baseline, and with every cell that differs from the baseline in one factor."""
 
     kind = "one_at_a_time"
-    has_free_levels = True
 
     def make_rows(self) -> list[dict[str, Level]]:
         start = {name: self.baseline_level(name) for name in self.inner}

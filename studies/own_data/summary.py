@@ -70,7 +70,6 @@ class CorpusSummary:
     symbols: Mapping[str, int] = field(default_factory=dict[str, int])
     tokens: Mapping[str, int] = field(default_factory=dict[str, int])
     pieces: Mapping[str, PieceBounds] = field(default_factory=dict[str, PieceBounds])
-    train_bytes: int = 0
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -110,7 +109,6 @@ def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> Corpus
         lengths={each: (array("Q", (_length(row.sequence, each) for row in train)),) for each in kinds},
         symbols={each: _num_symbols((row.sequence for row in train), each) for each in kinds},
         pieces=_piece_bounds({"train": (word for row in train for word in row.sequence.split())}, tokens),
-        train_bytes=sum(len(row.sequence) for row in train),
         notes=tuple(notes),
         warnings=tuple(warnings),
     )
@@ -147,7 +145,6 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
         symbols=symbols,
         tokens={each: sum(found) for each, found in sizes.items()},
         pieces=_piece_bounds({"train": parts["train"].decode(errors="replace").lower().split()}, tokens),
-        train_bytes=len(parts["train"]),
         warnings=tuple(warnings),
     )
 
@@ -187,7 +184,6 @@ def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
             },
             tokens,
         ),
-        train_bytes=sum(len(row.sequence) + len(row.target) for row in train),
         warnings=tuple(warnings),
     )
 

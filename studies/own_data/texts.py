@@ -211,7 +211,6 @@ def read_own_documents(
         unit="document",
         rows=rows,
         lengths={"characters": tuple(sizes)},
-        train_bytes=sum(each.bytes for each in found),
     )
     return OwnDocuments(
         column=named.text,

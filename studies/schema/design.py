@@ -153,8 +153,6 @@ class Design:
     """The keys of [study] that belong to the design, each with an example if it is required."""
     has_conditions: ClassVar[bool] = True
     """Whether its factors may be conditional."""
-    has_free_levels: ClassVar[bool] = True
-    """Whether levels are combined freely, so that they are checked one by one."""
     repeats_levels: ClassVar[bool] = False
     """Whether a factor may list a level twice."""
 
@@ -311,8 +309,6 @@ class Design:
 
 class RowDesign(Design):
     """Base class of designs that make their cells row by row; other factors may be crossed with the rows."""
-
-    has_free_levels = False
 
     def rows(self) -> list[dict[str, Level]]:
         """Return the cells without seeds and crossed factors; empty if a factor has no levels."""
