@@ -343,11 +343,9 @@ class _ClaimParser(TokenReader):
     def call(self) -> SyntaxNode:
         """Parse `call = FUNCTION "(" either { "," either } { "for" VARIABLE "in" set } ")"`."""
         function = self._word()
-        if self.token.kind != "(":
-            raise self._error(f"expected '(' after '{function.text}', got {self._found()}")
-        inside = self._bracketed(self._arguments)
+        inside = self._called(function, self._arguments)
         if isinstance(inside, SyntaxErrorNode):
-            return SyntaxErrorNode(start=function.start, end=self._end())
+            return inside
         arguments, loops = inside
         return FunctionCall(
             start=function.start, end=self._end(), function=function, arguments=arguments, loops=loops
@@ -356,11 +354,9 @@ class _ClaimParser(TokenReader):
     def speedup(self) -> SyntaxNode:
         """Parse `speedup = "speedup" "(" level "over" level "," quantity ")"`."""
         word = self._word()
-        if self.token.kind != "(":
-            raise self._error(f"expected '(' after 'speedup', got {self._found()}")
-        inside = self._bracketed(self._speedup)
+        inside = self._called(word, self._speedup)
         if isinstance(inside, SyntaxErrorNode):
-            return SyntaxErrorNode(start=word.start, end=self._end())
+            return inside
         fast, slow, target = inside
         return SpeedupExpression(start=word.start, end=self._end(), fast=fast, slow=slow, target=target)
 
@@ -433,24 +429,18 @@ class _ClaimParser(TokenReader):
 
     def _junction(self, word: str, part: Callable[[], SyntaxNode]) -> SyntaxNode:
         """Parse `part { word part }`."""
-        start, parts = self.token.start, [part()]
-        while self.token.kind == word:
-            self._advance()
-            parts.append(part())
+        start, parts = self.token.start, self._separated(word, part)
         if len(parts) == 1:
             return parts[0]
-        return BooleanOperation(start=start, end=self._end(), operator=word, parts=tuple(parts))
+        return BooleanOperation(start=start, end=self._end(), operator=word, parts=parts)
 
     def _nearness(self, start: int, left: SyntaxNode) -> SyntaxNode:
         """Parse `sum "within" NUMBER "of" sum`, after the first sum."""
         self._advance()
         token = self.token
-        if token.kind != "number":
-            raise self._error(f"expected a number after 'within', got {self._found()}")
+        self._require("number", "a number after 'within'")
         margin = self._value()
-        if self.token.kind != "of":
-            raise self._error(f"expected 'of' after the margin, got {self._found()}")
-        self._advance()
+        self._skip("of", "'of' after the margin")
         right = self.sum()
         if margin is not None and margin <= 0:
             self._faults.add(token.start, token.end, f"expected a margin above 0, got {token.text}")
@@ -458,28 +448,20 @@ class _ClaimParser(TokenReader):
 
     def _arguments(self) -> tuple[tuple[SyntaxNode, ...], tuple[ForClause, ...]]:
         """Parse `either { "," either } { "for" VARIABLE "in" set }`."""
-        arguments = [self.either()]
-        while self.token.kind == ",":
-            self._advance()
-            arguments.append(self.either())
+        arguments = self._separated(",", self.either)
         loops: list[ForClause] = []
         while self.token.kind == "for":
             self._advance()
             loops.append(self._loop())
-        return tuple(arguments), tuple(loops)
+        return arguments, tuple(loops)
 
     def _speedup(self) -> tuple[LevelLiteral, LevelLiteral, MetricReference]:
         """Parse `level "over" level "," quantity`."""
         fast = self.level()
-        if self.token.kind != "over":
-            raise self._error(f"expected 'over' and a level, as in speedup(a over b, …), got {self._found()}")
-        self._advance()
+        self._skip("over", "'over' and a level, as in speedup(a over b, …)")
         slow = self.level()
-        if self.token.kind != ",":
-            raise self._error(f"expected ', ' and a target, as flops_to[loss <= 1], got {self._found()}")
-        self._advance()
-        if self.token.kind != "name":
-            raise self._error(f"expected a target, as flops_to[loss <= 1], got {self._found()}")
+        self._skip(",", "', ' and a target, as flops_to[loss <= 1]")
+        self._require("name", "a target, as flops_to[loss <= 1]")
         target = self.quantity()
         if not isinstance(target, MetricReference):
             raise _ParseError
@@ -489,12 +471,9 @@ class _ClaimParser(TokenReader):
         """Parse `VARIABLE "in" set`, after "for"."""
         if self.token.kind in KEYWORDS:
             raise self._error(f"'{self.token.text}' is a reserved word; expected the name of a variable")
-        if self.token.kind != "name":
-            raise self._error(f"expected the name of a variable, got {self._found()}")
+        self._require("name", "the name of a variable")
         variable = self._word()
-        if self.token.kind != "in":
-            raise self._error(f"expected 'in' after '{variable.text}', got {self._found()}")
-        self._advance()
+        self._skip("in", f"'in' after '{variable.text}'")
         return ForClause(variable=variable, iterates=self.set())
 
     def _selectors(self) -> tuple[tuple[str, ...], tuple[tuple[Identifier, LevelLiteral], ...]]:
@@ -517,18 +496,25 @@ class _ClaimParser(TokenReader):
 
     def _listed(self, expected: str) -> tuple[LevelLiteral, ...]:
         """Parse `"[" level { "," level } "]"`."""
-        if self.token.kind != "[":
-            raise self._error(f"expected {expected}, got {self._found()}")
-        inside = self._bracketed(self._levels)
+        self._require("[", expected)
+        inside = self._bracketed(lambda: self._separated(",", self.level))
         return () if isinstance(inside, SyntaxErrorNode) else inside
 
-    def _levels(self) -> tuple[LevelLiteral, ...]:
-        """Parse `level { "," level }`."""
-        levels = [self.level()]
-        while self.token.kind == ",":
+    def _separated(self, sign: str, rule: Callable[[], RuleResult]) -> tuple[RuleResult, ...]:
+        """Parse `rule { sign rule }`."""
+        found = [rule()]
+        while self.token.kind == sign:
             self._advance()
-            levels.append(self.level())
-        return tuple(levels)
+            found.append(rule())
+        return tuple(found)
+
+    def _called(self, word: Identifier, rule: Callable[[], RuleResult]) -> RuleResult | SyntaxErrorNode:
+        """Parse `"(" rule ")"` after the name of a function."""
+        self._require("(", f"'(' after '{word.text}'")
+        inside = self._bracketed(rule)
+        if isinstance(inside, SyntaxErrorNode):
+            return SyntaxErrorNode(start=word.start, end=self._end())
+        return inside
 
     def _bracketed(self, rule: Callable[[], RuleResult]) -> RuleResult | SyntaxErrorNode:
         """Parse brackets with this rule between them, and return the rule's node.
@@ -551,6 +537,16 @@ class _ClaimParser(TokenReader):
             return SyntaxErrorNode(start=opened.start, end=self._end())
         self._advance()
         return inside
+
+    def _require(self, kind: str, expected: str) -> None:
+        """Raise the fault of a next token of another kind."""
+        if self.token.kind != kind:
+            raise self._error(f"expected {expected}, got {self._found()}")
+
+    def _skip(self, kind: str, expected: str) -> None:
+        """Pass a token of this kind; raise the fault of a token of another kind."""
+        self._require(kind, expected)
+        self._advance()
 
     def _unclosed(self, opened: Token) -> _ParseError:
         close = _OPEN[opened.kind]
