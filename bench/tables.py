@@ -6,11 +6,12 @@ Run: python bench/tables.py. The store is synthetic and compacted: each trial ha
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -126,6 +127,24 @@ def min_seconds(what: Callable[[], object], repeats: int = REPEATS) -> float:
     return min(times)
 
 
+PEAK = """\
+import atexit, sys
+from activemem.cli.app import main
+atexit.register(lambda: sys.stderr.write(open("/proc/self/status").read()))
+main()
+"""
+"""Runs a command, and writes what Linux knows of its process to standard error."""
+
+
+def peak_mib(arguments: Sequence[str]) -> float:
+    """Return the peak memory of a command in MiB; NaN where the system does not tell it."""
+    if not Path("/proc/self/status").is_file():
+        return math.nan
+    command = [sys.executable, "-c", PEAK, *arguments]
+    status = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def main() -> None:
     """Create a store, and print the times of its table and of reading all epochs."""
     study = load_study(STUDY)
@@ -135,6 +154,7 @@ def main() -> None:
         store = Store(folder)
         command = [sys.executable, "-m", "activemem", "table", "render", "wide", "--results", name]
         cold = min_seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL), 3)
+        peak = peak_mib(command[3:])
         warm = min_seconds(lambda: render(build_table(study, study.tables[0], store.trials()), "rich"))
         made = build_table(study, study.tables[0], store.trials())
         assert all(cell.count == 50 for row in made.cells for cell in row), (
@@ -147,6 +167,7 @@ def main() -> None:
     met = warm < WARM_S and cold < COLD_S
     print(f"  table, in a process that has it loaded   {warm:5.2f} s   target below {WARM_S} s")
     print(f"  table, as a command of its own           {cold:5.2f} s   target below {COLD_S} s")
+    print(f"  peak memory of that command              {peak:4.0f} MiB")
     print(f"  every epoch of every trial, read once    {every:5.2f} s   no table needs it")
     sys.exit(0 if met else 1)
 
