@@ -57,7 +57,7 @@ class Place(ABC):
 
     @abstractmethod
     def fetch(self, folder: Path, name: str | None = None) -> None:
-        """Update the local copy of a folder; with `name`, update only the files of this name in it."""
+        """Update the local copy of a folder; with `name`, update only the folder's files of this name."""
 
     @abstractmethod
     def fetch_file(self, path: Path) -> None:

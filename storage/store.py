@@ -215,12 +215,12 @@ class Store:
         self._replace("probes", trial, metric_frame(trial, [*kept, *probes]))
 
     def write_tuning(self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs) -> None:
-        """Store the metrics and outputs of a trained model with tuned decoding, as durably as its trial."""
+        """Store the metrics and outputs of a model under tuned decoding settings, as durably as its trial."""
         self._replace("tuned_outputs", trial, output_frame(trial, outputs))
         self._replace("tuning", trial, metric_frame(trial, metrics))
 
     def adopt(self, trial: str, study: str, factors: str) -> None:
-        """Record durably that a study adopts a trial of another study.
+        """Record durably that a study adopts a trial of another study, and uses its result as its own.
 
         `factors` are the levels, as JSON, that the trial has in the study that adopts it.
         """

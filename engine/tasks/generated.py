@@ -1,4 +1,4 @@
-"""Draws of built-in and plug-in tasks, checked before a model sees them."""
+"""Drawing of examples for built-in and plug-in tasks; each example is checked before a model sees it."""
 
 from __future__ import annotations
 

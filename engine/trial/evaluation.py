@@ -95,7 +95,7 @@ def _moved(known: Tensor, found: Tensor) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """The best value of a metric so far (None before the first), and the epochs since then."""
+    """The state of early stopping: a metric's best value (None at first), and the epochs since then."""
 
     best: float | None = None
     waited: int = 0

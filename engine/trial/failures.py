@@ -189,7 +189,7 @@ def machine_failure(error: BaseException) -> str | None:
 
 
 def _reported_fault(error: BaseException) -> str | None:
-    """Return the machine failure that one exception reports; None if it reports a failure of another kind."""
+    """Return the machine failure that this one exception reports; None if it reports another failure."""
     if isinstance(error, MachineError | DataError | PrecisionError | CompileModeError):
         return " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in _ERRNOS:

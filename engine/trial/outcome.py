@@ -41,7 +41,7 @@ def version(settings: TrialSettings) -> str:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of this code as `describe_code` gives it; the result is cached."""
+    """Return the commit of this code, in the form that `describe_code` returns; the result is cached."""
     return describe_code(Path(__file__).parents[2])
 
 

@@ -350,7 +350,10 @@ class Attempt:
     # -- giving the trial back
 
     def release(self) -> None:
-        """Save the state since the last epoch if possible; release the lease unless the trial has ended."""
+        """Release the lease, unless the trial has ended.
+
+        If possible, the state since the last epoch is saved first.
+        """
         if self._is_unsaved and lost_gpu() is None:
             with suppress(MachineError):  # steps that are not on disk are repeated
                 self.save_midway()

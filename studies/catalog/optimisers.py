@@ -287,7 +287,7 @@ def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]],
 
 
 def changed_optimizer(settings: OptimizerSettings, changes: Mapping[str, Any]) -> OptimizerSettings:
-    """Return a copy of the settings with these keys changed; raise ValueError for an unknown key.
+    """Return a copy of the settings in which these keys have new values; raise ValueError for an unknown key.
 
     Only the learning rate of a plug-in's optimiser can change, because the meaning of its other keys is
     unknown.

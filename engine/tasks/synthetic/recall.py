@@ -14,9 +14,10 @@ from .lengths import draw_lengths, only_last, pad_behind
 
 
 def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw sequences of a test set or of the training shapes; a shape is a length and a number of pairs.
+    """Draw sequences of multi-query associative recall, of a test set or of the training shapes.
 
-    With several training shapes, the shape of each sequence is drawn by the shapes' weights.
+    A shape is a length and a number of pairs. With several training shapes, the shape of each sequence is
+    drawn by the shapes' weights.
     """
     if test_set is not None:
         length, pairs = map(int, test_set.split("-"))
