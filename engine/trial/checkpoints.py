@@ -95,7 +95,7 @@ class Checkpoint:
         return deaths
 
     def record_request(self, trial: str) -> bool:
-        """Record a request to train a trial, given as JSON; return False if the trial has begun already."""
+        """Record a request to train a trial (as JSON); return False if it was begun or requested before."""
         self._place.fetch_file(self._starts)
         if trial_files.is_begun(self._folder):
             return False
