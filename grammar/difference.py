@@ -37,7 +37,7 @@ def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
     These parts can be removed:
 
     - a summand of a sum or a sub-layer of a series, while another remains;
-    - a block's argument that differs from its default;
+    - a block's argument that differs from its default, unless it is a size, such as a number of heads;
     - the tie of tied copies.
 
     A removal that leaves no valid recipe is skipped.
@@ -73,11 +73,19 @@ def _without_one(node: Value) -> Iterator[Node]:
         case BlockNode():
             for place, (name, value) in enumerate(node.arguments):
                 before, after = node.arguments[:place], node.arguments[place + 1 :]
-                yield BlockNode(node.name, (*before, *after))
+                if not _is_size(node.name, name):
+                    yield BlockNode(node.name, (*before, *after))
                 for without in _without_one(value):
                     yield BlockNode(node.name, (*before, (name, without), *after))
         case _:  # holes, choices, numbers and words have no parts
             return
+
+
+def _is_size(block: str, argument: str) -> bool:
+    """Return whether a block has this number at any rate: its default is not zero."""
+    spec = lookup(block)
+    parameter = None if spec is None else spec.parameter(argument)
+    return parameter is not None and parameter.kind == "integer" and bool(parameter.default)
 
 
 def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node]) -> Iterator[Node]:
@@ -113,14 +121,16 @@ def _differences(before: Node, after: Node) -> Iterator[str]:
             yield "not tied"
         case _, TiedNode() if after.body == before:
             yield "tied"
-        case BlockNode(), BlockNode() if before.name == after.name and (removed := _removed(before, after)):
-            yield from (f"− {argument} of {before.name}" for argument in removed)
+        case BlockNode(), BlockNode() if before.name == after.name and (
+            inside := [*_removed(before, after), *_changed(before, after)]
+        ):
+            yield from inside
         case _:
             yield f"{render(before)} → {render(after)}"
 
 
 def _removed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Return the text of the arguments that `before` has and `after` lacks.
+    """Describe the arguments that `before` has and `after` lacks.
 
     If `after` also has new or changed arguments, return none.
     """
@@ -128,7 +138,24 @@ def _removed(before: BlockNode, after: BlockNode) -> list[str]:
         return []
     removed = [argument for argument in before.arguments if argument not in after.arguments]
     texts = (render(BlockNode(before.name, (argument,))) for argument in removed)
-    return [text.removeprefix(f"{before.name}(").removesuffix(")") for text in texts]
+    return [f"− {text.removeprefix(f'{before.name}(').removesuffix(')')} of {before.name}" for text in texts]
+
+
+def _changed(before: BlockNode, after: BlockNode) -> list[str]:
+    """Describe the arguments that are changed; none unless all of these are parts of a recipe."""
+    old, new = dict(before.arguments), dict(after.arguments)
+    found: list[str] = []
+    for name in old | new:
+        one, other = old.get(name), new.get(name)
+        if one == other:
+            continue
+        if not (isinstance(one, _PARTS) and isinstance(other, _PARTS)):
+            return []
+        found += [f"{difference} of {name}" for difference in _differences(one, other)]
+    return found
+
+
+_PARTS = (BlockNode, RepeatNode, SeriesNode, SumNode, TiedNode)
 
 
 def _differing_parts(

@@ -434,7 +434,7 @@ def _labeller(study: Study) -> Callable[[Trial], str]:
     """Return a function that names a trial's model, by its `labels` if these distinguish all models."""
     names = _label_names(study)
     labels = [name for name in study.design.labels if len(study.factors.get(name, ())) > 1]
-    if study.search is None and len(names) > 1 and labels and _distinguish_models(study, labels, names):
+    if study.search is None and names and labels and _distinguish_models(study, labels, names):
         return lambda trial: " · ".join(level_name(trial.levels[name]) for name in labels)
     return lambda trial: _label(names, trial)
 

@@ -69,6 +69,7 @@ class TimeEstimator:
         speed = pl.col("flops").sum() / pl.col("seconds").sum()
         self._speeds: Mapping[str, float] = dict(rows.group_by("recipe_id").agg(speed).iter_rows())
         large = rows.filter(pl.col("flops") / pl.col("steps") >= MIN_INFORMATIVE_FLOPS)
+        self._task_speeds: Mapping[str, float] = dict(large.group_by("task").agg(speed).iter_rows())
         self._speed: float | None = large.select(speed).item() if len(large) else None
         seconds = dict(rows.filter(pl.col("status") == "done").select("trial", "seconds").iter_rows())
         cells: dict[CellKey, list[float]] = {}
@@ -86,13 +87,17 @@ class TimeEstimator:
         return self._known[cell]
 
     def _estimate_cell(self, trial: Trial, cell: CellKey) -> TimeEstimate:
-        """Estimate the time of a cell: measured, or bounded by its recipe's speed, or by the mean speed."""
+        """Estimate the time of a cell: measured, or bounded by a speed.
+
+        It is the speed of its recipe, or the mean speed on its task, or the mean speed on all tasks.
+        """
         if cell in self._cells:
             return TimeEstimate(self._cells[cell], "measured")
         settings = trial.settings
         if settings.train.seconds is not None:
             return TimeEstimate(settings.train.seconds, "measured")
-        speed = self._speeds.get(read_recipe(settings.model.recipe).id, self._speed)
+        known = self._task_speeds.get(settings.task.name, self._speed)
+        speed = self._speeds.get(read_recipe(settings.model.recipe).id, known)
         flops = max_training_flops(settings)
         if speed is not None:
             seconds = (flops + flops_of_test(settings)) / speed

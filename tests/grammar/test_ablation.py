@@ -20,11 +20,18 @@ from .strategies import closed_recipes
             "2 * (sa(heads=4, pos=relative, span=128) >> ff(512, act=gelu))",
             [
                 "− sa(heads=4, pos=relative, span=128)",
-                "− heads=4 of sa",
                 "− pos=relative of sa",
                 "− ff(512, act=gelu)",
                 "− act=gelu of ff",
             ],  # a relative position needs its span
+        ),
+        (
+            "mamba(channels=8, state=4, short_conv=2) >> delta(heads=2, short_conv=3)",
+            [
+                "− mamba(channels=8, state=4, short_conv=2)",
+                "− delta(heads=2, short_conv=3)",
+                "− short_conv=3 of delta",
+            ],  # mamba has a short convolution at any rate, delta only if asked
         ),
         ("tied(2 * (sa >> ff(8)))", ["not tied", "− sa", "− ff(8)"]),
         ("4 * ({mixer} >> ff(512))", ["− {mixer}", "− ff(512)"]),

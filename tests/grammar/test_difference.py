@@ -5,6 +5,7 @@ import pytest
 from activemem.grammar import parse
 from activemem.grammar.difference import describe_difference
 
+TRANSDUCER = "seq2seq(2 * (gru >> ff(8)), lstm, attention=luong)"
 FULL = "4 * (sa + highway_conv(k=20) >> ff(512))"
 
 
@@ -32,3 +33,19 @@ FULL = "4 * (sa + highway_conv(k=20) >> ff(512))"
 )
 def test_a_single_change_is_described_at_its_position(after, told):
     assert describe_difference(parse(FULL).root, parse(after).root) == told
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        ("seq2seq(2 * gru, lstm, attention=luong)", "− ff(8) of encoder"),
+        ("seq2seq(2 * (gru >> ff(8)), gru, attention=luong)", "lstm → gru of decoder"),
+        ("seq2seq(4 * (gru >> ff(8)), gru, attention=luong)", "2 × → 4 × of encoder, lstm → gru of decoder"),
+        (
+            "seq2seq(2 * gru, lstm, attention=bahdanau)",
+            f"{TRANSDUCER} → seq2seq(2 * gru, lstm, attention=bahdanau)",
+        ),
+    ],
+)
+def test_a_change_inside_of_a_block_names_the_argument(after, told):
+    assert describe_difference(parse(TRANSDUCER).root, parse(after).root) == told

@@ -275,12 +275,16 @@ def test_the_time_on_a_named_gpu_is_by_a_share_of_its_peak(store):
         time_on(half, "v100")
 
 
-def test_a_recipe_that_never_ran_takes_the_speed_of_all(store):
-    study = load_study(SMALL)
-    keep(store, study.trials[0], seconds=10.0, flops=1e9)
-    keep(store, study.trials[2], seconds=30.0, flops=1e9)
-    never = make_plan(study, store).trials[4]
-    assert never.estimate.seconds == pytest.approx(max_training_flops(never.trial.settings) / 5e7)
+def test_a_recipe_that_never_ran_takes_the_speed_on_its_task_or_on_all_tasks(store):
+    study = load_study(SMALL, ["factors.task=['not', 'remember', 'reverse']"])
+    first = {trial.levels["task"]: trial for trial in reversed(study.trials) if trial.levels["mixer"] == "sa"}
+    keep(store, first["not"], seconds=10.0, flops=1e9)
+    keep(store, first["remember"], seconds=30.0, flops=1e9)
+    speeds = {"not": 1e8, "remember": 1e9 / 30, "reverse": 2e9 / 40}
+    for never in make_plan(study, store).trials:
+        if never.trial.levels["mixer"] != "sa":
+            flops, speed = max_training_flops(never.trial.settings), speeds[never.trial.levels["task"]]
+            assert never.estimate.seconds == pytest.approx(flops / speed)
 
 
 def test_the_plan_of_a_part_counts_and_costs_that_part_alone(store):
