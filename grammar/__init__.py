@@ -1,4 +1,6 @@
-"""The recipe language: a recipe is a text that is checked completely before anything is built.
+"""The recipe language: a recipe is a text that describes the blocks of a model.
+
+A recipe is checked completely before anything is built.
 
 From text to recipe:
 

@@ -9,7 +9,7 @@ from ..errors import ActivememError
 
 
 class RecipeError(ActivememError):
-    """An error with the text of a wrong recipe and all of its faults, in the order of reading.
+    """Error with the text of a wrong recipe and all of its faults, in the order of the text.
 
     The message shows both, and stays readable whatever characters the text has:
 

@@ -23,12 +23,12 @@ from .vocabulary.spec import REQUIRED, Spec, lookup
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RecipeHole(Recipe):
-    """A hole `{name}` for a part of a recipe, a count or a parameter's value."""
+    """A hole `{name}` that stands for a part of a recipe, a count or a parameter's value."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SearchDimension(Expression):
-    """A search dimension over numbers or words: a count, or the value of a parameter."""
+    """A search dimension over numbers or words, in place of a count or of a parameter's value."""
 
     dimension: Dimension
 
@@ -36,7 +36,7 @@ class SearchDimension(Expression):
         return self.operand_text()
 
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the canonical text of the dimension."""
+        """Return the dimension as recipe text, such as `integer(3, 40)`."""
         return render_operand(self.dimension, sign)
 
 
@@ -54,12 +54,12 @@ class BlockFactory(Expression):
     name: str
 
     def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
-        """Return the recipe of this block with these arguments, given as in a recipe's text."""
+        """Return a recipe of this block with the given arguments, which are passed as in a recipe's text."""
         return _call_block(self.name, values, named)
 
     @property
     def __signature__(self) -> Signature:
-        """Return the parameters with their defaults, for consoles and notebooks."""
+        """Return the block's parameters and defaults, which consoles and notebooks show as its signature."""
         return _signature(self.name)
 
     def __repr__(self) -> str:
@@ -81,12 +81,12 @@ class BlockRecipe(Recipe):
         return self.root.name
 
     def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
-        """Return the recipe of this block with these arguments, given as in a recipe's text."""
+        """Return a recipe of this block with the given arguments, which are passed as in a recipe's text."""
         return _call_block(self.name, values, named)
 
     @property
     def __signature__(self) -> Signature:
-        """Return the parameters with their defaults, for consoles and notebooks."""
+        """Return the block's parameters and defaults, which consoles and notebooks show as its signature."""
         return _signature(self.name)
 
     def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
@@ -141,7 +141,10 @@ def choice(*options: Recipe) -> Recipe: ...  # pyright: ignore[reportOverlapping
 @overload
 def choice(*options: int | float | str | Placeholder) -> SearchDimension: ...
 def choice(*options: ArgumentValue) -> Recipe | SearchDimension:
-    """Return a choice between options: a recipe for recipes, a search dimension for numbers or words."""
+    """Return a search dimension that chooses between the given options.
+
+    The result is a recipe if the options are recipes, and a SearchDimension if they are numbers or words.
+    """
     text = f"choice({', '.join(map(_argument_text, options))})"
     parts = [option for option in options if isinstance(option, Recipe | BlockFactory)]
     is_recipe = any(not isinstance(part, RecipeHole) for part in parts) or (

@@ -18,7 +18,7 @@ class HoleNode:
 
 @dataclass(frozen=True, slots=True)
 class IntegerDimension:
-    """A search dimension over whole numbers, both ends included."""
+    """A search dimension over the whole numbers from `low` to `high`, both included."""
 
     low: int
     high: int
@@ -28,7 +28,7 @@ class IntegerDimension:
 
 @dataclass(frozen=True, slots=True)
 class RealDimension:
-    """A search dimension over real numbers, both ends included."""
+    """A search dimension over the real numbers from `low` to `high`, both included."""
 
     low: float
     high: float
@@ -67,7 +67,7 @@ class SumNode:
 class SeriesNode:
     """`a >> b`: parts in series, each of which reads the output of the previous part.
 
-    There are at least two parts, and none of them is a series.
+    Each part is one residual sub-layer. There are at least two parts, and none of them is a series.
     """
 
     parts: tuple[Node, ...]
@@ -75,7 +75,7 @@ class SeriesNode:
 
 @dataclass(frozen=True, slots=True)
 class RepeatNode:
-    """`4 * a`: copies in series with separate weights."""
+    """`4 * a`: copies of a part in series, each with its own weights."""
 
     count: int | HoleNode | IntegerDimension | ChoiceDimension
     body: Node
@@ -83,7 +83,7 @@ class RepeatNode:
 
 @dataclass(frozen=True, slots=True)
 class TiedNode:
-    """`tied(4 * a)`: copies in series with shared weights."""
+    """`tied(4 * a)`: copies of a part in series, which share their weights."""
 
     body: RepeatNode
 

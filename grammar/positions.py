@@ -45,7 +45,7 @@ class PositionKind:
 
 
 class NoPosition(PositionKind):
-    """No position vectors: positions differ only through blocks that mix positions."""
+    """No position vectors: only blocks that mix positions can distinguish them."""
 
     adds_vectors = False
 

@@ -22,7 +22,7 @@ MAX_LENGTH = 10_000
 
 
 class Expression(ABC):
-    """An expression of the recipe language in Python, joined by `+`, `>>` and `*` as in the text.
+    """Base class of Python objects that stand for parts of a recipe; `+`, `>>` and `*` join them.
 
     A joined expression is checked at once; a fault raises the RecipeError of its text.
     """
@@ -54,7 +54,7 @@ class Expression(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Recipe(Expression):
-    """A checked recipe; equal to all recipes with the same meaning, in any spelling.
+    """A checked recipe, which is equal to every recipe with the same meaning, however it is spelled.
 
     `text` is canonical, and `id` has eight hexadecimal digits that are equal for `a + b` and `b + a`. A
     pickle only has the text.

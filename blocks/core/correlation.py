@@ -190,7 +190,10 @@ def _cut(x: Tensor, layout: tuple[int, int, int], taps: int) -> Tensor:
 
 
 def _overlap_add(read: Tensor, sequences: int, tile: int) -> Tensor:
-    """Add overlapping tiles to one tensor (batch, positions, width), the gradient of what `_cut` does."""
+    """Add overlapping tiles to one tensor (batch, positions, width).
+
+    This is the transpose of `_cut`, which the backward pass needs.
+    """
     window, _, width = read.shape
     read = read.view(window, sequences, -1, width).permute(1, 2, 0, 3)  # (batch, tiles, window, width)
     total = read.new_zeros(sequences, read.shape[1] + 1, tile, width)

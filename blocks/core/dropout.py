@@ -1,4 +1,4 @@
-"""Dropout, and the random numbers that draw positions for randomised positional encodings.
+"""Dropout, and the random numbers that choose positions in randomised positional encodings.
 
 Packed trainings draw their random numbers in advance:
 

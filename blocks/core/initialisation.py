@@ -153,7 +153,7 @@ class Initialisable(nn.Module, ABC):
 
     @abstractmethod
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the module's own weights in a fixed order; None uses the global generator."""
+        """Draw the module's own weights in a fixed order; without a generator, use torch's global one."""
 
     def fan_in(self, weight: nn.Parameter) -> int:
         """Return how many inputs are summed in each output of the module's matrices."""

@@ -54,8 +54,9 @@ def are_operations_rewritten() -> bool:
 def are_plain(x: Tensor, weight: Tensor) -> bool:
     """Return whether custom CPU operations may use x and weight.
 
-    Both must be plain CPU tensors of the same precision, outside compilers, transforms and autocast.
-    Transforms such as `torch.vmap` do not support custom operations, and autocast lowers float32 to bf16.
+    Both must be plain CPU tensors of the same precision, and no compiler, transform or autocast may change
+    operations on them. Transforms such as `torch.vmap` do not support custom operations, and autocast lowers
+    float32 to bf16.
     """
     return (
         x.device.type == weight.device.type == "cpu"

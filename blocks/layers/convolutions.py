@@ -68,7 +68,7 @@ class Convolution(Initialisable):
 
 @register_block("conv")
 class Conv(Block):
-    """y = act(W ∗ x + b), the convolution of "active memory in a Transformer".
+    """Block `conv`: y = act(W ∗ x + b) (Dowdell and Zhang 2019).
 
     The paper uses ReLU in its text and GELU in its program.
     """
@@ -84,7 +84,10 @@ class Conv(Block):
 
 @register_block("highway_conv")
 class HighwayConv(Block):
-    """a = W0 ∗ x + b0, g = hardsig(W1 ∗ x + b1), y = a⊗g + x⊗(1−g) (active memory in a Transformer)."""
+    """Block `highway_conv`: a convolution with a gate that mixes its output with its input.
+
+    a = W0 ∗ x + b0, g = hardsig(W1 ∗ x + b1), y = a⊗g + x⊗(1−g) (Dowdell and Zhang 2019).
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -97,7 +100,10 @@ class HighwayConv(Block):
 
 @register_block("cgru")
 class ConvolutionalGRU(Block):
-    """y = u⊗x + (1−u)⊗tanh(W0 ∗ (r⊗x) + b0), u and r = hardsig(W ∗ x + b) (Kaiser and Sutskever 2016)."""
+    """Block `cgru`: one step of a convolutional gated recurrent unit (Kaiser and Sutskever 2016).
+
+    y = u⊗x + (1−u)⊗tanh(W0 ∗ (r⊗x) + b0), u and r = hardsig(W ∗ x + b).
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -131,10 +137,11 @@ class LearnedPadding(Initialisable):
 
 @register_block("persistent_conv")
 class PersistentConv(Block):
-    """y = act(W ∗ x + b), padded with trainable vectors instead of zeros (active memory in a Transformer).
+    """Block `persistent_conv`: y = act(W ∗ x + b), padded with trainable vectors instead of zeros.
 
-    The contribution of the padding does not depend on the data, so it is computed once for the whole batch.
-    The padding is directly before the first and after the last valid position of each sequence.
+    Dowdell and Zhang 2019. The contribution of the padding does not depend on the data, so it is computed
+    once for the whole batch. The padding is directly before the first and after the last valid position of
+    each sequence.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:

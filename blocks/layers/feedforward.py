@@ -24,7 +24,7 @@ GLU_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor] | None] = {
 
 @register_block("ff")
 class FeedForward(Block):
-    """Two linear maps, to `filter` channels and back, with an activation and dropout between them."""
+    """Block `ff`: two linear maps, to `filter` channels and back, with an activation and dropout between."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -41,7 +41,10 @@ class FeedForward(Block):
 
 @register_block("glu")
 class GatedLinearUnit(Block):
-    """y = W₂ (act(W x) ⊗ V x), without biases, with dropout as in a feed-forward layer (Shazeer 2020)."""
+    """Block `glu`: y = W₂ (act(W x) ⊗ V x), a gated linear unit without biases (Shazeer 2020).
+
+    Dropout applies to the input of W₂, as in a feed-forward layer.
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -58,7 +61,7 @@ class GatedLinearUnit(Block):
 
 @register_block("activation")
 class Activation(Block):
-    """y = act(x)."""
+    """Block `activation`: y = act(x)."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -70,7 +73,7 @@ class Activation(Block):
 
 @register_block("dense")
 class Dense(Block):
-    """y = act(W x + b), with the input's width."""
+    """Block `dense`: y = act(W x + b), as wide as the input."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()

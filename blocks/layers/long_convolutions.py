@@ -75,10 +75,10 @@ class Frequencies(Initialisable):
 class ImplicitFilters(Initialisable):
     """A network with sine activations that computes filters: for each lag, one value per channel.
 
-    The values are multiplied by a window that falls exponentially with the lag. Its inputs are the lag as a
-    share of all taps, and sines and cosines with up to (LAG_FEATURES - 1) / 2 periods in a sequence. Maps are
-    initialised as in torch. In addition each channel has a weight for lag 0, N(0, 1) (Poli et al. 2023,
-    section 3.3 and their program). The network computes in full precision.
+    The values are multiplied by a window that falls exponentially with the lag. The network's inputs are the
+    lag as a share of all taps, and sines and cosines with up to (LAG_FEATURES - 1) / 2 periods in a sequence.
+    Maps are initialised as in torch. In addition each channel has a weight for lag 0, N(0, 1) (Poli et al.
+    2023, section 3.3 and their program). The network computes in full precision.
     """
 
     weight_roles = roles(skip=WeightRole.GAIN)
@@ -118,7 +118,7 @@ class ImplicitFilters(Initialisable):
 
 @register_block("base_conv")
 class BaseConv(Block):
-    """y = (W x + b) ⊗ (h ∗ x + b′) (Arora et al. 2023, definition 4.1)."""
+    """Block `base_conv`: y = (W x + b) ⊗ (h ∗ x + b′) (Arora et al. 2023, definition 4.1)."""
 
     weight_roles = roles(bias=WeightRole.BIAS)
 
@@ -143,7 +143,10 @@ class BaseConv(Block):
 
 @register_block("hyena")
 class Hyena(Block):
-    """z ← h_n ∗ (g_n ⊗ z), n = N−1 … 1, and y = W_o (g_0 ⊗ z) (Poli et al. 2023, definition 3.1)."""
+    """Block `hyena`: gates and long convolutions in turn (Poli et al. 2023, definition 3.1).
+
+    z ← h_n ∗ (g_n ⊗ z), n = N−1 … 1, and y = W_o (g_0 ⊗ z).
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()

@@ -92,7 +92,7 @@ def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
 def _measured(config: ModelConfig) -> ModelConfig:
     """Return the config in which every setting that does not affect costs has a fixed value.
 
-    Configs with equal costs so become equal, and share one cache entry.
+    So configs with equal costs become equal and share one cache entry.
     """
     found: dict[str, Any] = {name: 0.1 if getattr(config, name) else 0.0 for name in _NO_DROPOUT}
     same = ModelConfig(d_model=1)

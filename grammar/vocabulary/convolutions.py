@@ -1,4 +1,4 @@
-"""The active memory of the vocabulary: blocks that transform a whole sequence by convolutions.
+"""The convolutional blocks of the vocabulary ("active memory"), which transform a whole sequence.
 
 In the equations `∗` is a convolution with a kernel of k × width × width. `⊗` is a channelwise product, and
 hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1). In a causal model a kernel covers a token and its k - 1

@@ -1,4 +1,4 @@
-"""The channel blocks of the vocabulary, which map each position separately.
+"""The feed-forward blocks of the vocabulary, which map each position separately (role "channel").
 
 They see no other position and keep no state.
 """

@@ -57,7 +57,7 @@ def _blocks(node: Value) -> Iterator[tuple[BlockNode, Spec]]:
 
 
 def mixes_positions(node: Value) -> bool:
-    """Return whether any block inside the part mixes positions."""
+    """Return whether a part contains a block that mixes positions (role "mixer")."""
     return any(spec.role is Role.MIXER for _, spec in _blocks(node))
 
 

@@ -1,6 +1,7 @@
-"""The recurrent blocks of the vocabulary, whose state of the model's width passes from left to right.
+"""The recurrent blocks of the vocabulary, which pass a state from left to right.
 
-They are causal in every model. Each position's product with the state depends on the previous one.
+The state is as wide as the model. They are causal in every model. Each position's product with the state
+depends on the previous one.
 """
 
 from __future__ import annotations

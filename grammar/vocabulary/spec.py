@@ -62,7 +62,7 @@ class Parameter:
 def integer(
     name: str, meaning: str, bounds: tuple[int, int], default: object = REQUIRED, *, positional: bool = False
 ) -> Parameter:
-    """Return a whole-number parameter within bounds."""
+    """Return a parameter that takes a whole number within bounds."""
     low, high = bounds
     return Parameter(
         name=name, kind="integer", default=default, low=low, high=high, positional=positional, meaning=meaning
@@ -70,7 +70,7 @@ def integer(
 
 
 def real(name: str, meaning: str, bounds: tuple[float, float], default: float) -> Parameter:
-    """Return a real parameter within bounds."""
+    """Return a parameter that takes a real number within bounds."""
     return Parameter(name=name, kind="real", default=default, low=bounds[0], high=bounds[1], meaning=meaning)
 
 
@@ -104,7 +104,10 @@ class CostContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How many tokens on the left and on the right can affect a position's output; UNBOUNDED for no limit."""
+    """The numbers of tokens on the left and right of a position that can affect the output there.
+
+    UNBOUNDED means no limit.
+    """
 
     left: float
     right: float
@@ -268,14 +271,14 @@ SPECS: Registry[Spec] = Registry("block")
 
 
 def register(spec: Spec) -> Spec:
-    """Register a plug-in's block; raise ValueError for a taken or invalid name."""
+    """Register the specification of a plug-in's block; raise ValueError for a taken or invalid name."""
     _check(spec)
     SPECS.register(spec.name, spec)
     return spec
 
 
 def define(*specs: Spec) -> None:
-    """Register built-in blocks."""
+    """Register the specifications of built-in blocks."""
     for spec in specs:
         _check(spec)
         SPECS.register(spec.name, spec, own=True)

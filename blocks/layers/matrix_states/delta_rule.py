@@ -126,7 +126,10 @@ def _next_state(k: Tensor, new: Tensor, total: Tensor | None, state: Tensor | No
 
 @register_block("delta")
 class DeltaRule(LinearRecurrence):
-    """S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ (Yang et al. 2024; a_t: Yang et al. 2025)."""
+    """Block `delta`: the value stored under a key moves towards its new value (Yang et al. 2024).
+
+    S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ (a_t: Yang et al. 2025).
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context, writes=self.count_writes(settings))
@@ -152,7 +155,7 @@ class DeltaRule(LinearRecurrence):
 
 @register_block("delta_product")
 class DeltaProduct(DeltaRule):
-    """The delta rule with several keys and values at each position (Siems et al. 2025)."""
+    """Block `delta_product`: the delta rule with several keys and values per position (Siems et al. 2025)."""
 
     @staticmethod
     def count_writes(settings: Settings) -> int:
@@ -253,7 +256,7 @@ def run_replaced_keys(
 
 
 class ChannelRates(Initialisable):
-    """The log decay of each channel: −exp(A_h) · softplus(W₂ W₁ x + b), bounded from below.
+    """The computation of each channel's log decay: −exp(A_h) · softplus(W₂ W₁ x + b), at least −5.
 
     A and b are initialised as in `HeadRates`.
     """
@@ -282,7 +285,10 @@ class ChannelRates(Initialisable):
 
 @register_block("kda")
 class KimiDeltaAttention(LinearRecurrence):
-    """S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ (Kimi Team 2025, equation 1)."""
+    """Block `kda`: the delta rule with a decay for each key channel (Kimi Team 2025, equation 1).
+
+    S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ.
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
@@ -301,7 +307,10 @@ class KimiDeltaAttention(LinearRecurrence):
 
 @register_block("gdn2")
 class GatedDeltaRule2(LinearRecurrence):
-    """S_t = (I − k_t (b_t ⊗ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊗ v_t)ᵀ (Hatamizadeh et al. 2026)."""
+    """Block `gdn2`: the delta rule with separate gates that erase and write (Hatamizadeh et al. 2026).
+
+    S_t = (I − k_t (b_t ⊗ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊗ v_t)ᵀ.
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
@@ -375,7 +384,10 @@ class RwkvGates(Initialisable):
 
 @register_block("rwkv7")
 class Rwkv7(LinearRecurrence):
-    """S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k̃_t v_tᵀ (Peng et al. 2025, equations 13 to 20)."""
+    """Block `rwkv7`: a delta rule that removes at one key and writes at another (Peng et al. 2025).
+
+    S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k̃_t v_tᵀ, equations 13 to 20.
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)

@@ -73,7 +73,10 @@ def _standardise(x: Tensor) -> tuple[Tensor, Tensor]:
 
 @register_block("ttt")
 class TestTimeTraining(LinearRecurrence):
-    """W_t = W_τ − Σ_{τ<s≤t} η_s ∇ℓ(W_τ; k_s, v_s), τ the end of the last mini-batch (Sun et al. 2024)."""
+    """Block `ttt`: its state is a linear model W, trained by gradient steps on keys and values.
+
+    W_t = W_τ − Σ_{τ<s≤t} η_s ∇ℓ(W_τ; k_s, v_s), τ the end of the last mini-batch (Sun et al. 2024).
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)

@@ -34,7 +34,10 @@ GATE_RANK, GATE_TEMPERATURE = 16, 16.0
 
 @register_block("linear_attn")
 class LinearAttention(LinearRecurrence):
-    """S_t = S_{t−1} + φ(k_t) v_tᵀ, y_t = S_tᵀ φ(q_t) / (φ(q_t)ᵀ Σ_s φ(k_s)) (Katharopoulos et al. 2020)."""
+    """Block `linear_attn`: attention with features φ instead of a softmax (Katharopoulos et al. 2020).
+
+    S_t = S_{t−1} + φ(k_t) v_tᵀ, y_t = S_tᵀ φ(q_t) / (φ(q_t)ᵀ Σ_{s≤t} φ(k_s)).
+    """
 
     epsilon: ClassVar[float] = 1e-6
 
@@ -56,10 +59,11 @@ class LinearAttention(LinearRecurrence):
 
 @register_block("retention")
 class Retention(LinearRecurrence):
-    """S_t = γ_h S_{t−1} + k_t v_tᵀ, where queries and keys are rotated by their position.
+    """Block `retention`: S_t = γ_h S_{t−1} + k_t v_tᵀ, with a fixed decay γ_h for each head.
 
-    Sun et al. 2023, equation 5. The state is rotated back, so that the next position counts as the first one
-    and positions need no numbers, however long a stream is.
+    Queries and keys are rotated by angles that depend on the position. Sun et al. 2023, equation 5. The state
+    is rotated back, so that the next position counts as the first one and positions need no numbers, however
+    long a stream is.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -89,7 +93,10 @@ def _count(low: int, high: int, x: Tensor, *, step: int = 1) -> Tensor:
 
 @register_block("gla")
 class GatedLinearAttention(LinearRecurrence):
-    """S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = σ(W₂ W₁ x_t + b)^(1/16), at least e⁻⁵ (Yang et al. 2024)."""
+    """Block `gla`: linear attention with a decay for each key channel (Yang et al. 2024).
+
+    S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = σ(W₂ W₁ x_t + b)^(1/16), at least e⁻⁵.
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
@@ -110,7 +117,10 @@ class GatedLinearAttention(LinearRecurrence):
 
 @register_block("ssd")
 class StateSpaceDuality(LinearRecurrence):
-    """S_t = exp(−exp(A_h) Δ_t) S_{t−1} + Δ_t k_t v_tᵀ, keys and queries shared by heads (Dao and Gu 2024)."""
+    """Block `ssd`: the recurrence of Mamba-2, where heads share keys and queries (Dao and Gu 2024).
+
+    S_t = exp(−exp(A_h) Δ_t) S_{t−1} + Δ_t k_t v_tᵀ.
+    """
 
     weight_roles = roles(skip=WeightRole.GAIN)
 
@@ -226,7 +236,10 @@ def _stabilisers(end: Tensor, written: Tensor, start: Tensor | None) -> Tensor:
 
 @register_block("mlstm")
 class MatrixLSTM(LinearRecurrence):
-    """C_t = f_t C_{t−1} + i_t k_t v_tᵀ, y_t = C_tᵀ q_t / max(|n_tᵀ q_t|, 1) (Beck et al. 2024)."""
+    """Block `mlstm`: the matrix memory of the xLSTM, with exponential gates (Beck et al. 2024).
+
+    C_t = f_t C_{t−1} + i_t k_t v_tᵀ, y_t = C_tᵀ q_t / max(|n_tᵀ q_t|, 1).
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)

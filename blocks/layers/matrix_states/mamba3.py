@@ -41,10 +41,11 @@ def run_trapezoid(
     state: Tensor | None,
     keep: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """Run S_t = exp(`log_decay`_t) (S_{t−1} + `later`_{t−1} k_{t−1} v_{t−1}ᵀ) + `now`_t k_t v_tᵀ.
+    """Run the recurrence of Mamba3 in chunks, where each key is written at two positions.
 
-    q and k are (batch, length, heads, keys), v (batch, length, heads, values), and the rest (batch, length,
-    heads). The last position has no `later` write yet. Return the outputs, and the last state if `keep`.
+    S_t = exp(`log_decay`_t) (S_{t−1} + `later`_{t−1} k_{t−1} v_{t−1}ᵀ) + `now`_t k_t v_tᵀ. q and k are
+    (batch, length, heads, keys), v (batch, length, heads, values), and the rest (batch, length, heads). The
+    last position has no `later` write yet. Return the outputs, and the last state if `keep`.
     """
     length, most = q.shape[1], longest_chunk(q.shape[3])
     q, k, v = (split_chunks(each, most) for each in (q, k, v))
@@ -94,9 +95,10 @@ class TrapezoidGates(Initialisable):
 
 @register_block("mamba3")
 class Mamba3(LinearRecurrence):
-    """h_t = α_t h_{t−1} + (1 − λ_t) Δ_t α_t k_{t−1} v_{t−1}ᵀ + λ_t Δ_t k_t v_tᵀ (Lahoti et al. 2026).
+    """Block `mamba3`: a state space that writes each key at two positions (Lahoti et al. 2026).
 
-    Queries and keys are rotated. The state is rotated back, so the next position counts as the first one.
+    h_t = α_t h_{t−1} + (1 − λ_t) Δ_t α_t k_{t−1} v_{t−1}ᵀ + λ_t Δ_t k_t v_tᵀ. Queries and keys are rotated.
+    The state is rotated back, so the next position counts as the first one.
     """
 
     weight_roles = roles(skip=WeightRole.GAIN, offsets=WeightRole.BIAS)
