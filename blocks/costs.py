@@ -656,7 +656,7 @@ class _AllocationMode(TorchDispatchMode):
 
 
 def _laid_out_like(given: Tensor | None, found: Tensor | None) -> Tensor | None:
-    """Return a convolution's result in the channels-last layout if its input has that layout.
+    """Return a convolution's result `found`, converted to channels-last if its input `given` is so.
 
     Other devices do so; the meta device (torch 2.13) puts channels first, and the next layer would make a
     copy.

@@ -142,7 +142,10 @@ def _removed(before: BlockNode, after: BlockNode) -> list[str]:
 
 
 def _changed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Describe the arguments that are changed; none unless all of these are parts of a recipe."""
+    """Describe what differs inside the arguments that `before` and `after` have different values for.
+
+    If any of these arguments is not a part of a recipe, return none.
+    """
     old, new = dict(before.arguments), dict(after.arguments)
     found: list[str] = []
     for name in old | new:

@@ -175,7 +175,7 @@ class ModelConfig:
 
     @property
     def embedding_scale(self) -> float:
-        """Return the factor by which an embedding is multiplied when the model reads it."""
+        """Return the factor by which the model multiplies an embedding when it reads a symbol."""
         return math.sqrt(self.d_model) if self.embedding in ("scaled", "unit_scaled") else 1.0
 
     @property
@@ -185,7 +185,7 @@ class ModelConfig:
 
     @property
     def inner_dropout(self) -> float:
-        """Return the dropout probability inside feed-forward blocks, by default `dropout`."""
+        """Return the dropout rate inside feed-forward blocks: `feedforward_dropout`, or else `dropout`."""
         return self.dropout if self.feedforward_dropout is None else self.feedforward_dropout
 
     @property

@@ -109,14 +109,14 @@ Value = (
 
 
 def make_sum(parts: Iterable[Node]) -> Node:
-    """Return the sum of the parts, with nested sums flattened."""
+    """Return the sum of the parts; a part that is itself a sum is replaced by its parts."""
     return SumNode(
         tuple(one for part in parts for one in (part.parts if isinstance(part, SumNode) else (part,)))
     )
 
 
 def make_series(parts: Iterable[Node]) -> Node:
-    """Return the parts in series, with nested series flattened."""
+    """Return the parts in series; a part that is itself a series is replaced by its parts."""
     return SeriesNode(
         tuple(one for part in parts for one in (part.parts if isinstance(part, SeriesNode) else (part,)))
     )

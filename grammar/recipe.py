@@ -31,7 +31,7 @@ class Expression(ABC):
 
     @abstractmethod
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the text as an operand of the operator `sign`, in parentheses if it binds less tightly."""
+        """Return the text, in parentheses if it could not be joined to other text by the operator `sign`."""
 
     def __add__(self, other: Expression) -> Recipe:
         return _combine(self, "+", other)
@@ -83,7 +83,7 @@ class Recipe(Expression):
         return parse, (self.text,)
 
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the canonical text as an operand of the operator `sign`.
+        """Return the canonical text, in parentheses if the operator `sign` needs them.
 
         It is in parentheses if it binds less tightly.
         """
@@ -110,7 +110,7 @@ class Recipe(Expression):
         return self._dimensions or ()
 
     def fill(self, fillings: Mapping[str, Value | Expression]) -> Recipe:
-        """Return the recipe with holes filled; `fillings` maps the names of holes to values or recipes.
+        """Return the recipe in which holes are replaced; `fillings` maps their names to values or recipes.
 
         Other holes remain. A string is parsed as recipe text at the hole, so `relu` and `sa + conv(k=20)`
         both work. Raise RecipeError for a name without a hole, and for a value that does not fit.

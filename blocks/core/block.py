@@ -60,7 +60,7 @@ class Context:
         return self.config.causal
 
     def share(self, key: Hashable, make: Callable[[], ModuleT]) -> ModuleT:
-        """Return the module that the model's blocks share under this key; `make` creates it on first use."""
+        """Return the module that all blocks with this key share; `make` creates it at the first call."""
         if key not in self.shared:
             self.shared[key] = make()
         return cast("ModuleT", self.shared[key])

@@ -52,7 +52,10 @@ class Persistent(Initialisable):
 
 
 def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tensor:
-    """Return attention of scaled queries q, (heads, batch, queries, width), to persistent vectors only."""
+    """Let scaled queries q (heads, batch, queries, width) attend to persistent vectors only.
+
+    The result has the shape of q.
+    """
     keys, values = vectors.keys_values()
     scores = q.flatten(1, 2) @ keys.transpose(1, 2)  # (heads, batch · queries, N)
     weights = dropout(torch.softmax(scores.view(*q.shape[:-1], scores.shape[-1]), -1))
@@ -150,7 +153,7 @@ class SingleHead(PersistentAttention):
         return heads, (1, count, heads * head_width)
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend to the persistent vectors with a single head, whose queries are scaled by its width."""
+        """Add attention within the window and attention of a single wide head to the persistent vectors."""
         y = merge_heads(self.window(q, k, v, mask))
         if self.persistent is None:
             return y

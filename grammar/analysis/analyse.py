@@ -83,7 +83,7 @@ class TrainingMemory:
 
     @property
     def optimizer(self) -> int:
-        """Return the bytes of Adam's two moments of all parameters."""
+        """Return the bytes of Adam's optimiser state, which is two moments for each parameter."""
         return 2 * self.parameters
 
     @property
@@ -331,7 +331,7 @@ def count_parameters(recipe: str | Recipe, config: ModelConfig) -> int:
 
 
 def find_reach(recipe: str | Recipe, config: ModelConfig) -> Reach:
-    """Return how far tokens can affect an output of a recipe's model, without measuring any costs."""
+    """Return the reach of a recipe's model without measuring any costs: how far tokens affect an output."""
     return _partly_analysed(recipe, config, "reach").reach
 
 
@@ -706,7 +706,7 @@ def _count_applied(node: Value, limit: int | None = None) -> int:
 
 
 def _limited(node: Value, limit: int | None) -> Value:
-    """Return the node with each repeat limited to at most `limit` copies."""
+    """Return a copy of the node in which no repeat has more than `limit` copies."""
     if limit is None:
         return node
     match node:

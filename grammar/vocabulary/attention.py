@@ -52,7 +52,7 @@ class Window:
 
     @property
     def min_distance(self) -> int:
-        """Return the smallest distance to a visible position; negative if it is on the right."""
+        """Return the smallest distance to a visible position; a position on the right has a negative one."""
         return (0 if self.includes_self else 1) if self.causal else -self.span
 
     @property

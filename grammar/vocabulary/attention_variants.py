@@ -1,4 +1,4 @@
-"""Attention over all positions with modified scores, weights, keys or values."""
+"""The attention blocks with modified scores, weights, keys or values, which see all positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Blocks that build a layer of another package; the package is imported only when a layer is built."""
+"""Blocks that build a layer of another package, such as `fla` of flash-linear-attention.
+
+The package is imported only when a layer is built.
+"""
 
 from __future__ import annotations
 

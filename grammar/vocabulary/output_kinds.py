@@ -90,7 +90,7 @@ def export_faults(root: Value) -> dict[BlockNode, str]:
 
 
 def uncounted_kernels(root: Value) -> str:
-    """Return why the FLOPs of a recipe are only a lower bound; "" if they are exact."""
+    """Return a text that says why the FLOPs of a recipe are only a lower bound; "" if they are exact."""
     found = {block.name: spec.package for block, spec in _blocks(root) if spec.package}
     return "; ".join(f"FLOPs of {name} leave out the kernels of {package}" for name, package in found.items())
 

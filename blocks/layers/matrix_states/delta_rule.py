@@ -1,8 +1,9 @@
-"""Recurrences by the delta rule, computed in chunks: a new value replaces the one stored under its key.
+"""Recurrent blocks of the delta rule: the value stored under a key moves towards a new value.
 
-`kda` and `gdn2` have a decay for each key channel; `rwkv7` writes at other keys than it removes. The writes
-of a chunk's positions depend on each other by a unit triangular system, which is solved once per chunk (Yang
-et al. 2024, section 3.2; Yang, Kautz and Hatamizadeh 2025, section 3.3).
+They are computed in chunks of positions. `kda` and `gdn2` have a decay for each key channel; `rwkv7` writes
+at other keys than it removes. The writes of a chunk's positions depend on each other by a unit triangular
+system, which is solved once per chunk (Yang et al. 2024, section 3.2; Yang, Kautz and Hatamizadeh 2025,
+section 3.3).
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class StateSpaceDuality(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Scale writes and decays by a step size for each head; add each value times a gain to the output."""
+        """Scale writes and decays by each head's step size, and add values times a gain to the outputs."""
         steps = self.rates.steps(x)
         q, k = qk[:, :, 0, 0], qk[:, :, 1, 0]
         log_decay, skip = self.rates.log_decays(steps), self.skip[None, None]
