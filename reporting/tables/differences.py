@@ -371,7 +371,8 @@ def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies:
         over = _listed([over, *levels_over])
     averaged = "" if over == "one seed" else f"mean {SPREADS[spec.spread]} of "
     best_of = f", each cell at its best of {_listed(levels_over)}" if spec.pick and counts else ""
-    return f": {averaged}{over}{best_of}"
+    fewer = ", fewer where marked" if any(0 < len(each.values) < each.trials for each in tallies) else ""
+    return f": {averaged}{over}{fewer}{best_of}"
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -67,6 +67,7 @@ def _levels(
     path = ("factors", name)
     if not isinstance(levels, list) or not levels:
         example = f", as [{json.dumps(levels)}]" if isinstance(levels, str | int | float) else ""
+        example = ", as [0, 1, 2]" if name == SEED else example  # 3 seeds are meant more often than seed 3
         diagnostics.report(path, f"expected a list of levels{example}, got {format_value(levels)}")
         return ()
     seen: set[tuple[type, Level]] = set()

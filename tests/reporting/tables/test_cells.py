@@ -61,13 +61,16 @@ def test_a_cell_has_the_mean_and_the_spread_that_are_asked_for(make: Make, forms
         ({}, "mean ± s.d. of 8 seeds, at lr = 0.001."),
         ({"spread": "ci"}, "mean [95 % interval] of 8 seeds, at lr = 0.001."),
         ({"spread": "se"}, "mean ± s.e. of 8 seeds, at lr = 0.001."),
-        ({"over": "lr", "select": None}, "mean ± s.d. of 8 seeds and 2 levels of lr."),
+        ({"over": "lr", "select": None}, "mean ± s.d. of 8 seeds and 2 levels of lr, fewer where marked."),
         (
             {"over": "lr", "pick": "best", "select": None},
             "mean ± s.d. of 8 seeds, each cell at its best of 2 levels of lr.",
         ),
         ({"select": {"lr": 1e-3, "seed": 3}}, "one seed, at lr = 0.001."),
-        ({"select": {"seed": 3}, "over": "lr"}, "mean ± s.d. of one seed and 2 levels of lr."),
+        (
+            {"select": {"seed": 3}, "over": "lr"},
+            "mean ± s.d. of one seed and 2 levels of lr, fewer where marked.",
+        ),
     ],
 )
 def test_the_caption_says_what_a_number_is_and_over_how_many(

@@ -119,8 +119,8 @@ def test_cells_that_have_not_run_say_so(made: Table) -> None:
 
 def test_the_caption_says_what_the_parentheses_are(made: Table) -> None:
     assert made.caption == (
-        "Epochs until all test sequences were right: mean ± s.d. of 3 seeds, each cell at its best of 2"
-        " levels of lr.",
+        "Epochs until all test sequences were right: mean ± s.d. of 3 seeds, fewer where marked, "
+        "each cell at its best of 2 levels of lr.",
         "In parentheses, as a fallback: highest accuracy, share of sequences.",
         "–: not run.",
     )

@@ -78,7 +78,8 @@ class MqarSettings(SyntheticTask):
 
     @property
     def chance(self) -> float:
-        return 1 / (self.vocab - self.vocab // 2)
+        """Return the accuracy of guessing one of the values of a sequence, where it has most pairs."""
+        return 1 / max([pairs for _, pairs, _ in self.shapes] + [pairs for _, pairs in self.tests])
 
     @property
     def sizes(self) -> TaskSizes:
