@@ -1,4 +1,4 @@
-"""Ablations that a reviewer may request and that a study does not have, and a study file to train them.
+"""Ablations that a reviewer may request and that a study lacks, and a study file that trains them.
 
 Every request is a cell close to a model of the study: another recipe, or another value of one setting. A
 model is a recipe of the study, in the cell in which all other factors are at the baseline's level.
@@ -57,12 +57,15 @@ _LENGTHS: tuple[KeyPath, ...] = (
 
 
 class MissingError(ActivememError):
-    """Error for a study without cells, or for requests that no study file can express."""
+    """Error if the missing ablations of a study cannot be found, or cannot be written as a study file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedCell:
-    """A cell to train: two labels, the tables with all placeholders filled, and the settings of one seed."""
+    """A cell to train, with the labels of its model and of its change.
+
+    `tables` are the study file's tables with all placeholders filled, and `settings` are those of one seed.
+    """
 
     model: str
     change: str
@@ -93,7 +96,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCost:
-    """The cost of a request: its trials that are neither in the store nor in an earlier request."""
+    """The cost of the trials that a request adds.
+
+    Trials in the store, in the study, or in an earlier request are not counted.
+    """
 
     trials: tuple[str, ...]
     flops: float
@@ -102,7 +108,7 @@ class RequestCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingAblations:
-    """The requests for a study, the cells of its models, and the seeds of all these cells.
+    """The requests for a study, the cells of its unchanged models, and the seeds of all cells.
 
     `held` has the fixed level of each other factor with several levels.
     """
@@ -115,11 +121,14 @@ class MissingAblations:
 
     @property
     def name(self) -> str:
-        """The name of the study that trains the requested cells."""
+        """Return the name of the study that trains the requested cells."""
         return f"{self.study.name}-missing"
 
     def costs(self, store: Store, measure: MeasureSteps | None = None) -> list[RequestCost]:
-        """Return the cost of each request, given the store; `measure` measures times that are unknown."""
+        """Return the cost of each request that the store does not cover yet.
+
+        `measure` measures training times that are unknown.
+        """
         outcomes = store.trials()
         done = {*outcomes["trial"].to_list(), *(trial.id for trial in self.study.trials)}
         by_request = [
@@ -145,7 +154,10 @@ class MissingAblations:
         return found
 
     def study_text(self, notes: Sequence[str]) -> str:
-        """Return a study file with the models and all requests; the note of each request is a comment."""
+        """Return the text of a study file with the study's models and all requested cells.
+
+        Each request's note becomes a comment.
+        """
         bases = [(cell, "a model of the study") for cell in self.models]
         asked = [
             (cell, note) for request, note in zip(self.requests, notes, strict=True) for cell in request.cells
@@ -231,20 +243,23 @@ def find_missing(study: Study) -> MissingAblations:
 
 
 def _recipe_factors(study: Study) -> list[str]:
-    """Return the factors whose levels are parts of the recipe, as opposed to numbers in the recipe."""
+    """Return the factors whose levels are texts of the recipe, such as blocks, not only numbers."""
     names = study.template.names_at(RECIPE_PATH, study.factors)
     return [name for name in names if any(isinstance(level, str) for level in study.factors.get(name, ()))]
 
 
 def _model_name(study: Study, names: Sequence[str], trial: Trial) -> str:
-    """Return the short names of the recipe's parts that vary in a cell, or the recipe if no part varies."""
+    """Return the name of a cell's model: the short names of its varying recipe parts.
+
+    If no part varies, the name is the whole recipe.
+    """
     varied = [(study.factors[name], trial.levels[name]) for name in names if len(study.factors[name]) > 1]
     parts = [short_level_names(levels)[levels.index(each)] for levels, each in varied if each != ABSENT]
     return ", ".join(parts) or one_line(study.template.texts[RECIPE_PATH])
 
 
 def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
-    """Return a mapping from each model's label to one cell of the model, the baseline first.
+    """Map the name of each model to the cell that stands for it; the baseline comes first.
 
     This is the cell of the model that shares the most levels with the baseline.
     """
@@ -265,7 +280,10 @@ def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
 
 
 def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCell:
-    """Return a cell with its placeholders filled, including the size that the study solved for it."""
+    """Return the requested cell of a trial, with all placeholders filled.
+
+    This includes the size that the study solved for to match costs.
+    """
     absent = [name for name, level in trial.levels.items() if level == ABSENT]
     values = {name: level for name, level in trial.levels.items() if name not in absent}
     if (matched := study.design.matched_size) is not None:
@@ -286,7 +304,7 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
 
 
 def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCell | None:
-    """Return the cell that these tables describe; None if the tables are incompatible."""
+    """Return the cell that these tables describe; None if they are not valid together."""
     try:
         settings = resolve_settings(Template(tables=tables), {})
     except InvalidTableError:
@@ -295,7 +313,10 @@ def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCe
 
 
 def _changed(model: RequestedCell, change: str, path: KeyPath, value: object) -> RequestedCell | None:
-    """Return a model's cell with a new value of one key; None if the value does not fit the other keys."""
+    """Return a copy of the model's cell in which one key has a new value.
+
+    Return None if the value does not fit the other keys.
+    """
     tables = deepcopy(dict(model.tables))
     table: dict[str | int, Any] = tables  # pyright: ignore[reportAssignmentType] -- keys of paths are texts here
     for key in path[:-1]:
@@ -314,9 +335,9 @@ def _with_recipe(model: RequestedCell, recipe: Recipe) -> RequestedCell | None:
 
 
 def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
-    """Yield a request for the model without each of its parts; add the new recipes to `trained`.
+    """Yield, for each part of a model's recipe, a request for the model without this part.
 
-    An argument is a part if removing it adds no parameters.
+    The new recipes are added to `trained`. An argument is a part if removing it adds no parameters.
     """
     weights = parameter_count(model.settings)
     for recipe in ablations(_recipe_of(model)):
@@ -327,7 +348,10 @@ def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
 
 
 def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
-    """Yield requests to replace each block by a simpler block; add the new recipes to `trained`."""
+    """Yield, for each block of a model, a request that replaces it by a simpler block.
+
+    The new recipes are added to `trained`.
+    """
     root = _recipe_of(model).root
     blocks = {identity(node): node for node in walk(root) if isinstance(node, BlockNode)}
     for block in blocks.values():
@@ -338,10 +362,10 @@ def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request
 
 
 def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> RequestedCell | None:
-    """Return the model with a block replaced by the nearest simpler block; None without such a block.
+    """Return the model's cell with a block replaced by the most similar simpler block.
 
-    Simpler means fewer parameters and no more FLOPs. The nearest block has the same role and shares the most
-    arguments, which keep their values.
+    Return None if there is no such block. Simpler means fewer parameters and no more FLOPs. The nearest block
+    has the same role and shares the most arguments, which keep their values.
     """
     weights, flops = parameter_count(model.settings), step_flops(model.settings)
     for other in _similar_blocks(block):
@@ -356,7 +380,10 @@ def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> Requ
 
 
 def _similar_blocks(block: BlockNode) -> list[BlockNode]:
-    """Return blocks of the same role that have an argument in common, the most similar first."""
+    """Return blocks that could replace a block, the most similar first.
+
+    They have the same role in the grammar (such as mixer) and an argument in common.
+    """
     spec, given = spec_of(block.name), dict(block.arguments)
     own = {parameter.name for parameter in spec.parameters}
 
@@ -379,7 +406,7 @@ def _similar_blocks(block: BlockNode) -> list[BlockNode]:
 
 
 def _replaced(node: Node, old: BlockNode, new: BlockNode) -> Node:
-    """Return a recipe in which one block is replaced by another in every place."""
+    """Return a recipe in which every occurrence of one block is replaced by another block."""
     match node:
         case BlockNode() if identity(node) == identity(old):
             return new
@@ -398,7 +425,7 @@ def _replaced(node: Node, old: BlockNode, new: BlockNode) -> Node:
 
 
 def _rates(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield requests for other learning rates of models that the study trains with a single rate."""
+    """Yield requests for a third and three times the learning rate, unless the study varies the rate."""
     baseline, *others = models
     rate = baseline.settings.train.optimizer.lr
     own = _recipe_of(baseline).identity
@@ -417,7 +444,10 @@ def _rates(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[
 def _request(
     kind: RequestKind, models: Sequence[RequestedCell], path: KeyPath, values: Iterable[object]
 ) -> Iterator[Request]:
-    """Yield a request for each value of a key, with the cells of all models that can have this value."""
+    """Yield a request for each new value of a key.
+
+    A request has a cell for each model that can have the value.
+    """
     for value in values:
         change = f"{path[-1]} = {value}"
         cells = tuple(cell for each in models if (cell := _changed(each, change, path, value)) is not None)
@@ -426,7 +456,7 @@ def _request(
 
 
 def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield requests for half and twice the width, depth and length, unless the study varies them."""
+    """Yield requests for half and twice the width, depth and length, except those that the study varies."""
     if len({trial.settings.model.d_model for trial in cells}) == 1:
         width = models[0].settings.model.d_model
         yield from _request("setting", models, D_MODEL_PATH, [width // 2, 2 * width])
@@ -442,7 +472,7 @@ def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterat
 
 
 def _depth(recipe: Recipe) -> int | None:
-    """Return the number of layers of a recipe; None if the recipe is not a repeated block."""
+    """Return how often a recipe repeats its block (the number of layers); None without a repetition."""
     root = recipe.root.body if isinstance(recipe.root, TiedNode) else recipe.root
     return root.count if isinstance(root, RepeatNode) and isinstance(root.count, int) else None
 
@@ -478,7 +508,7 @@ def _near_lengths(value: int | tuple[int, int]) -> list[object]:
 
 
 def _more_seeds(study: Study, bases: Mapping[str, Trial], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield a request for more seeds of all cells, if the study has a single seed."""
+    """Yield one request that trains all cells with SEEDS seeds."""
     names = _recipe_factors(study)
     found: list[RequestedCell] = []
     for trial in cells:
@@ -497,13 +527,14 @@ def _labels(cell: RequestedCell, names: Sequence[str]) -> dict[str, str]:
 
 
 class _NoHoleError(Exception):
-    """Error for values that cannot be expressed as levels of a factor."""
+    """Error if cells differ in a way that placeholders with levels cannot express."""
 
 
 def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the tables that the cells share, with placeholders where cells differ, and each cell's levels.
+    """Return tables for all cells, and for each cell the levels of their placeholders.
 
-    Raise MissingError if levels cannot express how the tables differ.
+    Placeholders replace the values in which the cells differ. Raise MissingError if levels cannot express how
+    the tables differ.
     """
     levels: list[dict[str, Any]] = [{} for _ in cells]
     tables: dict[str, Any] = {}
@@ -520,7 +551,10 @@ def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[di
 
 
 def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -> dict[str, Any]:
-    """Return a table of a cell with the defaults of the keys that are given only in other cells."""
+    """Return a table of a cell, with default values for keys that only other cells set.
+
+    All cells then have the same keys, so that a placeholder can express their differences.
+    """
     table = dict(cell.tables[name])
     if "name" in table and len({str(each.tables[name].get("name")) for each in cells}) > 1:
         return table
@@ -531,7 +565,7 @@ def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -
 
 
 def _holed(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Return the value of a path for all cells, with placeholders where the cells differ."""
+    """Merge the cells' values at one path; where they differ, put a placeholder."""
     if all(value == values[0] for value in values):
         return values[0]
     before = [dict(each) for each in levels]
@@ -564,7 +598,7 @@ def _holed_table(
 
 
 def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return tables as levels, each with a unique label."""
+    """Give each different table a unique label, so that the tables can be levels of a factor."""
     distinct: list[Mapping[str, Any]] = []
     for table in tables:
         if table not in distinct:
@@ -578,7 +612,7 @@ def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _hole(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> str:
-    """Add a factor whose levels are the values, one for each cell, and return the factor's placeholder."""
+    """Add a factor with one value for each cell, and return the placeholder for the factor."""
     parts = [str(key + 1) if isinstance(key, int) else str(key) for key in path]
     count = 2 if isinstance(path[-1], int) else 1
     while (name := "_".join(parts[-count:])) in (*levels[0], MODEL, CHANGE, SEED):

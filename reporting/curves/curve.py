@@ -1,4 +1,4 @@
-"""A figure as plain frozen data for any renderer: every point, interval, text and tick."""
+"""The data of a figure: every point, interval, text and tick, in frozen dataclasses without matplotlib."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ class CurveError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One axis of a figure; `ticks` are positions with their texts (empty for round numbers).
+    """One axis of a figure; `ticks` are pairs of a position and its label.
 
-    A logarithmic axis shows 0 as one more position before the smallest number.
+    An axis without `ticks` gets ticks at round numbers when it is drawn. A logarithmic axis shows 0 as one
+    more position before the smallest number.
     """
 
     title: str
@@ -50,7 +51,10 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """The centre of `n` values at a position, with its interval if there are enough values."""
+    """One point of a figure: the average of `n` values.
+
+    `low` and `high` are the ends of its interval; they are None if there are too few values.
+    """
 
     x: float
     y: float
@@ -76,7 +80,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """The centre of the values of one cell, or of all cells at one level, with its interval.
+    """One bar: the mean of the values at one level, with the ends of its interval.
 
     `text` is the printed value.
     """
@@ -100,12 +104,12 @@ class Content:
 
     @property
     def is_accented(self) -> bool:
-        """Return whether the panel has a single line, which is in the accent colour."""
+        """Return whether the panel shows only one line, and this line has the accent colour."""
         return False
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Any]) -> PanelLayout:
-        """Return the space that the panels of a figure need."""
+        """Return the sizes (margins, width, height) and scales that the panels of a figure need."""
         raise NotImplementedError
 
     def draw(self, plot: Plot, curve: Curve) -> None:
@@ -115,9 +119,10 @@ class Content:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One plot of a figure; all plots share kind and axes.
+    """One plot of a figure.
 
-    A single panel has no title. `row` names its row of panels, if the rows are the levels of a factor.
+    All panels of a figure are of the same kind and have the same axes. A single panel has no title. `row`
+    names its row of panels, if the rows are the levels of a factor.
     """
 
     title: str
@@ -156,7 +161,10 @@ class Curve:
 
     @property
     def columns(self) -> int | None:
-        """Return the number of panels side by side; None if the rows of panels have no names."""
+        """Return how many panels a named row has; None if the rows have no names.
+
+        Without names, the layout chooses the number.
+        """
         return sum(panel.row == self.panels[0].row for panel in self.panels) if self.panels[0].row else None
 
 

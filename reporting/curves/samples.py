@@ -1,4 +1,4 @@
-"""The values of a figure: one row for each value, with its position and its seed."""
+"""The values that a figure shows: a table with each value, its trial and its position in the figure."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Samples:
 
     @property
     def awaits_probe(self) -> bool:
-        """Return whether a trial is trained and its probe has not run."""
+        """Return whether some trial is trained but its probe (a measurement after training) has not run."""
         return self.gaps[ValueStatus.PENDING] > 0
 
 
@@ -122,7 +122,11 @@ def _labels(spec: CellFigure, metrics: pl.DataFrame) -> dict[str, dict[str, str]
 def _noted(
     spec: CellFigure, frame: pl.DataFrame, metrics: pl.DataFrame, labels: Mapping[str, Mapping[str, str]]
 ) -> dict[int, dict[int, str]]:
-    """Return, for each panel and index, a note with the names of two adjacent indices and a mean."""
+    """Return notes for heat maps: by panel and index, a text with two index labels and a value.
+
+    The text has the label of the index, the label of the next index, and the mean of the metric that notes
+    show.
+    """
     metric = find_metric(spec.value)
     role = next((role for role, name in spec.roles.items() if name == INDEX_AXES[-1]), None)
     if not metric.noted or role is None or role not in labels:
@@ -146,7 +150,10 @@ def _by_index(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
 def _locate_trials(
     spec: CellFigure, levels: Mapping[str, tuple[Level, ...]], trials: Sequence[Trial]
 ) -> tuple[pl.DataFrame, tuple[Mapping[str, Level], ...]]:
-    """Return the selected trials with the index of their level in each role, and the levels of each cell."""
+    """Return the position of each selected trial in the figure, and the levels of each cell.
+
+    The position is the index of the trial's level on the panels, on the series, and on the x and y axes.
+    """
     roles, shown = [spec.roles.get(role) for role in ("series", "x", "y")], tuple(spec.roles.values())
     columns = len(levels[spec.panels]) if spec.panels is not None else 1
     orders = {
@@ -174,7 +181,10 @@ def _locate_trials(
 def _values(
     spec: CellFigure, placed: pl.DataFrame, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Return the columns trial, value and any measured x or y: one row for every time or index of a trial."""
+    """Return the columns trial and value, and x or y where they are measured.
+
+    A trial has a row for each time or index that the figure shows.
+    """
     if spec.needs_history and metrics is None:
         raise ValueError(f"expected the metrics of the store for the curve {spec.name}, got none")
     if metrics is not None and spec.is_course:
@@ -193,7 +203,7 @@ def _values(
 def _with_spent(
     course: pl.DataFrame, currency: Currency, placed: pl.DataFrame, outcomes: pl.DataFrame
 ) -> pl.DataFrame:
-    """Add to a metric's history a column with the cost up to each step, named after the cost's unit.
+    """Add a column with the training cost up to each step, such as tokens, to a metric's history.
 
     Trials of a cell take the same tokens and operations. Their seconds are averaged, so that their values
     have the same position.
@@ -211,10 +221,11 @@ def _with_spent(
 
 
 def _indexed_values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
-    """Return the last value of a metric for each index on the axes, or the final value without indices.
+    """Return, for each trial, the last value of the metric at each index that an axis shows.
 
-    Indices that are not on an axis are averaged within each trial, except in a box plot, which shows all
-    values.
+    A metric such as `attention[3,7]` has the indices 3 and 7. If no axis shows an index, the final value is
+    used. Indices that are not on an axis are averaged within each trial, except in a box plot, which shows
+    all values.
     """
     axes = {role: name for role, name in spec.roles.items() if name in INDEX_AXES}
     where = [
@@ -233,10 +244,10 @@ def _indexed_values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFr
 
 
 def index_positions(indices: Sequence[str]) -> tuple[dict[object, float], tuple[tuple[float, str], ...]]:
-    """Return the position of each index of a metric, and the ticks; plain numbers need no ticks.
+    """Return the position of each index of a metric on the axis, and the ticks.
 
-    The position of a range such as `10-20` is its middle. Words are in alphabetical order, at equal
-    distances.
+    If all indices are plain numbers, they are the positions, and no ticks are returned. The position of a
+    range such as `10-20` is its middle. Words are in alphabetical order, at equal distances.
     """
     ranges = {index: _RANGE.fullmatch(index) for index in indices}
     if all(_number(index) is not None for index in indices):

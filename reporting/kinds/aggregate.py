@@ -85,7 +85,10 @@ def _columns(spec: AggregateTable, scores: Scores) -> dict[str, str]:
 def _cells(
     method: str, spec: AggregateTable, scores: Scores, columns: Sequence[str], notes: Footnotes
 ) -> Iterator[Cell]:
-    """Yield the cells of a method; all cells are empty if the method has no value on a task."""
+    """Yield the cells of one method: its scores over all tasks.
+
+    All cells are empty if the method has no value on some task.
+    """
     from ..statistics.stratified_bootstrap import (  # noqa: PLC0415 -- loads NumPy
         INTERQUARTILE_MEAN,
         MEAN,

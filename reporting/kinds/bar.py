@@ -1,7 +1,7 @@
-"""`bar`: horizontal bars with whiskers and numbers, or points where bars would hide differences.
+"""`bar`: horizontal bars with whiskers and numbers.
 
-Bars always begin at 0. A bar with its number needs no axis; points have an axis, since it does not begin at
-0.
+Bars always begin at 0. If that would hide small differences, points replace the bars, on an axis that does
+not begin at 0. A bar with its number needs no axis.
 """
 
 from __future__ import annotations
@@ -82,7 +82,10 @@ class BarFigure(CellFigure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars(Content):
-    """One bar for every level, in the order of the study; with `points`, points are drawn instead of bars."""
+    """One bar for every level, in the order of the study.
+
+    If `points` is true, points are drawn instead of bars.
+    """
 
     bars: tuple[Bar, ...]
     points: bool

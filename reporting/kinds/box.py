@@ -1,6 +1,7 @@
-"""`box`: box plots, which are horizontal for levels and vertical over the index of a metric.
+"""`box`: box plots of the values at each level, or at each index of a metric such as `attention[3]`.
 
-The median is the thick line; a few values are drawn individually instead of their quartiles.
+Boxes are horizontal for levels and vertical for indices. The median is the thick line; a few values are drawn
+individually instead of their quartiles.
 """
 
 from __future__ import annotations
@@ -102,10 +103,10 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """Quartiles of `n` values, whiskers to the last value within 1.5 interquartile ranges, and outliers.
+    """Quartiles and outliers of `n` values.
 
-    If there are fewer than MIN_BOX_VALUES values, all are in `values`, and there are no quartiles. If there
-    are no values, `text` gives the reason.
+    The whiskers end at the last value within 1.5 interquartile ranges. If there are fewer than MIN_BOX_VALUES
+    values, all are in `values`, and there are no quartiles. If there are no values, `text` gives the reason.
     """
 
     name: str
@@ -120,7 +121,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes(Content):
-    """The boxes of a panel: one below the other for levels, or side by side for the indices of a metric."""
+    """The boxes of a panel: below each other for levels, side by side for the indices of a metric."""
 
     boxes: tuple[Box, ...]
     rows: bool

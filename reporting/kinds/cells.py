@@ -46,7 +46,10 @@ if TYPE_CHECKING:
 
 
 class PublishedSpec(StrictModel):
-    """`published`: the paper's table, and the paper's names of rows and columns if they differ."""
+    """The key `published`: which table of the paper to compare with.
+
+    `rows` and `columns` have the paper's names where they differ from this table's names.
+    """
 
     table: str | None = None
     """the paper's table (default: the one with this table's name)"""
@@ -109,12 +112,15 @@ class CellsTable(TableKind):
     @field_validator("published", mode="before")
     @classmethod
     def expand_table_name(cls, table: object) -> object:
-        """Expand the name of a published table into the keys of `published`."""
+        """Convert `published = "NAME"` to the long form `published = { table = "NAME" }`."""
         return {"table": table} if isinstance(table, str) else table
 
     @property
     def asks_for_seeds(self) -> bool:
-        """Return whether a smallest difference is defined, which added seeds may decide."""
+        """Return whether the table defines a smallest difference that matters.
+
+        The study may then add seeds until each difference is decided.
+        """
         return bool(self.smallest_difference)
 
     def margin(self, metric: str) -> float | None:
@@ -124,7 +130,7 @@ class CellsTable(TableKind):
     @field_validator("smallest_difference", mode="before")
     @classmethod
     def expand_number(cls, found: object, info: ValidationInfo) -> object:
-        """Expand a number into a mapping from the displayed metric to this number."""
+        """Convert a single number to a mapping from the table's only metric to this number."""
         metrics = info.data.get("value", ())
         if not isinstance(found, float | int) or isinstance(found, bool):
             return found
@@ -155,7 +161,10 @@ class CellsTable(TableKind):
             yield ("untrained", name), name
 
     def with_levels(self, design: Design) -> Self:
-        """Return the keys with levels in place of their names, also in headings and in the paper's names."""
+        """Return a copy of the keys in which each name of a level is replaced by the level itself.
+
+        The keys include headings, the baseline and the paper's names.
+        """
         found, known = super().with_levels(design), design.known_levels
         row_texts, column_texts = (
             tuple(map(level_text, known.get(name or "", ()))) for name in (self.rows, self.columns)
@@ -183,7 +192,10 @@ class CellsTable(TableKind):
         )
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        """Return the faults of the keys for a study; a level that an override removed is not a fault."""
+        """Return the faults of the table's keys for a study.
+
+        A level that an override removed from the study is not a fault.
+        """
         factors = design.known_levels
         faults = [*_factor_faults(self, factors), *select_faults(self.select, factors)]
         levels = factors if faults else selected_levels(self.select, factors)
@@ -287,10 +299,11 @@ def _otherwise_faults(spec: CellsTable) -> Iterator[KeyFault]:
 def _published_faults(
     spec: CellsTable, factors: Mapping[str, tuple[Level, ...]], paper: str | None
 ) -> Iterator[KeyFault]:
-    """Yield a fault for an unknown table of the paper, and for unknown rows and columns of either table.
+    """Yield a fault if `published` names an unknown table, or a row or column that does not exist.
 
-    The published table's name defaults to the name of our table. The published table must exist if the keys
-    name rows or columns. Names of rows and columns are checked only if the table is known.
+    A row or column must exist in both tables. The published table's name defaults to the name of our table.
+    The published table must exist if the keys name rows or columns. Names of rows and columns are checked
+    only if the table is known.
     """
     if spec.published.table is None and not spec.published.rows and not spec.published.columns:
         return

@@ -71,7 +71,7 @@ def _share_words(share: float) -> str:
 
 
 def _effect_words(effect: TermEffect | None) -> str:
-    """Describe a factor's effect, as in `η² 30.4 %, p < .001`; unknown parts are left out."""
+    """Describe a factor's effect, as in `η² 30.4 %, p < .001`; omit what is unknown."""
     if effect is None:
         return ""
     share = "" if effect.share is None else f"η² {_share_words(effect.share)}"
@@ -161,7 +161,10 @@ def model_faults(
     *,
     interactions: bool,
 ) -> list[KeyFault]:
-    """Return the faults of the keys of a linear model; the factors are checked if the names are known."""
+    """Return the faults of the keys that define a linear model of the factors' effects.
+
+    The factors are checked only if all names are known.
+    """
     faults = [*select_faults(select, design.known_levels), *metric_faults(value, digits)]
     return faults or list(_factor_faults(select, design, interactions=interactions))
 
@@ -203,7 +206,10 @@ def model_figure(
     content: Content,
     notes: Iterable[str],
 ) -> Curve:
-    """Return a figure of model means; `what` is the end of its caption."""
+    """Return a figure of the means that a linear model estimates.
+
+    `what` is the end of its caption.
+    """
     fixed, title = subject.fixed((*subject.varied, SEED)), metric.axis_title or metric.title
     own = spec.caption
     caption = f"{title}{',' if ',' in title else ''} {what}" + (
@@ -274,7 +280,10 @@ def _factor_means(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EffectsColumn:
-    """The linear model of one metric, and the effect of each of its terms."""
+    """One column of the table: the linear model of a metric, and the effects that it estimates.
+
+    A term is a factor or a pair of factors.
+    """
 
     metric: Metric
     found: StudyModel
@@ -292,14 +301,14 @@ class _EffectsColumn:
 
     @property
     def mentions_interactions(self) -> bool:
-        """Return whether any interaction has contrasts or known aliases."""
+        """Return whether any interaction is estimated, or is known to be confounded with other terms."""
         return any(
             effect.contrasts or effect.aliases for term, effect in self.effects.items() if len(term) > 1
         )
 
     @property
     def detectable(self) -> list[float]:
-        """Return, for each two-level factor, the difference that is detected with a power of 80 %."""
+        """Return, for each two-level factor, the smallest difference that is detected with 80 % power."""
         from ..statistics.decided_differences import SIGNIFICANCE_LEVEL  # noqa: PLC0415 -- loads NumPy
         from ..statistics.estimates import detectable  # noqa: PLC0415 -- as above
 
@@ -317,7 +326,10 @@ class _EffectsColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """A row of the table; for a level of a factor with more than two levels, `level` is its index."""
+    """A row of the table.
+
+    A factor with more than two levels also has a row for each level, where `level` is its index.
+    """
 
     name: str
     heading: str
@@ -327,7 +339,10 @@ class _Row:
 
 
 def _rows(factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsColumn]) -> Iterator[_Row]:
-    """Yield the rows: the factors, with rows for their levels if there are over two, then interactions."""
+    """Yield the rows of the table: the factors, then their interactions, then other shares of variance.
+
+    A factor with more than two levels has a further row for each level.
+    """
     for name, levels in factors.items():
         names = level_names(levels)
         if len(levels) == 2:
@@ -499,7 +514,7 @@ def _shares(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
 
 
 def _left_out(subject: ResultSubject, columns: Sequence[_EffectsColumn]) -> Iterator[str]:
-    """Yield sentences on the trials without a value, and on trials that belong to several cells."""
+    """Yield sentences on trials without a value, and on the number of cells that share another's trial."""
     observations = [column.found.observations for column in columns]
     omitted = [list(subject.omitted(each.gaps, each.planned)) for each in observations]
     if all(each == omitted[0] for each in omitted):
@@ -527,7 +542,7 @@ _GAP = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects(Content):
-    """The means of every factor, and the overall mean `center`, which is None if there are no values."""
+    """The means at each factor's levels; `center` is the mean of all values, or None without values."""
 
     factors: tuple[FactorMeans, ...]
     center: float | None

@@ -98,7 +98,10 @@ def _axis(cells: FigureCells, role: str) -> tuple[Sequence[object], Sequence[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix(Content):
-    """A value and its text for every row and column; a missing value is None, and its text is the reason."""
+    """A heat map: a value and its text for every row and column.
+
+    A missing value is None, and its text gives the reason.
+    """
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -180,7 +183,10 @@ def _wide(text: str) -> float:
 
 
 def _names(plot: Plot, content: Matrix, curve: Curve) -> None:
-    """Write the axis titles and the names of columns and rows; of too many names, write every fifth."""
+    """Write the axis titles, and the names of the columns and rows.
+
+    If there are too many names, write every fifth.
+    """
     cell = plot.width / max(len(content.columns), 1)
     flat = all(text_width(name, TICK) <= cell for name in content.columns)
     for x in content.pairs:

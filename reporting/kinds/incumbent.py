@@ -1,4 +1,8 @@
-"""`incumbent`: a search's points in order, a step line for the best so far, a dashed baseline."""
+"""`incumbent`: the progress of a search.
+
+Each point of the search is a dot in the order of training, a step line shows the best value so far, and a
+dashed line shows the baseline.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ _NAME = 8.0  # from the plot to a name
 
 
 class SearchFigure(CurveKind):
-    """The keys shared by figures of a search's points, with their captions and notes."""
+    """Base class of figures that show a search's points, with their shared keys and notes."""
 
     value: Names = ()
     """the metric or cost (default: the first objective)"""
@@ -66,13 +70,13 @@ class SearchFigure(CurveKind):
         )
 
     def points_figure(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> PointsFigure:
-        """Return the figure that this kind draws from the points."""
+        """Return the content, caption, notes and axes of this kind of figure for the search's points."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointsFigure:
-    """The content of a figure of points, with its own caption, notes and axes."""
+    """The data of a figure of a search's points: content, caption, notes and axes."""
 
     caption: str
     notes: tuple[str, ...]
@@ -148,7 +152,10 @@ def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) ->
 
 
 def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> Point | None:
-    """Return the baseline's point; its interval ends at the value that the best point may reach by chance."""
+    """Return the baseline's mean as a point, with an interval that shows the luck of a search.
+
+    The interval ends at the value that the best of equally good points would reach by chance.
+    """
     from ..search.noise import lead_by_chance, measure_noise  # noqa: PLC0415 -- loads NumPy
 
     value, noise = start.mean(metric.name), measure_noise(found, metric.name)
@@ -165,7 +172,7 @@ def hours_of(found: SearchPoints) -> list[float]:
 
 
 def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:
-    """Yield the points of a step line, which is constant up to the next change."""
+    """Yield the corners of a step line that keeps each value until the next change."""
     for number, (place, value) in enumerate(zip(places, values, strict=True)):
         if number and value != values[number - 1]:
             yield Point(x=place, y=values[number - 1])

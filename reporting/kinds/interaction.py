@@ -96,7 +96,10 @@ def _notes(spec: InteractionFigure, found: StudyModel) -> Iterator[str]:
 def _interaction(
     spec: InteractionFigure, found: StudyModel, factors: Mapping[str, tuple[Level, ...]]
 ) -> Interaction:
-    """Return a line for each level of the series; means that cannot be estimated have no point."""
+    """Return one line for each level of the series factor.
+
+    Means that cannot be estimated have no point.
+    """
     means = found.level_means(spec.x, spec.series) if {spec.x, spec.series} <= factors.keys() else {}
     xs, series = factors.get(spec.x, ()), factors.get(spec.series, ())
     names = named_levels(spec.series, series)
@@ -124,7 +127,7 @@ def _interaction(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction(Content):
-    """A line for each level of one factor over the named levels of another.
+    """A line for each level of one factor; its points are the levels of another factor.
 
     A point's `x` is the index of its level.
     """

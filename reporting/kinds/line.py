@@ -1,4 +1,4 @@
-"""`line`: a metric over a factor, over time or over its own index, as lines with bands.
+"""`line`: lines with bands: a metric over a factor's levels, over training time, or over its own index.
 
 Shade and dashes distinguish lines without colour. Names follow the order of the lines' ends. Overlapping
 names are moved apart, and a thin leader connects a moved name to its line. Published numbers are diamonds.
@@ -54,7 +54,7 @@ _SAMPLE = 20.0  # length of the line sample before a name
 
 
 class LineFigure(SeriesFigure):
-    """`[[curve]] kind = "line"`: lines of means over a factor or over time, with bands of spread."""
+    """`[[curve]] kind = "line"`: lines of mean values; a band around each line shows the spread."""
 
     kind: Literal["line"]
     published: str | None = None
@@ -126,7 +126,7 @@ def _published(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines(Content):
-    """The lines of one panel; `context` has the lines of other panels, for the background.
+    """The lines of one panel; `context` has the lines of the other panels, drawn in the background.
 
     If the lines are `ranked`, because they end close together, their names are listed in rank order with a
     sample of each line.
@@ -200,7 +200,7 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str,
 
 
 def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str, Dash, float]]) -> None:
-    """List the names of the lines beside the plot, the line with the highest mean first."""
+    """List the lines' names beside the plot, with a sample of each line; the highest mean comes first."""
     names = crop_names(line.name for line in lines)
     ranked = sorted(lines, key=lambda line: -sum(point.y for point in line.points) / len(line.points))
     for number, line in enumerate(ranked):
@@ -212,7 +212,10 @@ def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str,
 
 
 def line_strokes(lines: Sequence[Line]) -> Iterator[tuple[str, tuple[str, Dash, float]]]:
-    """Yield the name and stroke of each line; a level has the same stroke in every panel."""
+    """Yield the name and the stroke (colour, dashes, width) of each line.
+
+    A level has the same stroke in every panel.
+    """
     for line in lines:
         if line.accent:
             yield line.name, ACCENTED

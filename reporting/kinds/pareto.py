@@ -1,4 +1,4 @@
-"""`pareto`: results against costs; series are connected, and the Pareto front is a coloured step line.
+"""`pareto`: a dot for each cell by its cost and result, and the Pareto front as a coloured step line.
 
 Dots on the front are filled, the others hollow. Each name is next to the last cell of its series. If
 possible, it covers neither dots nor lines.
@@ -108,7 +108,10 @@ class ParetoFigure(SeriesFigure):
 
 
 def _point_name(cells: FigureCells, series: int, cell: int) -> str:
-    """Return the name of a point: its series, or the levels of its cell that vary in its panel."""
+    """Return the name of a dot: its level of the series factor.
+
+    Without a series, it is the cell's levels that differ from those of other cells.
+    """
     factor = cells.spec.roles.get("series")
     if factor is not None:
         return cells.full_names(factor)[series]
@@ -124,7 +127,10 @@ def _point_name(cells: FigureCells, series: int, cell: int) -> str:
 
 
 def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point, ...]:
-    """Return the points that no other point dominates, from left to right."""
+    """Return the points for which no other point is better in both values, from left to right.
+
+    The `signs` of x and y are positive if higher values are better.
+    """
     kept: list[Point] = []
     for point in sorted(points, key=lambda point: (-signs[0] * point.x, -signs[1] * point.y)):
         if not kept or signs[1] * point.y > signs[1] * kept[-1].y:
@@ -134,7 +140,7 @@ def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cloud(Content):
-    """Cells by cost and result, connected within a series, and the Pareto front."""
+    """Dots for cells by cost and result, lines that connect each series, and the Pareto front."""
 
     lines: tuple[Line, ...]
     front: tuple[Point, ...]  # from left to right

@@ -91,7 +91,10 @@ class PointsTable(TableKind):
 
 
 def _as_sought(metric: Metric, found: SearchPoints) -> Metric:
-    """Return a metric, with the search's better direction if the search optimises the metric."""
+    """Return a metric whose better direction is the one that the search optimises.
+
+    A metric that the search does not optimise is unchanged.
+    """
     sought = {goal.name: goal.sign > 0 for goal in found.goals}
     return replace(metric, higher_is_better=sought.get(metric.name, metric.higher_is_better))
 

@@ -97,7 +97,10 @@ def _lines(spec: ProfileFigure, subject: ResultSubject, scores: Scores) -> Itera
 def _points(
     runs: Sequence[Sequence[float]], thresholds: Sequence[float], spec: ProfileFigure, sign: int
 ) -> Iterator[Point]:
-    """Yield the share of runs better than each threshold; no interval if no task has runs on both sides."""
+    """Yield the share of runs that are better than each threshold, with its interval.
+
+    There is no interval if on every task all runs are on the same side of the threshold.
+    """
     from ..statistics.stratified_bootstrap import aggregate_all, share_above  # noqa: PLC0415 -- loads NumPy
 
     statistics = {}

@@ -51,7 +51,7 @@ _NAME, _LINE = 8.0, 20.0  # gap from the plot to a name, and between names
 
 
 class LawKeys(ResultKeys):
-    """The keys shared by figures and tables of power laws."""
+    """Base class for figures and tables of power laws, with their shared keys."""
 
     kind: Literal["scaling"]
     x: str
@@ -69,7 +69,7 @@ class LawKeys(ResultKeys):
 
     @property
     def metric(self) -> str:
-        """Return the metric predicted by the law."""
+        """Return the metric that the power law predicts from the cost."""
         raise NotImplementedError
 
     def named_metrics(self) -> Iterator[KeyFault]:
@@ -198,7 +198,10 @@ def against(up: str, across: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawCell:
-    """A cell: the geometric means of cost and result over its seeds, and its sorted `results`."""
+    """A cell of a power law: its cost and its result, each a geometric mean over the seeds.
+
+    `results` are the results of the single seeds in rising order.
+    """
 
     series: str
     cost: float
@@ -208,19 +211,25 @@ class LawCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawCells:
-    """Cells by rising cost; `unfit` counts the trials with a value that has no logarithm."""
+    """The cells in order of rising cost.
+
+    `unfit` counts the trials whose cost or result is not above 0, so that it has no logarithm.
+    """
 
     cells: tuple[LawCell, ...]
     observations: Observations
     unfit: int
 
     def of(self, series: str) -> tuple[LawCell, ...]:
-        """Return the cells of the series whose level has this key."""
+        """Return the cells of one series, given the key of its level."""
         return tuple(cell for cell in self.cells if cell.series == series)
 
 
 def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
-    """Return the cells that a figure or a table of power laws shows."""
+    """Return the cells that a figure or a table of power laws shows.
+
+    For the factors in `over`, only the best level of each cell is shown.
+    """
     observations = subject.observe(spec.metric)
     costs = {each.trial: each.value for each in subject.observe(spec.x).values}
     found: dict[tuple[str, ...], list[Observation]] = {}
@@ -238,7 +247,7 @@ def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
 
 
 def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
-    """Fit a power law to the cells of a series that are not held out."""
+    """Fit a power law to the cells of a series, without its held-out cells."""
     from ..statistics.power_law import MIN_OFFSET_CELLS, fit_offset_law, fit_power_law  # noqa: PLC0415 -- loads NumPy
 
     points = [(cell.cost, cell.result) for cell in fitted_cells(spec, cells)]
@@ -248,12 +257,12 @@ def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
 
 
 def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
-    """Return the cells of a series to which the law is fitted, without held-out cells."""
+    """Return the cells of a series that a law is fitted to: all but the most expensive, held-out ones."""
     return cells[: max(0, len(cells) - spec.held_out)]
 
 
 def _place(spec: LawKeys, one: Observation) -> tuple[str, ...]:
-    """Return the levels that identify a cell, except those of the factors in `over`."""
+    """Return the levels that identify a cell, without the seed and the factors in `over`."""
     return tuple(
         level_key(level) for name, level in one.levels.items() if name != SEED and name not in spec.over
     )
@@ -430,7 +439,10 @@ def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Law:
-    """A law, y = offset + coefficient · x ** exponent; `half_width` is half of the exponent's interval."""
+    """A fitted law, y = offset + coefficient · x ** exponent, and its line in the figure.
+
+    The exponent's interval is ± `half_width`.
+    """
 
     coefficient: float
     exponent: float
@@ -441,7 +453,10 @@ class Law:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingSeries:
-    """The cells of one series by rising cost, and their law, None if no law can be fitted."""
+    """One series of the figure: its cells in order of rising cost, and their law.
+
+    `law` is None if no law can be fitted.
+    """
 
     name: str
     number: int
@@ -496,7 +511,7 @@ class Scaling(Content):
 
 
 def exponent_text(law: Law) -> str:
-    """Return the text with the exponent that is shown below the name of a series."""
+    """Return the exponent as text, as in `exponent −0.076 ± 0.004`."""
     half = "" if law.half_width is None else f" ± {law.half_width:.3f}"
     return f"exponent {law.exponent:.3f}{half}".replace("-", "−")
 

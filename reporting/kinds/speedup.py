@@ -1,4 +1,4 @@
-"""`speedup`: the baseline's cost to reach a target, divided by the cost of each row, with intervals."""
+"""`speedup`: how many times cheaper each row reaches a target than the baseline, with intervals."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _column(
 
 
 def _remarks(whys: Sequence[str]) -> Iterator[str]:
-    """Yield a remark for each reason why trials of a row have no value, with the number of such trials."""
+    """Yield a remark for each reason why trials of a row have no cost, with their number."""
     for why in dict.fromkeys(whys):
         yield f"{whys.count(why)} of its seeds {why}"
 

@@ -70,7 +70,10 @@ def _encode(lines: Iterable[str]) -> bytes:
 
 
 def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a study's tables and, if the store has results, of its figures."""
+    """Yield the path and content of each table and figure of a study.
+
+    Figures need results in the store.
+    """
     study, keys = now.study, paper.keys
     shown = keys.tables.get(study.name, [each.name for each in study.tables])
     for table in now.tables([each for each in study.tables if each.name in shown]):
@@ -88,12 +91,18 @@ def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]
 
 
 def _stem(study: Study, name: str) -> str:
-    """Return the path of a file without extension or dots, since LaTeX takes a dot for an extension."""
+    """Return a file's path without its extension.
+
+    Dots become hyphens, since LaTeX reads a dot as the start of an extension.
+    """
     return f"{study.name}/{name}".replace(".", "-")
 
 
 def _hash(curve: Curve) -> str:
-    """Return a hash of what a figure shows; numbers are rounded, so that all machines give the same hash."""
+    """Return a hash of a figure's data, to detect changes.
+
+    Numbers are rounded, so that the hash is the same on all machines.
+    """
     text = _FLOAT.sub(lambda number: f"{float(number[0]):.6g}", repr((curve.x, curve.y, curve.panels)))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -109,14 +118,17 @@ def _numbers(numbers: Mapping[str, PaperNumber]) -> Iterator[str]:
 
 
 def latex_number(number: PaperNumber) -> str:
-    """Return the LaTeX to which the macro of a number expands, for text and for mathematics."""
+    """Return the LaTeX code that prints a number, both in text and in formulas."""
     if number.text is None:
         return UNKNOWN
     return escape(number.text).replace("$-$", r"\ensuremath{-}").replace(r"$\infty$", r"\ensuremath{\infty}")
 
 
 def _appendix(now: Snapshot) -> Iterator[str]:
-    """Yield a section with all settings of a study by their sources, its claims and its provenance."""
+    """Yield a LaTeX section on a study: its settings grouped by source, its claims, its provenance.
+
+    A source is the text that says where a value comes from.
+    """
     study = now.study
     found: Mapping[str, Any] = settings(now) or {"settings": {}, "sources": {}}
     groups = dict[str, list[str]]()
@@ -135,7 +147,10 @@ def _appendix(now: Snapshot) -> Iterator[str]:
 
 
 def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
-    """Yield a paragraph on trials, hours, devices and versions; a trial in several studies counts once."""
+    """Yield a paragraph on the trials, training hours, devices and program versions.
+
+    A trial that belongs to several studies counts once.
+    """
     columns = ("trial", "status", "seconds", "device", "version", "commit", "torch_version", "cuda_version")
     rows = pl.concat([now.own_outcomes.select(*columns, "python_version") for now in studies])
     rows = rows.unique("trial").sort("device", "trial")

@@ -1,7 +1,8 @@
-"""paper.toml: the studies of a paper, the store, and the numbers of the text as expressions of claims.
+"""The file paper.toml: which studies a paper uses, and the numbers that its text quotes.
 
-An expression is one side of a claim's comparison, so that claims read it, know its cells and average it over
-seeds. A study's table of numbers is checked with the study: unknown metrics, factors and levels are faults.
+A number is an expression, which is one side of a claim's comparison. The reader of claims parses it, knows
+its cells and averages it over seeds. A study's table of numbers is checked with the study: unknown metrics,
+factors and levels are faults.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class PaperHeader(StrictModel):
 
 
 class PaperKeys(StrictModel):
-    """The tables of paper.toml; `tables`, `figures` and `numbers` have one entry for each study."""
+    """The tables of paper.toml; the keys of `tables`, `figures` and `numbers` are names of studies."""
 
     paper: PaperHeader
     """the studies of the paper, and the places of files"""
@@ -74,7 +75,7 @@ class PaperKeys(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperNumber:
-    """A number in the text of a paper; `text` is the formatted number, None if the store has no value.
+    """A number that the text of a paper quotes; `text` is None if the store has no value for it.
 
     `source` is its expression with study and number of seeds, and `gaps` says which trials are missing.
     """
@@ -86,7 +87,10 @@ class PaperNumber:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manuscript:
-    """A paper with the contents of a store at one moment; `numbers` maps names to numbers."""
+    """A paper with its studies' results, read from the store at one moment.
+
+    `numbers` has the paper's numbers by name.
+    """
 
     path: Path
     keys: PaperKeys
@@ -130,7 +134,10 @@ def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Ma
 
 
 def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store: Store) -> dict[str, Study]:
-    """Return the studies by name; report studies that cannot be loaded, and keys of unknown studies."""
+    """Return the paper's studies by name.
+
+    Report studies that cannot be loaded, and studies, tables or figures that do not exist.
+    """
     studies, all_known = dict[str, Study](), True
     for number, name in enumerate(keys.paper.studies):
         try:
@@ -161,7 +168,10 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
 
 
 def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> list[Claim]:
-    """Return each number of a study as a claim whose effect is the number; report faulty numbers."""
+    """Return a study's numbers, each as a claim that is evaluated to get the number.
+
+    Report numbers with faults.
+    """
     texts, path = keys.numbers.get(study.name, {}), ("numbers", study.name)
     if texts and study.search is not None:
         diagnostics.report(path, "a number is computed from cells of a grid; a search has none", key=True)
@@ -187,7 +197,7 @@ def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> li
 
 
 def _numbers(checked: ClaimResult, claim: Claim, study: Study) -> Iterator[tuple[str, PaperNumber]]:
-    """Yield a number, the ends of its interval, if any, and its number of seeds."""
+    """Yield a number with the entries `.low`, `.high` (its interval) and `.n` (its number of seeds)."""
     found = checked.deciding
     gaps = "; ".join(format_missing([found])) or ("" if found.effect is not None else "not run")
     source = f"{claim.spec.holds} ({study.name}, {plural(found.n, 'seed')})"

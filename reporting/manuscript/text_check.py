@@ -1,4 +1,4 @@
-r"""The check of a paper's text for unknown numbers, numbers copied by hand, and stale generated files.
+r"""The check of a paper's text: unknown numbers, numbers copied by hand, and outdated generated files.
 
 A numeral of the text is a copy if it equals a number of the paper that has a point or comma and at least
 three digits, as it is now or as it was when the files were built. A line that ends in `% am: NAME …` says
@@ -28,9 +28,10 @@ _MIN_DIGITS = 3
 
 
 def check_text(paper: Manuscript, text: Path) -> list[StudyError]:
-    """Return an error for each file with faults: the text, all texts that it inputs, and generated files.
+    """Check a paper's text, and return an error for each file that has faults.
 
-    Raises OSError if the text cannot be read.
+    The checked files are the text, all texts that it inputs, and the generated files. Raises OSError if the
+    text cannot be read.
     """
     numbers = paper.folder / NUMBERS
     built = dict(_DEFINED.findall(_read(numbers))) if numbers.is_file() else {}
@@ -45,7 +46,10 @@ def _read(path: Path) -> str:
 
 
 def _texts(paper: Manuscript, text: Path) -> Iterator[tuple[Path, str]]:
-    """Yield a text and all texts that it inputs, directly or not, except generated files."""
+    """Yield the path and content of a text and of every text that it inputs, directly or indirectly.
+
+    Generated files are left out.
+    """
     waiting, met = [text], {paper.folder.resolve()}
     while waiting:
         path = waiting.pop(0)
@@ -61,13 +65,16 @@ def _texts(paper: Manuscript, text: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _length(line: str) -> int:
-    """Return the length of a line up to its comment."""
+    """Return the length of a line without its comment."""
     found = _COMMENT.search(line)
     return found.end() - 1 if found else len(line)
 
 
 def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dict[str, str]:
-    """Return a message for each numeral that repeats a number's current value or last built value."""
+    """Map each numeral that was copied by hand to the message that reports it.
+
+    A numeral is a copy if it equals a number's current value, or its value when the files were built.
+    """
     found = dict[str, str]()
     now = {name: number.text or "" for name, number in numbers.items()}
     for texts, message in (
@@ -119,7 +126,7 @@ def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
 
 
 def _stale(paper: Manuscript, built: Mapping[str, str]) -> Iterator[str]:
-    """Yield the missing, changed and superfluous files and numbers of the folder."""
+    """Yield a message for each generated file or number that is missing, outdated or superfluous."""
     if not paper.folder.is_dir():
         yield "there is no such folder"
         return

@@ -1,5 +1,5 @@
-"""Drawing of figures from their data: the same curve and matplotlib version give the same bytes.
+"""Drawing of figures; the same data and matplotlib version always give the same bytes.
 
-`figure` lays out panels, each drawn by the content of its kind on a `panel` with its `axis_scale`.
-`label_placement` places names without overlaps; `style` has colours, fonts and lines.
+`figure` lays out the page. On each `panel`, the figure's kind draws its content and places the names. `style`
+has colours, fonts and lines.
 """

@@ -1,7 +1,7 @@
-"""The page of a figure: caption, panels side by side, notes and provenance, laid out in points.
+"""The page of a figure: caption, panels side by side, notes and provenance.
 
-Each kind measures and draws its panels; everything around them is the same for all. Text sizes come from the
-font, not from a back end, so that SVG, PNG and PDF agree.
+All sizes are in points. Each kind measures and draws its panels; everything around them is the same for all.
+Text sizes come from the font, not from a back end, so that SVG, PNG and PDF agree.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def draw(curve: Curve, file_format: FigureFormat) -> bytes:
 
 
 def _shorter(path: re.Match[bytes]) -> bytes:
-    """Return an SVG path's data on one line, rounded to a hundredth of a point to keep the file small."""
+    """Shorten the path data of an SVG: put it on one line, with two decimals for each number."""
     return b" " + b" ".join(_NUMBER.sub(lambda number: b"%.2f" % float(number[0]), path[0]).split())
 
 
@@ -158,7 +158,7 @@ def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
 
 
 def _write_head(figure: Figure, page: _FigureLayout) -> float:
-    """Write the caption and the title of the metric; return the height at which the panels begin."""
+    """Write the caption and the metric's title; return the vertical position where the panels begin."""
     y = page.height - _EDGE
     for line in page.caption:
         write(figure, _EDGE, y, line, size=TITLE, weight="bold", va="top")

@@ -1,4 +1,4 @@
-"""The plot of one panel: its scales, labels and axes, and the text and lines that are placed in points."""
+"""The plot of one panel: its scales, tick labels and axes, and helpers that place text and lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _MIN_LOG_TICKS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Linear or logarithmic map from numbers to positions; a logarithmic map places 0 at its low end."""
+    """Map from numbers to positions on an axis, linear or logarithmic.
+
+    A logarithmic axis has no place for 0 and shows it one `step` below the smallest positive number.
+    """
 
     low: float  # the positions at which the axis begins and ends
     high: float
@@ -40,16 +43,20 @@ class Scale:
     ticks: tuple[tuple[float, str], ...] = ()
 
     def at(self, number: float) -> float:
-        """Return the position of a number; a logarithmic axis places negative numbers at 0."""
+        """Return the position of a number on the axis.
+
+        A logarithmic axis shows negative numbers where it shows 0.
+        """
         if not self.log:
             return number
         return math.log10(number if number > 0 else self.min_positive) - (self.step if number <= 0 else 0)
 
 
 def make_scale(numbers: Iterable[float], axis: Axis, *, margin: float = 0.0) -> Scale:
-    """Return the scale of an axis for these numbers; `margin` is added at both ends, relative to its length.
+    """Return the scale of an axis that shows these numbers.
 
-    If there are fewer than two numbers, the scale has a range around them. Ticks of the axis are kept.
+    Both ends are extended by `margin`, a share of the axis's length. If there are fewer than two numbers, the
+    scale has a range around them. Ticks of the axis are kept.
     """
     every = sorted(set(numbers)) or [0.0, 1.0]
     positive = [number for number in every if number > 0] or [1.0]
@@ -88,7 +95,10 @@ def point_scales(
 
 
 def tick_texts(numbers: Sequence[float]) -> list[str]:
-    """Return the numbers as tick labels, with as few decimals as are exact, or with SI prefixes if large."""
+    """Return tick labels for these numbers, with the fewest decimals that show all of them exactly.
+
+    Large numbers (from 10,000) get SI prefixes.
+    """
     if max(map(abs, numbers), default=0.0) >= 1e4:
         from matplotlib.ticker import EngFormatter  # noqa: PLC0415 -- slow to load, and data do without it
 
@@ -108,7 +118,10 @@ def tick_texts(numbers: Sequence[float]) -> list[str]:
 
 
 def _step(positive: Sequence[float]) -> float:
-    """Return how far left of the smallest number a logarithmic axis shows 0: the mean distance of numbers."""
+    """Return the distance on a logarithmic axis between 0 and the smallest positive number.
+
+    It is the mean distance between adjacent numbers, in powers of ten.
+    """
     places = sorted({math.log10(number) for number in positive})
     return max((places[-1] - places[0]) / (len(places) - 1), 0.1) if len(places) > 1 else 1.0
 
@@ -120,7 +133,11 @@ def _round_numbers(*, integers: bool = False) -> MaxNLocator:
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """Return powers of ten as ticks; if they are few, add twice and 5 times each, or use round numbers."""
+    """Return the positions of ticks on a logarithmic axis.
+
+    They are powers of ten. If there are too few, 2 and 5 times these powers are added; if there are still too
+    few, the ticks are round numbers.
+    """
     from matplotlib.ticker import LogLocator  # noqa: PLC0415 -- as above
 
     if low == high:
@@ -152,7 +169,10 @@ _AROUND = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelPosition:
-    """The position of a label: the middle of its near edge, and which edge that is."""
+    """The position of a label beside its point.
+
+    `x` and `y` are the middle of the text's edge that is named by `side`, or of the whole text for `center`.
+    """
 
     x: float
     y: float
@@ -183,7 +203,10 @@ def spread_labels(preferred: Sequence[float], height: float, low: float, high: f
 def _lowest(
     members: Sequence[int], preferred: Sequence[float], height: float, low: float, high: float
 ) -> float:
-    """Return the position of the lowest label of a group for which the squared distances are smallest."""
+    """Return the position of the lowest label in a group of adjacent labels.
+
+    It minimises the squared distances of the labels from their preferred positions.
+    """
     count = len(members)
     free = sum(preferred[index] - height * number for number, index in enumerate(members)) / count
     return max(min(free, high - height * (count - 1)), low)
@@ -218,7 +241,11 @@ def place_labels(
 def _candidate(
     x: float, y: float, width: float, height: float, toward: float
 ) -> tuple[LabelPosition, Rectangle]:
-    """Return the position of a label on one side of the point x, y, and the rectangle that it covers."""
+    """Return a label position at the point x, y, and the rectangle that the label then covers.
+
+    The label is on the side of the point that `toward` indicates: right if positive, left if negative, else
+    centred.
+    """
     side = "center" if abs(toward) < 0.1 else "left" if toward > 0 else "right"
     left = x - {"left": 0.0, "center": width / 2, "right": width}[side]
     return LabelPosition(x=x, y=y, side=side), (left, y - height / 2, left + width, y + height / 2)
@@ -257,7 +284,10 @@ class PanelLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """One panel's plot in its figure; `left` and `bottom` are its position, all in points."""
+    """The plot of one panel; `left` and `bottom` are its position in the figure.
+
+    All sizes are in points.
+    """
 
     figure: Figure
     axes: Axes
@@ -270,12 +300,12 @@ class Plot:
     layout: PanelLayout
 
     def x(self, number: float) -> float:
-        """Return the horizontal position of a number, in points of the plot."""
+        """Return the horizontal position of a number, in points from the plot's left edge."""
         scale = self.layout.x
         return (scale.at(number) - scale.low) / (scale.high - scale.low) * self.width
 
     def y(self, number: float) -> float:
-        """Return the vertical position of a number, in points of the plot."""
+        """Return the vertical position of a number, in points from the plot's lower edge."""
         scale = self.layout.y
         return (scale.at(number) - scale.low) / (scale.high - scale.low) * self.height
 
@@ -302,7 +332,7 @@ class Plot:
         self.figure.add_artist(line)
 
     def frame(self, *, x: bool, y: bool) -> None:
-        """Set the limits, and show the selected axes with their ticks."""
+        """Set the range of both axes, and draw the horizontal (`x`) and vertical (`y`) axis if selected."""
         across, up = self.layout.x, self.layout.y
         self.axes.set_xlim(across.low, across.high)
         self.axes.set_ylim(up.low, up.high)
@@ -329,7 +359,7 @@ class Plot:
         return texts
 
     def mark_published(self, x: float, y: float, color: str) -> None:
-        """Mark a published number at a data position."""
+        """Draw a hollow diamond at a number that the paper published."""
         look = {"markerfacecolor": "white", "markeredgecolor": color, "markeredgewidth": 0.8}
         self.axes.plot(
             [x], [y], marker="D", markersize=4.2, linestyle="none", clip_on=False, zorder=5, **look
@@ -363,7 +393,7 @@ def measure_names(names: Sequence[str]) -> tuple[float, float]:
 
 
 def row_positions(count: int) -> list[float]:
-    """Return the vertical position of each row."""
+    """Return the vertical position of each row on the axis; the first row is at the top."""
     return [float(count - 1 - number) for number in range(count)]
 
 

@@ -83,7 +83,10 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
-    """Split a text into lines of at most this width at spaces; a longer word gets its own line."""
+    """Split a text at spaces into lines of at most this width.
+
+    A word that is too long gets its own line.
+    """
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
@@ -95,7 +98,10 @@ def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> li
 
 
 def crop_names(names: Iterable[str], width: float = MAX_NAME_WIDTH) -> dict[str, str]:
-    """Return a different text for each name, cut with an ellipsis if the name is too wide in bold type."""
+    """Map each name to a text that fits in the width, cut with an ellipsis where needed.
+
+    Different names keep different texts.
+    """
     full = tuple(dict.fromkeys(names))
     short, length = list(full), max(map(len, full), default=0)
     while length and any(text_width(name, TEXT, bold=True) > width for name in short):
