@@ -32,7 +32,10 @@ HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedNumber:
-    """One printed number; if the paper prints words instead, `value` is None and `text` is ""."""
+    """A number that a paper prints in one cell of a table, or the words that are printed there instead.
+
+    For words, `value` is None, `text` is "", and the words are in `note`.
+    """
 
     value: float | None
     text: str
@@ -41,13 +44,16 @@ class PublishedNumber:
 
     @property
     def deviation_text(self) -> str:
-        """The deviation printed after the number, taken from its note; "" without a deviation."""
+        """The deviation that the paper prints after the number, such as 0.3 for `1.2 ± 0.3`; else "".
+
+        It is read from the beginning of `note`.
+        """
         found = _DEVIATION.match(self.note)
         return found[1] if found else ""
 
     @property
     def remaining_note(self) -> str:
-        """The note without the part shown by `text_with_deviation`."""
+        """The note without the deviation or the words that `text_with_deviation` already shows."""
         return _DEVIATION.sub("", "" if not self.text else self.note)
 
     @property
@@ -95,11 +101,11 @@ def published_tables() -> Mapping[tuple[str, str], PublishedTable]:
 
 
 def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
-    """Return a mapping from levels to the keys of a published table, without levels that match no key.
+    """Return for each level of a factor the matching row or column key of a published table.
 
-    A level matches an equal key, else the key that names its blocks: `conv(k=20) + sa` is `sa+conv`. Two
-    levels of the same blocks, such as `conv(k=3)` and `conv(k=20)`, match nothing, because the key is
-    ambiguous.
+    Levels that match no key are left out. A level matches an equal key, else the key that names its blocks:
+    `conv(k=20) + sa` is `sa+conv`. Two levels of the same blocks, such as `conv(k=3)` and `conv(k=20)`, match
+    nothing, because the key is ambiguous.
     """
     known = list(keys)
     by_blocks = {tuple(sorted(part.strip() for part in key.split("+"))): key for key in known}
@@ -111,7 +117,10 @@ def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str
 
 
 def _blocks(level: str) -> tuple[str, ...]:
-    """Return the sorted names of the blocks in a level that is a sum; empty for other levels."""
+    """Return the sorted block names in a level such as `conv(k=20) + sa`: here conv and sa.
+
+    Return () for a level that is neither a block nor a sum of blocks.
+    """
     try:
         root = parse(level).root
     except RecipeError:

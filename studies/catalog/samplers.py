@@ -22,7 +22,10 @@ MakeScheduler = Callable[[], "optuna.pruners.BasePruner"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPart(Generic[PartT]):
-    """A sampler or scheduler with its `source`; for plug-ins, `make` builds the sampler or scheduler."""
+    """A registered sampler or scheduler; `source` names the publication that describes it.
+
+    `make` is the function of a plug-in that builds it; None for built-in samplers and schedulers.
+    """
 
     source: str
     make: PartT | None = None
@@ -75,17 +78,18 @@ MakeT = TypeVar("MakeT", bound=Callable[..., Any])
 
 
 def register_sampler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
-    """Return a decorator that registers a function from a seed to an `optuna.samplers.BaseSampler`.
+    """Return a decorator that registers a function as a sampler with this name.
 
-    Raises ValueError for a taken name.
+    The function takes a seed and returns an `optuna.samplers.BaseSampler`. Raises ValueError for a taken
+    name.
     """
     return _register(SAMPLERS, name, source)
 
 
 def register_scheduler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
-    """Return a decorator that registers a function that makes an `optuna.pruners.BasePruner`.
+    """Return a decorator that registers a function as a scheduler with this name.
 
-    Raises ValueError for a taken name.
+    The function returns an `optuna.pruners.BasePruner`. Raises ValueError for a taken name.
     """
     return _register(SCHEDULERS, name, source)
 

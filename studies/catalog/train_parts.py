@@ -1,4 +1,7 @@
-"""Parts of a training from plug-ins: `[[train.loss_terms]]` and `[[train.callbacks]]`."""
+"""Base classes and registration of the loss terms and callbacks that plug-ins add to training.
+
+Studies use them in `[[train.loss_terms]]` and `[[train.callbacks]]`.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ LOSS_TERMS: Registry[SettingsEntry[LossTerm]] = Registry("loss term")
 
 
 class LossTerm(NamedSettings, ABC):
-    """Base class of a plug-in's loss term: its keys in `[[train.loss_terms]]`, and its method.
+    """Base class of a plug-in's loss term; its fields are keys of `[[train.loss_terms]]`.
 
     The term's mean over the steps of an epoch, without the weight, is reported as a metric of the term's
     name.
@@ -74,7 +77,7 @@ TermT = TypeVar("TermT", bound=LossTerm)
 def register_loss_term(
     name: str, *, title: str, source: str, higher_is_better: bool | None = None, decimals: int = 3
 ) -> Callable[[type[TermT]], type[TermT]]:
-    """Return a decorator that registers a loss term by its class of settings in `[[train.loss_terms]]`.
+    """Return a decorator that registers a subclass of LossTerm under a name.
 
     `title` is the title of the metric with the term's name. Raises ValueError for a taken name, and for keys
     without a meaning or a default.
@@ -106,10 +109,10 @@ CALLBACKS: Registry[SettingsEntry[Callback]] = Registry("callback")
 
 
 class Callback(NamedSettings, ABC):
-    """Base class of a plug-in's callback: its keys in `[[train.callbacks]]`, and its hooks.
+    """Base class of a plug-in's callback; its fields are keys of `[[train.callbacks]]`.
 
-    A training that resumes after an interruption does not call `start` again; a training that fails does not
-    call `end`.
+    A training that resumes after an interruption does not call `on_start` again. A training that fails does
+    not call `on_end`.
     """
 
     registry: ClassVar = CALLBACKS
@@ -141,7 +144,7 @@ CallbackT = TypeVar("CallbackT", bound=Callback)
 def register_callback(
     name: str, *, title: str, source: str, metrics: Mapping[str, str] | None = None
 ) -> Callable[[type[CallbackT]], type[CallbackT]]:
-    """Return a decorator that registers a callback by its class of settings in `[[train.callbacks]]`.
+    """Return a decorator that registers a subclass of Callback under a name.
 
     `metrics` has the title of each metric that the callback may report. Raises ValueError for a taken name,
     and for keys without a meaning or a default.

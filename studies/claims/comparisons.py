@@ -1,4 +1,7 @@
-"""Data classes of a claim: its text, and its comparisons of cells, joined by all, any and not."""
+"""Data classes of a claim: its text, and the comparisons of cells that it consists of.
+
+AllOf, AnyOf and NotOf combine comparisons.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,7 @@ class Extrapolation:
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """The logarithm of the slow cell's cost divided by the fast cell's cost, paired by seed."""
+    """The logarithm of how many times more `slow` costs than `fast`, computed for each seed."""
 
     fast: Quantity
     slow: Quantity
@@ -222,9 +225,10 @@ class ClaimSpec(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A claim with its resolved statement; `varied_factors` are the factors with several levels.
+    """A claim: its text, and the statement about a study's cells that the text makes.
 
-    In every cell, another factor's level determines the levels of the `dependent_factors`.
+    `varied_factors` are the factors with several levels. In every cell, another factor's level determines the
+    levels of the `dependent_factors`.
     """
 
     spec: ClaimSpec
@@ -238,7 +242,10 @@ GROWTH = 1.5
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """Return the numbers of seeds at which a claim is tested: `first`, then each GROWTH times the last."""
+    """Return the numbers of seeds after which a claim is tested, from `first` up to `most`.
+
+    Each number is GROWTH times the previous one, rounded up.
+    """
     found = [first]
     while found[-1] < most:
         found.append(min(most, math.ceil(GROWTH * found[-1])))

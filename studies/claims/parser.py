@@ -61,7 +61,7 @@ class ForClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntaxErrorNode(Spanned):
-    """A part that could not be read; its fault is already recorded."""
+    """A part of a claim's text that could not be parsed; its fault is already recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class SpeedupExpression(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCall(Spanned):
-    """A function call with its arguments, and with the `for` loops over levels."""
+    """A function call such as `mean(loss[mixer=m] for m in mixer)`: its arguments and its `for` clauses."""
 
     function: Identifier
     arguments: tuple[SyntaxNode, ...]

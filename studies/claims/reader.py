@@ -62,7 +62,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Names that a claim may use: `factors` without the seed, and `ladder`, the size factors."""
+    """What a claim may refer to: a study's metrics, factors and cells.
+
+    `factors` does not include the seed. `ladder` has the factors of `[ladder]`, which set sizes of a model.
+    """
 
     metrics: Mapping[str, Metric]
     factors: Mapping[str, tuple[Level, ...]]
@@ -118,7 +121,7 @@ class Scope:
         }
 
     def dependent_factors(self) -> frozenset[str]:
-        """Return the factors whose level in every cell follows from another factor's level.
+        """Return the factors whose level is determined, in every cell, by the level of another factor.
 
         If two factors determine each other, return the second.
         """
@@ -188,7 +191,7 @@ Candidate = tuple[str, Number]
 def resolve_claim(
     scope: Scope, faults: FaultCollector, said: syntax.SyntaxNode, each: str | None = None
 ) -> Statement | None:
-    """Return the statement that a claim makes about the study; None if faults are reported.
+    """Return the statement about cells that a parsed claim (`said`) makes; None if faults are reported.
 
     If the claim is made at each level of a factor, `each` is that factor and `scope` has one level of it.
     """
@@ -254,7 +257,10 @@ class _Resolver:
         return found if isinstance(found, Comparison) else None
 
     def _operand(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:
-        """Resolve one side of a comparison to a number or a speedup; other expressions have no speedups."""
+        """Resolve one side of a comparison to a number or a speedup.
+
+        Speedups are valid only here, and not inside other expressions.
+        """
         if isinstance(node, syntax.SpeedupExpression):
             return self._speedup(node, bound)
         return self._number(node, bound)
@@ -318,7 +324,10 @@ class _Resolver:
         return self.fail(node, "expected a number above 0 or another speedup to compare with a speedup")
 
     def _speedup(self, node: syntax.SpeedupExpression, bound: Bindings) -> Speedup | None:
-        """Return the speedup between two levels of the only factor that the target does not fix."""
+        """Return the speedup of one level over another level of the same factor.
+
+        It must be the only factor with several levels that the brackets of the target leave open.
+        """
         family = node.target.word.text
         if family not in CURRENCIES:
             expected = ", ".join(f"{name}[…]" for name in CURRENCIES)
@@ -340,9 +349,10 @@ class _Resolver:
         return Speedup(fast=fast, slow=slow)
 
     def _fold(self, node: syntax.FunctionCall, bound: Bindings) -> Number | None:
-        """Resolve a call of min, max or mean over its loops, its arguments, or the factors left open.
+        """Resolve a call of min, max or mean.
 
-        `max(loss[task=sort])` is over every mixer; the maximum of a single number is a fault.
+        The call combines its arguments, in each round of its loops. A single metric without a loop stands for
+        all its cells: `max(loss[task=sort])` is over every mixer; the maximum of a single number is a fault.
         """
         function, first = _FOLDS[node.function.text], node.arguments[0]
         if not node.loops and len(node.arguments) == 1:
@@ -406,7 +416,10 @@ class _Resolver:
         return tuple(Quantity(metric, cell) for cell in cells)
 
     def _selectors(self, node: syntax.MetricReference) -> Iterator[tuple[str, syntax.LevelLiteral]]:
-        """Yield the named factors with their levels; report faulty names, but yield these as well."""
+        """Yield the factors and levels in a metric's brackets; report unknown and repeated factors.
+
+        Unknown and repeated factors are yielded, too. The seed, and the factor `each`, are only reported.
+        """
         met: set[str] = set()
         for word, level in node.selectors:
             whole = syntax.Spanned(start=word.start, end=level.end)
@@ -539,7 +552,8 @@ class _Resolver:
         if not isinstance(winner, syntax.FunctionCall) or winner.function.text not in RANKING_FUNCTIONS:
             if isinstance(winner, syntax.SyntaxErrorNode):
                 return None
-            return self.fail(winner, f"expected one of {', '.join(RANKING_FUNCTIONS)} before 'is' and 'in'")
+            calls = ", ".join(f"{name}(…)" for name in RANKING_FUNCTIONS)
+            return self.fail(winner, f"expected one of {calls} before 'is' and 'in', as in best(loss) is sa")
         candidates = self._candidates(winner, bound)
         named = self._level_set(node.candidates, bound)
         if candidates is None or self._faults:
@@ -556,7 +570,10 @@ class _Resolver:
         return _joined(AnyOf, ways)
 
     def _candidates(self, winner: syntax.FunctionCall, bound: Bindings) -> list[Candidate] | None:
-        """Return the levels to compare: those of a loop, or of the factor that the metric does not fix."""
+        """Return the levels that a call such as `best(…)` compares, each with its number.
+
+        The levels are those of its loop, or else those of the only factor that its metric leaves open.
+        """
         first, function = winner.arguments[0], winner.function.text
         if winner.loops:
             rounds = self._rounds(winner, bound)
@@ -678,9 +695,10 @@ def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
 def _read(
     diagnostics: Diagnostics, path: KeyPath, spec: ClaimSpec, scopes: Sequence[Scope | None]
 ) -> list[Claim]:
-    """Return the claims of one [[claim]] table, resolved in the first scope that causes no fault.
+    """Return the claims of one `[[claim]]` table, which has several claims if it sets `each`.
 
-    If there is no such scope, report the faults in the last scope.
+    The names are resolved in the first of these scopes that causes no fault. If there is no such scope,
+    report the faults in the last scope.
     """
     for scope in scopes:
         faults = FaultCollector(spec.holds)
@@ -702,7 +720,10 @@ def _read(
 def _resolve(
     spec: ClaimSpec, said: syntax.SyntaxNode, scope: Scope, faults: FaultCollector
 ) -> list[Claim] | None:
-    """Return a claim resolved in a scope, or one claim for each level of `each`; None after a fault."""
+    """Return the claims of a `[[claim]]` table, resolved in one scope; None after a fault.
+
+    With `each`, there is one claim for each level of that factor, and otherwise a single claim.
+    """
     claims: list[Claim] = []
     for made, within in _at_each_level(spec, scope):
         statement = resolve_claim(within, faults, said, spec.each)
@@ -722,7 +743,7 @@ def _claim(spec: ClaimSpec, statement: Statement, scope: Scope) -> Claim:
 
 
 def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> Claim | None:
-    """Return a claim whose effect is the value of an expression; report faults.
+    """Return a claim whose measured effect is the value of an expression; report faults.
 
     The expression is one side of a claim's comparison: `loss[mixer=sa] - loss[mixer=ssd]`, or a speedup.
     """
@@ -747,7 +768,7 @@ def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, S
 
 
 def _scopes(diagnostics: Diagnostics, design: Design) -> Sequence[Scope | None]:
-    """Return the scope of the study, then the scope of the file as written.
+    """Return the scopes in which claims are resolved: of the study, and of its file without overrides.
 
     If factors or cells are faulty, return only None.
     """
@@ -770,7 +791,10 @@ def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], tri
 
 
 def missing_metrics(claims: Sequence[Claim], trials: Sequence[Trial]) -> Iterator[tuple[Claim, Cell, str]]:
-    """Yield each cell that can never have the metric that a claim compares, with the claim and the reason."""
+    """Yield the claims that compare a metric which one of their cells can never have.
+
+    Each item is the claim, the cell, and the reason.
+    """
     cells: dict[CellKey, TrialSettings] = {each.cell: each.settings for each in trials}
     for claim in claims:
         for comparison in iter_comparisons(claim.statement):

@@ -69,7 +69,7 @@ class Stepwise(RowDesign):
                 yield ("factors", name), f"expected this factor after {needed}, on which it depends"
         for name, level in self.target.items():
             if name in self.around:
-                yield (*_TARGET, name), f"{name} crosses the design: it cannot have a target level"
+                yield (*_TARGET, name), f"{name} is in `around`: it cannot have a target level"
             elif name in self.factors and level_key(level) == level_key(self.baseline_level(name)):
                 yield (*_TARGET, name), f"expected a level of {name} other than the baseline's"
 

@@ -54,7 +54,7 @@ class TwoLevels(RowDesign):
 
     @property
     def two_level(self) -> list[str]:
-        """The factors with two levels that the design combines, without factors in `around`."""
+        """The factors with two levels that the design combines, without the factors in `[study] around`."""
         return [name for name, levels in self.inner.items() if len(levels) == 2]
 
     def make_rows(self) -> list[dict[str, Level]]:
@@ -75,7 +75,10 @@ class TwoLevels(RowDesign):
             yield ("study", "design"), message
 
     def aliases(self) -> Aliases | None:
-        """Return the aliases, with factors as indices of `two_level`; None if no factor has two levels."""
+        """Return the effects that the design cannot tell apart; None if no factor has two levels.
+
+        Effects name factors by their indices in `two_level`.
+        """
         if not self.two_level:
             return None
         baseline = {name: level_key(self.baseline_level(name)) for name in self.two_level}
@@ -194,7 +197,7 @@ def word_lengths(columns: Sequence[int]) -> tuple[int, ...]:
 
 
 def _invariant(levels: Sequence[Sequence[int]]) -> object:
-    """Return a value that is equal for fractions that differ only in the names of their factors."""
+    """Return a value that stays equal if the factors of a fraction are renamed."""
     high = list(map(sum, zip(*levels, strict=True)))
     return tuple(sorted(high)), tuple(sorted(tuple(sorted(compress(high, each))) for each in levels))
 
@@ -214,7 +217,7 @@ Effect = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aliases:
-    """The aliases of main effects and two-factor interactions, up to their signs.
+    """Aliases: main effects and two-factor interactions that the runs cannot tell apart, ignoring signs.
 
     `groups` has groups of two or more effects with equal contrasts. `partial` counts correlations between a
     main effect and an interaction by size, without the sizes 0 and 1.

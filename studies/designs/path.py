@@ -141,7 +141,7 @@ KIND = Path
 
 
 def _outcomes(store: Store, metric: str, tasks: Mapping[str, TaskSettings]) -> pl.DataFrame:
-    """Return the outcomes of the latest attempts of these trials, with a mark on diverged trials."""
+    """Return the latest outcomes of these trials, with a column that marks diverged trials."""
     outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(tasks)))
     losses = store.metric_course("loss", outcomes.filter(may_diverge()))
     return describe_divergence(outcomes, losses, uniform_losses(tasks))

@@ -44,7 +44,7 @@ class Sample(RowDesign):
         return math.prod(count for _, count in self.sizes)
 
     def cell_at(self, row: Row) -> dict[str, Level]:
-        """Return the level of each factor for a row of level indices."""
+        """Return the level of each factor, given the index of each factor's level."""
         return {name: levels[number] for (name, levels), number in zip(self.inner.items(), row, strict=True)}
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
@@ -70,7 +70,10 @@ class Random(Sample):
     kind = "random"
 
     def make_rows(self) -> list[dict[str, Level]]:
-        """Return the drawn cells; return fewer if too many draws differ only in absent factors."""
+        """Return the drawn cells, which are fewer than requested if too few different cells are found.
+
+        Draws that differ only in conditional factors which their cell does not have are the same cell.
+        """
         most = min(self.grid_size, _MAX_DRAWN * self.sample_cells)
         drawn, found = self.sample_cells, dict[object, dict[str, Level]]()
         while drawn:
@@ -116,6 +119,6 @@ def random_rows(levels: tuple[tuple[str, int], ...], cells: int, seed: int) -> t
 
 
 def draw(seed: int, *what: object) -> int:
-    """Return a pseudo-random 64-bit number that depends only on the seed and on `what`."""
+    """Return a pseudo-random 64-bit number that depends only on the arguments."""
     text = " ".join(map(str, (seed, *what)))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])

@@ -22,7 +22,10 @@ class Zip(RowDesign):
         return [{name: levels[number] for name, levels in self.inner.items()} for number in range(count)]
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield faults of lists of unequal length, and of cells that differ from others only in labels."""
+        """Yield faults: factors with different numbers of levels, and cells that repeat an earlier cell.
+
+        Labels do not make a cell different.
+        """
         if len({len(levels) for levels in self.inner.values()}) > 1:
             lengths = ", ".join(f"{name} has {len(levels)}" for name, levels in self.inner.items())
             yield ("study", "design"), f"zip needs factors with equally many levels, but {lengths}"

@@ -1,4 +1,4 @@
-"""`ablate = "parts"`: a factor with the model's recipe, first complete, then without each of its parts."""
+"""`ablate = "parts"`: a study of the model's complete recipe, and of the recipe without one part each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECIPE = "recipe"
 
 @dataclass(frozen=True)
 class Ablation(Expansion):
-    """An expansion that turns the model's recipe into a factor, with one level for each removable part."""
+    """Expansion that adds a factor of recipes: the complete recipe, and one without each removable part."""
 
     tables: Mapping[str, Any]
 

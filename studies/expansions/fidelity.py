@@ -1,4 +1,6 @@
-"""Rungs of a search: the setting that grows from rung to rung becomes a factor with a level for each rung.
+"""Rungs of a search: all points train at a small size, and only the best continue to larger sizes.
+
+The size is one setting, the fidelity. It becomes a factor with one level for each rung.
 
 Only a training on the last rung gives a point's result.
 """
@@ -25,7 +27,7 @@ from ..text.toml_positions import KeyPath
 
 @dataclass(frozen=True, kw_only=True)
 class Fidelity(Expansion):
-    """The setting that grows from rung to rung of a search: its name, and its values in rising order.
+    """The setting that grows from rung to rung of a search: its name, and its value on each rung.
 
     One in `reduction` points on a rung is promoted to the next. With `brackets`, as in Hyperband, some points
     begin on higher rungs and compete only with points that began there, too.
@@ -39,7 +41,7 @@ class Fidelity(Expansion):
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the fidelity of a study's search; None if the number of epochs grows, or after a fault.
+        """Return the fidelity of a study's search; None if the epochs are the fidelity, or after a fault.
 
         Faults are reported, except faults of other [search] keys, which `read_search` reports.
         """
@@ -95,25 +97,32 @@ class Fidelity(Expansion):
         return len(self.rungs) - 1
 
     def level(self, rung: int) -> dict[str, Level]:
-        """Return the growing setting with its value on a rung."""
+        """Return the level of the growing setting on a rung, by the setting's name."""
         return {self.name: self.rungs[rung]}
 
     def rung_of(self, levels: Mapping[str, Level]) -> int | None:
-        """Return the rung of a trial with these levels, by default the last; None for an unknown rung."""
+        """Return the rung on which a trial with these levels trains; None if no rung has this value.
+
+        Levels without the growing setting belong to the last rung.
+        """
         value = levels.get(self.name, self.rungs[-1])
         return self.rungs.index(value) if isinstance(value, int) and value in self.rungs else None
 
     def next_first(self, begun: Mapping[int, int]) -> int:
-        """Return the rung on which the next point begins, given the number of begun points on each rung.
+        """Return the rung on which the next new point starts.
 
-        Each bracket gets its share of points as in Hyperband (Li et al. 2018, Algorithm 1).
+        `begun` has the number of points that have started on each rung. Each bracket gets its share of points
+        as in Hyperband (Li et al. 2018, Algorithm 1).
         """
         if not self.brackets:
             return 0
         return min(range(self.top + 1), key=lambda first: (begun.get(first, 0) / self._share(first), first))
 
     def _share(self, first: int) -> int:
-        """Return how many points of a round of brackets begin on a rung: ⌈(s_max + 1) / (s + 1) · η^s⌉."""
+        """Return how many points start on a rung in one round of Hyperband, which has all its brackets.
+
+        It is ⌈(s_max + 1) / (s + 1) · η^s⌉, where s is the number of higher rungs.
+        """
         halvings = self.top - first
         return -(-(self.top + 1) * self.reduction**halvings // (halvings + 1))
 
@@ -126,7 +135,7 @@ class Fidelity(Expansion):
         return len(self.rungs) if self.brackets else self.reduction**self.top
 
     def planned(self, points: int, *, has_baseline: bool = False) -> list[int]:
-        """Return the expected number of points on each rung, from the smallest rung on.
+        """Return the expected number of points that train on each rung, from the lowest rung on.
 
         More points reach a rung if later points overtake a point that is already promoted. A baseline is one
         of the points and is trained on the last rung only.
@@ -140,7 +149,10 @@ class Fidelity(Expansion):
         return counts
 
     def _first_rungs(self, points: int) -> dict[int, int]:
-        """Return how many points begin on each rung: first whole rounds of brackets, then single points."""
+        """Return how many of these points start on each rung.
+
+        The points fill whole rounds of Hyperband first. The remaining points are assigned one by one.
+        """
         if not self.brackets:
             return {0: points}
         shares = {first: self._share(first) for first in range(self.top + 1)}
@@ -155,7 +167,7 @@ EXPANSION = Fidelity
 
 
 def promoted_count(ended: int, reduction: int) -> int:
-    """Return how many of the points that ended on a rung are promoted; 0 if fewer than `reduction` ended."""
+    """Return how many of the points that finished a rung go on to the next: one in `reduction`."""
     return ended // reduction
 
 
@@ -167,7 +179,7 @@ _BELOW = 2
 
 
 class _FidelityError(Exception):
-    """Error for a faulty fidelity, with the path of the faulty key."""
+    """Error for an invalid fidelity; `path` is the study file's key at which it is reported."""
 
     def __init__(self, path: KeyPath, message: str, *, key: bool = False) -> None:
         super().__init__(message)
@@ -175,7 +187,10 @@ class _FidelityError(Exception):
 
 
 def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int], dict[str, Any]]:
-    """Return the value of each rung, and the changed tables, with a placeholder at the growing key."""
+    """Return the value of each rung, and the study's tables that change for the growing setting.
+
+    A key of [task] or [train] gets a placeholder; a dimension of the search space is removed.
+    """
     search, factors = data["search"], data.get("factors", {})
     space = search.get("space", {})
     space = space if isinstance(space, Mapping) else {}
@@ -213,7 +228,10 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
 
 
 def _between(first: int, top: int, reduction: int) -> list[int]:
-    """Return the rungs from the first to the top, each `reduction` times the previous rung."""
+    """Return the values of the rungs from `first` to `top`; each is `reduction` times the previous one.
+
+    The step to `top` may be larger.
+    """
     if first >= top:
         message = f"expected less than {top:,}, the last rung, got {first:,}"
         raise _FidelityError(_FIRST_PATH, message)
@@ -224,7 +242,7 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
 
 
 def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the minimum and maximum steps of an epoch, and [train] with a placeholder for the steps."""
+    """Return the fewest and most steps of an epoch, and `[train]` with a placeholder for the steps."""
     train = data.get("train")
     steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
     if not isinstance(train, Mapping) or (top := _whole(steps, at_least=1)) is None:
@@ -236,7 +254,10 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 
 def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the bounds of the growing length, and the table with a placeholder for that length."""
+    """Return the smallest and largest value of the longest training length, and the changed table.
+
+    The table has a placeholder in place of that length.
+    """
     hole = f"{{{LENGTH}}}"
     for table in ("train", "task"):
         keys = data.get(table)

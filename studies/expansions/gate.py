@@ -81,7 +81,7 @@ class Gates(Expansion):
         return left
 
     def first_gate(self, claim: str) -> int | None:
-        """Return the index of the first gate that a claim can open; None if it opens no gate."""
+        """Return the index of the first gate that names a claim; None if no gate does."""
         return next((place for place, gate in enumerate(self.gates) if claim in gate.opened_by), None)
 
     def without_held(self, study: Study, first: int) -> Study:
@@ -98,7 +98,7 @@ class Gates(Expansion):
         return replace(study, grid=replace(study.grid, cells=cells))
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
-        """Return the study with its gates, and correct the confidence levels of the claims that open them.
+        """Return the study with its gates, and with higher confidence levels for the claims that they name.
 
         Each of the n claims that gates name is decided at the level 1 − (1 − level) / n (Bonferroni), so that
         the chance of a wrong confirmation among all stages stays below that of one claim.
@@ -147,7 +147,10 @@ class Gates(Expansion):
             yield Gate(levels=wanted, held=frozenset(trial.id for trial in held), opened_by=opened)
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Yield the maximum cost of each stage, and the claims on which the stage depends."""
+        """Yield each stage's name, its maximum cost, and the claims that must be confirmed first.
+
+        Stage 1 has the trials that no gate holds back; each gate adds a stage.
+        """
         levels = {claim.spec.name: claim.spec.level for claim in study.claims}
         stages: list[list[PlannedTrial]] = [[] for _ in range(len(self.gates) + 1)]
         for one in plan.trials:
@@ -212,7 +215,10 @@ def _named_claims(
 
 
 def _names(claim: Claim) -> list[str]:
-    """Return the names of a claim; for a claim with `each`, also its name without the level."""
+    """Return the names by which a gate can refer to a claim.
+
+    A claim that is made at each level of a factor can also be named without the level.
+    """
     spec = claim.spec
     return [spec.name, *([spec.name.partition(": ")[2]] if spec.each is not None else [])]
 

@@ -1,4 +1,7 @@
-"""`labels`: factors of a zip or of [[cells]] that only name cells and change no setting."""
+"""`labels`: factors that only name cells and change no setting.
+
+They are valid in a study whose cells come from the zip design or from `[[cells]]`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from ..text.document import Diagnostics
 
 
 class Labels(Expansion):
-    """An expansion that marks factors as labels of cells."""
+    """Expansion that reads `[study] labels`: the names of the factors that only name cells."""
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self:

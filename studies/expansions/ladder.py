@@ -1,4 +1,4 @@
-"""`[ladder]`: sizes that grow together as factors, each trained on tokens in proportion to its parameters."""
+"""`[ladder]`: models of growing size, each trained on tokens in proportion to its parameters."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ class Ladder(Expansion):
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self:
-        """Return the ladder of a document; even in a faulty ladder, the readable sizes become factors."""
+        """Return the ladder of a study file; report faults.
+
+        Even in a faulty ladder, the valid sizes become factors, so that the rest of the file can be checked.
+        """
         data = diagnostics.data
         found = diagnostics.validate(LadderSettings, (TABLE,), data[TABLE])
         for path, message in [*_clashes(data), *(() if found is None else _size_faults(data, found))]:
@@ -102,7 +105,10 @@ EXPANSION = Ladder
 
 
 def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str, Any]:
-    """Return the tables of a study, with its sizes as factors that change together and cross all others."""
+    """Return the study's tables with the sizes of the ladder as factors.
+
+    The sizes change together. Every combination of the other factors is trained at every size.
+    """
     study, train, factors = (data.get(name) for name in ("study", "train", "factors"))
     factors = factors if isinstance(factors, Mapping) else {}
     tables: dict[str, Any] = {}
@@ -164,9 +170,10 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
 
 
 def _readable_sizes(table: object) -> dict[str, list[int]]:
-    """Return the readable sizes, so that the rest of a study with a faulty ladder is checked.
+    """Return the valid sizes of a ladder that may be faulty, by name.
 
-    A hole without a readable size gets 1, so that it is not reported as unfilled.
+    They are needed to check the rest of the study. A hole without a readable size gets 1, so that it is not
+    reported as unfilled.
     """
     table = table.get("sizes") if isinstance(table, Mapping) else None
     lists = table if isinstance(table, Mapping) else {}
@@ -179,7 +186,7 @@ def _readable_sizes(table: object) -> dict[str, list[int]]:
 
 
 def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
-    """Return the name of the sizes that determine d_model; None if no sizes do."""
+    """Return which of the ladder's sizes sets `d_model`; None if no size does."""
     model = data.get("model")
     text = model.get("d_model") if isinstance(model, Mapping) else None
     return next((name for name in found.sizes if text == f"{{{name}}}"), None)
@@ -198,7 +205,7 @@ class PlannedRung:
 
 
 def planned_rungs(study: Study) -> list[PlannedRung]:
-    """Return every size of every model of a study, without repeating seeds; empty if there is no ladder."""
+    """Return each model of a ladder at each size, once for all seeds; empty if there is no ladder."""
     found: dict[PlannedRung, None] = {}
     for trial in study.trials if study.ladder else ():
         settings, train = trial.settings, trial.settings.train

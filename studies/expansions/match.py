@@ -1,4 +1,4 @@
-"""`match`: sizes solved so that every cell costs as much as its baseline."""
+"""`match`: a size that is computed for each cell so that its model costs as much as the baseline's."""
 
 from __future__ import annotations
 
@@ -101,7 +101,10 @@ def cost_text(name: MatchedCost, amount: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeMatch:
-    """The size that is solved for a cell, if any, and the costs of its model compared with the baseline's."""
+    """The size that is computed for a cell, and the costs of its model compared with the baseline's.
+
+    `size` is None if the cell has no size to compute.
+    """
 
     size: int | None
     costs: tuple[CostMatch, ...]
@@ -120,7 +123,7 @@ class SizeMatch:
 
     @property
     def balance(self) -> float:
-        """The sum of the smallest and the largest relative residual; 0 if both are equally far from 0."""
+        """The sum of the smallest and the largest relative residual, which is 0 at the best compromise."""
         found = [cost.relative_residual for cost in self.costs]
         return min(found) + max(found)
 
@@ -163,7 +166,7 @@ class SizeMatcher:
     matched: MatchedSize
 
     def solve(self, levels: Mapping[str, Level]) -> list[SizeMatch]:
-        """Return the possible sizes of a cell, first the size whose cost is nearest to the baseline's.
+        """Return the candidate sizes of a cell; the first has the cost nearest to the baseline's.
 
         A cell without a size to solve has one entry. The baseline of a cell has the levels named in
         `baseline`, and the cell's levels of all other factors. Of several costs, the one with the largest
@@ -202,7 +205,10 @@ class SizeMatcher:
         return nearest or [self._match(low, self._costs(levels, low), target)]
 
     def is_changed_by_size(self, levels: Mapping[str, Level], found: Sequence[SizeMatch]) -> bool:
-        """Return whether a cell's costs depend on its size, tested at these sizes and at the baseline's."""
+        """Return whether the size changes any cost of a cell.
+
+        It is tested at the sizes in `found`, and at the baseline's size and the next larger one.
+        """
         costs = [{cost.name: cost.amount for cost in each.costs} for each in found]
         try:
             costs += [self._costs(levels, self.matched.size + more) for more in (0, 1)]
@@ -260,7 +266,7 @@ class Match(Expansion):
         return cls()
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        """Return the size to solve: the only name in `baseline` that is not a factor.
+        """Return the size to compute: the only name in `[study] baseline` that is not a factor.
 
         A fault is reported unless there is exactly one such name, with an integer.
         """

@@ -1,4 +1,4 @@
-"""`[when]`: conditional factors, which only some levels of other factors have."""
+"""`[when]`: conditional factors, which exist only in cells with certain levels of other factors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class When(Expansion):
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the expansion; return None and report a fault if a search has conditions."""
+        """Return the expansion; report a fault and return None if a search has conditions."""
         if diagnostics.table(TABLE) and diagnostics.has_search:
             message = "a search has conditional choices in its recipe: conditions belong to a grid"
             diagnostics.report((TABLE,), message, key=True)
@@ -55,7 +55,9 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
         if name not in names:
             diagnostics.report(path, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
         elif name in fixed:
-            diagnostics.report(path, f"{name} crosses the design: it is in every cell", key=True)
+            diagnostics.report(
+                path, f"{name} is in `around`, so that every cell has it: remove its condition", key=True
+            )
         elif not isinstance(condition, Mapping) or not condition:
             expected = 'expected levels of other factors, such as { mixer = "conv" }'
             diagnostics.report(path, f"{expected}, got {format_value(condition)}")
@@ -72,7 +74,10 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
 
 
 def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
-    """Return whether a path's last key names another factor; report a fault if it does not."""
+    """Return whether a condition names another factor than its own; report a fault if it does not.
+
+    The named factor is the last key of `path`, the factor with the condition the key before it.
+    """
     _, name, other = path
     if other == SEED:
         diagnostics.report(path, "every cell has every seed: the seed has no condition", key=True)

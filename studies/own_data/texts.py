@@ -203,8 +203,8 @@ def read_own_documents(
     lacking += [source.path for source, each in zip(sources, found, strict=True) if not each.documents]
     if lacking:
         reader.report(
-            f"expected documents in every split and source, got none in {' and '.join(lacking)} of "
-            f"{plural(sum(rows.values()), 'document')}"
+            f"expected documents in every split and from every path, got none for {' and '.join(lacking)}; "
+            f"{plural(sum(rows.values()), 'document')} in all"
         )
         return None
     reader.summary = CorpusSummary(

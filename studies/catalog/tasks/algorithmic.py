@@ -52,7 +52,7 @@ def read_lengths(given: object) -> object:
 
 
 class AlgorithmicSettings(TaskSettings):
-    """`[task]` of an algorithmic task: the number of scored sequences and their lengths."""
+    """Keys of `[task]` for algorithmic tasks: the number of scored sequences and their lengths."""
 
     dev_sequences: int | None = Field(default=None, ge=1, le=1_000_000)
     """sequences that are scored after each epoch; with a curriculum fresh ones of the current length
@@ -92,7 +92,7 @@ class AlgorithmicSettings(TaskSettings):
 
 
 class SymbolSettings(AlgorithmicSettings):
-    """`[task]` of an algorithmic task over symbols; `vocab` sets the number of symbols."""
+    """Keys of `[task]` for algorithmic tasks whose number of symbols can be chosen."""
 
     vocab: int | None = Field(default=None, ge=2, le=1_000_000)
     """the number of symbols (default: as in the paper)"""
@@ -100,7 +100,10 @@ class SymbolSettings(AlgorithmicSettings):
     @field_validator("vocab")
     @classmethod
     def _omit_default(cls, vocab: int | None, info: ValidationInfo) -> int | None:
-        """Replace the paper's number of symbols by None, so that writing the default changes no id."""
+        """Replace the paper's number of symbols by None, as if the key was not written.
+
+        A study that writes the default then has the same trial ids as a study without the key.
+        """
         name = info.data.get("name")
         return None if name is not None and vocab == require_algorithmic(name).vocab else vocab
 
@@ -112,7 +115,7 @@ class SymbolSettings(AlgorithmicSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlgorithmicTask(TaskSpec):
-    """One task that maps sequences to sequences of the same length.
+    """An algorithmic task, with its valid lengths and how far its outputs depend on its inputs.
 
     `length` always means the nominal length, which a curriculum grows and tables report. `required_reach` is
     the distance of the furthest input on each side that can change some output. `unguessable_reach` is the
@@ -140,7 +143,7 @@ class AlgorithmicTask(TaskSpec):
         return "Length"
 
     def sequence_length(self, length: int) -> int:
-        """Return the number of tokens of a sequence."""
+        """Return the number of tokens of a sequence with this nominal length."""
         return 2 * length if self.doubles_length else length
 
     def lengths(self, shortest: int, longest: int) -> range:
@@ -154,9 +157,10 @@ class AlgorithmicTask(TaskSpec):
             raise TaskError(f"{self.name}: expected {kind} of at least {self.min_length}, got {length}")
 
     def max_learnable_length(self, reach: Reach) -> int | None:
-        """Return the longest length that a model with this reach can learn other than by lucky guesses.
+        """Return the longest length that a model with this reach can learn without lucky guesses.
 
-        Return 0 if no length can be learned, and None if every length can.
+        The reach is the number of tokens to the left and to the right that can change an output. Return 0 if
+        no length can be learned, and None if every length can.
         """
         lengths = self.lengths(self.min_length, _MAX_LENGTH - 1)
         fitting = bisect_left(lengths, True, key=lambda length: not self._is_learnable(length, reach))
@@ -186,7 +190,7 @@ def _everything(length: int) -> Reach:
 
 
 def _three_quarters(length: int) -> Reach:
-    """Return three quarters of the length: the part of sorting's reach that guessing cannot replace.
+    """Return the reach that a model needs to sort without guessing: three quarters of the length.
 
     Without the symbols beyond it, a model guesses where one value ends.
     """
@@ -198,12 +202,12 @@ def _one_copy_back(length: int) -> Reach:
 
 
 def _partner(length: int) -> Reach:
-    """Return the reach to the right neighbour, which holds the other bit; 0 for a single token."""
+    """Return a reach of one token to the right, where the other bit of a pair is; 0 for a single token."""
     return Reach(left=0, right=min(1, length - 1))
 
 
 def _addition_needs(length: int) -> Reach:
-    """Return how far to each side an output of addition depends on the input.
+    """Return the distance of the furthest input on each side that can change an output of addition.
 
     To the left, an output depends on the first operand's bit of the same weight; to the right, through
     carries, on the last bit. At length 5 the operands 0, 1, 2 exclude the longest carry, and the right side
@@ -220,7 +224,7 @@ def _addition_certain(length: int) -> Reach:
 
 
 def _multiply_needs(length: int) -> Reach:
-    """Return how far to each side an output of multiplication depends on the input.
+    """Return the distance of the furthest input on each side that can change an output of multiplication.
 
     To the left it is as in addition. To the right, the product's first bit after a zero depends on the last
     bit. At lengths 5 and 7 the first bits of the product depend on fewer bits.

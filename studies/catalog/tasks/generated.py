@@ -46,7 +46,7 @@ Draw = Callable[["Generator"], Examples]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSizes:
-    """Sizes that a task requires of a model.
+    """Sizes that a task requires of a model, such as the number of its symbols.
 
     `tokens` is the usual length of an input. Inputs are symbols of `vocab`, or `columns` numbers at each
     token. The targets of tagging are symbols of `vocab`, too; regression has `targets` numbers.
@@ -59,7 +59,7 @@ class TaskSizes:
 
 
 class GeneratedTask(TaskSettings, ABC):
-    """`[task]` of a task that draws its examples.
+    """Base class for the `[task]` keys of a task that draws its examples from a random generator.
 
     Drawn examples must depend only on the settings and the generator, which is on the CPU. Training examples
     are drawn anew for each step, from the trial's seed.
@@ -128,7 +128,7 @@ class GeneratedTask(TaskSettings, ABC):
 
     @property
     def interface(self) -> ModelInterface:
-        """The task's requirements on a model; raise TaskError if its sizes do not fit its kind."""
+        """The task's requirements on a model; raise TaskError if `sizes` does not fit the kind of output."""
         kind = self.spec.kind
         try:
             sizes = self.sizes
@@ -145,7 +145,7 @@ TaskT = TypeVar("TaskT", bound=GeneratedTask)
 
 
 def register_task(name: str, *, kind: str, summary: str, source: str) -> Callable[[type[TaskT]], type[TaskT]]:
-    """Return a decorator that registers a task by its class of settings in [task].
+    """Return a decorator that registers a class of `[task]` keys as a task with this name.
 
     `kind` is tagging, causal_tagging or regression, `summary` describes inputs and targets, and `source` is
     the task's origin. Raises ValueError for an unknown kind, a taken name, and keys without a meaning.
@@ -165,7 +165,7 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
 
 
 def check_statements(task: GeneratedTask) -> None:
-    """Raise TaskError if a test set's name cannot be an index, or if a property of the task raises."""
+    """Raise TaskError if a property of the task raises, or if the name of a test set is invalid."""
     try:
         names, _, _ = tuple(task.test_sets()), task.required_reach, task.has_one_shape
     except Exception as error:  # any exception is reported as the plug-in's

@@ -60,7 +60,7 @@ class TranslationSettings(SentencePairSettings):
 
     @property
     def interface(self) -> ModelInterface:
-        """The requirements on a model; each language has its own embeddings of `pieces` symbols.
+        """The requirements on a model: one embedding table for each language, with `pieces` symbols.
 
         If a text has fewer symbols, the rest stay unused, so that sizes depend only on the study file.
         """
@@ -114,7 +114,7 @@ BYTES = 256
 
 
 class LabelledSettings(TaskSettings, ABC):
-    """The keys shared by tasks with labels."""
+    """Keys of `[task]` that all tasks on the user's labelled sequences share."""
 
     corpus: Annotated[OwnSequences, BeforeValidator(read_facts(OwnSequences, named=False))]
     """the files, as in `{ path = "my.csv", text = "text", label = "label" }`; see `docs/how-to/my-data.md`"""
@@ -124,7 +124,7 @@ class LabelledSettings(TaskSettings, ABC):
     @property
     @abstractmethod
     def vocabulary(self) -> tuple[str, int]:
-        """The kind of token, and the number of symbols."""
+        """The kind of token, such as "symbols", and the number of different tokens."""
 
     @property
     def interface(self) -> ModelInterface:

@@ -96,7 +96,7 @@ class TaskSettings(NamedSettings, ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """One task; `settings` is the class of its `[task]` table."""
+    """A registered task; `settings` is the class that holds its keys of `[task]`."""
 
     name: str
     kind: TaskKind
@@ -106,7 +106,7 @@ class TaskSpec:
 
     @property
     def test_sets_title(self) -> str:
-        """The title of the index that distinguishes several test sets."""
+        """The word for the property in which the test sets differ, such as `Length`."""
         return TEST_SETS
 
     @property

@@ -25,7 +25,10 @@ DrawRule = Callable[[Any, int, str | None, "Generator"], Examples]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule by which the engine draws a task's examples and, if possible, computes targets from inputs."""
+    """Functions of the engine for one task: `draw` makes examples, `solve` computes targets from inputs.
+
+    `solve` is None for tasks whose inputs do not determine their targets.
+    """
 
     draw: DrawRule
     solve: Callable[[Any, Tensor], Tensor | None] | None = None
@@ -36,7 +39,7 @@ RULES: dict[str, Rule] = {}
 
 
 class SyntheticTask(GeneratedTask, ABC):
-    """`[task]` of a task whose examples are drawn by a rule in the engine."""
+    """Base class for the `[task]` keys of a task whose examples the engine draws."""
 
     test_examples: int = Field(default=1000, ge=1, le=100_000)
     """the number of examples of each test set"""
@@ -67,7 +70,7 @@ class SyntheticTask(GeneratedTask, ABC):
 
 
 class LengthTask(SyntheticTask, ABC):
-    """`[task]` of a task with separate training and test lengths."""
+    """Base class for the `[task]` keys of a task with separate training and test lengths."""
 
     lengths: tuple[Length, Length] = Field(default=(3, 40), strict=False)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""
@@ -92,7 +95,7 @@ class LengthTask(SyntheticTask, ABC):
         return self
 
     def length_fault(self, length: int) -> str | None:
-        """Return a description of the valid lengths for an invalid length; None for a valid length."""
+        """Return which lengths the task allows if this length is invalid; None if it is valid."""
         return None if length >= 2 else "expected lengths of at least 2"
 
     @property
@@ -100,7 +103,7 @@ class LengthTask(SyntheticTask, ABC):
         return tuple(map(str, self.test_lengths))
 
     def input_tokens(self, length: int) -> int:
-        """Return the number of input tokens of a sequence with this nominal length."""
+        """Return the number of input tokens of a sequence whose length in `[task]` is `length`."""
         return length
 
     @property
@@ -123,7 +126,7 @@ class LengthTask(SyntheticTask, ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticSpec(TaskSpec):
-    """One synthetic task; `set_title` names the property in which its test sets differ.
+    """A registered synthetic task; `set_title` names the property in which its test sets differ.
 
     `symbols` says what the numbers of inputs and targets stand for.
     """
@@ -139,7 +142,10 @@ class SyntheticSpec(TaskSpec):
 def add_synthetic(
     name: str, settings: type[SyntheticTask], summary: str, source: str, title: str, *, symbols: str
 ) -> None:
-    """Register a synthetic task by its class of settings; `symbols` says what its numbers stand for."""
+    """Register a built-in synthetic task with the class of its `[task]` keys.
+
+    `symbols` describes what the numbers in inputs and targets stand for.
+    """
     add_own_task(
         SyntheticSpec(
             name=name,

@@ -1,4 +1,7 @@
-"""The six tasks of MAD; in the compression task, outputs are decoded from the last position only."""
+"""The six tasks of mechanistic architecture design (MAD).
+
+In the compression task, all symbols are decoded from the model's output at the last position.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ RECALL = ("in_context_recall", "noisy_recall", "fuzzy_recall")
 
 
 class MadSettings(SyntheticTask):
-    """`[task]` of mad; its defaults are the base setting of in-context recall."""
+    """Keys of `[task]` for the task mad; the defaults are the base setting of in-context recall."""
 
     problem: Literal[
         "in_context_recall",
@@ -57,7 +60,7 @@ class MadSettings(SyntheticTask):
 
     @property
     def usual(self) -> int:
-        """The default number of symbols to use as keys or values, or to copy or compress."""
+        """The number of ordinary symbols: `vocab` without the special symbols of the problem."""
         special = {
             "in_context_recall": 0,
             "noisy_recall": self.noise_vocab,
@@ -70,7 +73,7 @@ class MadSettings(SyntheticTask):
 
     @property
     def keys(self) -> int:
-        """The number of symbols that are keys; the symbols after them are values."""
+        """The number of symbols that are keys: half of the ordinary symbols. The other half are values."""
         return self.usual // 2
 
     @property
@@ -79,7 +82,10 @@ class MadSettings(SyntheticTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the task's sizes; in two of the problems the model reads all but the last token."""
+        """Return the task's sizes.
+
+        In in-context recall and noisy recall, the model does not read the last token of a sequence.
+        """
         return TaskSizes(tokens=self.length - (self.problem in RECALL[:2]), vocab=self.vocab)
 
     @property

@@ -29,7 +29,7 @@ TRIGGER = 1
 
 
 class MqarSettings(SyntheticTask):
-    """`[task]` of mqar: pairs of a key and a value, then each key as a query for its value."""
+    """Keys of `[task]` for mqar: sequences of key-value pairs, in which each key later queries its value."""
 
     vocab: int = Field(default=8192, ge=4, le=1_000_000)
     """the number of symbols: 0, then keys up to half of them, then values"""
@@ -68,7 +68,7 @@ class MqarSettings(SyntheticTask):
 
     @property
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
-        """The training lengths, each with its number of pairs and its sampling weight."""
+        """The training lengths, each with its number of key-value pairs and its sampling weight."""
         return self.mixture or ((self.length, self.pairs, 1),)
 
     @property
@@ -100,7 +100,7 @@ class MqarSettings(SyntheticTask):
 
 
 class InductionSettings(LengthTask):
-    """`[task]` of induction_heads: predict the symbol that followed an earlier trigger."""
+    """Keys of `[task]` for induction_heads: predict the symbol that followed an earlier trigger."""
 
     lengths: tuple[int, int] = Field(default=(256, 256), strict=False)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""
@@ -121,7 +121,7 @@ class InductionSettings(LengthTask):
 
 
 class NeedleSettings(LengthTask):
-    """`[task]` of needle: digits hidden in meaningless text must be repeated in order at its end."""
+    """Keys of `[task]` for needle: repeat, at the end of a text, the digits hidden in it."""
 
     lengths: tuple[int, int] = Field(default=(64, 256), strict=False)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""

@@ -14,7 +14,7 @@ GROUP_ORDERS = {"Z60": 60, "S3": 6, "S5": 120, "A5": 60, "A4xZ5": 60}
 
 
 class ParitySettings(LengthTask):
-    """`[task]` of parity; a length includes the answer, so an input has one token less."""
+    """Keys of `[task]` for parity; a length includes the answer, so an input has one token less."""
 
     def input_tokens(self, length: int) -> int:
         """Return the number of tokens without the answer."""
@@ -31,7 +31,10 @@ class ParitySettings(LengthTask):
 
 
 class ModularArithmeticSettings(LengthTask):
-    """`[task]` of modular_arithmetic; a length includes the answer, so an input has one token less."""
+    """Keys of `[task]` for modular_arithmetic.
+
+    A length includes the answer, so an input has one token less.
+    """
 
     modulus: int = Field(default=5, ge=2, le=1000)
     """the modulus"""
@@ -44,7 +47,10 @@ class ModularArithmeticSettings(LengthTask):
         return None if length >= 3 else "expected lengths of at least 3: a number, = and the answer"
 
     def input_tokens(self, length: int) -> int:
-        """Return the number of tokens without the answer; without brackets, round even lengths down first."""
+        """Return the number of input tokens: the length without the answer.
+
+        Without brackets, an even length is first rounded down to an odd length.
+        """
         return length - 1 if self.brackets else (length - 1) // 2 * 2
 
     @property
@@ -62,7 +68,7 @@ PLUS, MINUS, TIMES, EQUALS, OPEN, CLOSE, FIRST_NUMBER = range(1, 8)
 
 
 class WordProblemSettings(LengthTask):
-    """`[task]` of word_problem; the target at each token is the product of all elements so far."""
+    """Keys of `[task]` for word_problem; each target is the product of all group elements so far."""
 
     lengths: tuple[int, int] = Field(default=(1, 128), strict=False)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""
