@@ -1,4 +1,4 @@
-"""Studies as they last ran: the store keeps each study's text and overrides.
+"""Loading of studies as they last ran, from the text and overrides that the store keeps.
 
 For an untrained study, an outline gives the number of trials, counted from its design.
 """
@@ -48,14 +48,14 @@ _KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOutline:
-    """A study without trials in a store: its question and its number of trials."""
+    """A summary of a study that has no trials in a store: its title and its number of trials."""
 
     title: str
     trials: int
 
 
 def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
-    """Return the outline of a study file; None if the study must be loaded.
+    """Return the outline of a study file without loading the study; None if it must be loaded.
 
     A study must be loaded if one of its trials may have `known` traits, if the file has faults, if it is a
     search or has a ladder, and if cells may be left out for their size.
@@ -82,7 +82,11 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
 
 
 def traits(tables: Mapping[str, Any]) -> Traits:
-    """Return the key values (traits) of a trial's settings or of a study file; None for a missing key."""
+    """Return the traits of a trial or a study: its task, width, batch size, epochs and steps per epoch.
+
+    Studies with different traits share no trials. `tables` are a trial's settings or the tables of a study
+    file. A missing key has the value None.
+    """
     found = (tables.get(table) for table, _ in _KEYS)
     return tuple(
         each.get(key) if isinstance(each, Mapping) else None
@@ -94,7 +98,7 @@ _KEY_COLUMNS = ("trial", "study", "attempt")
 
 
 def known_traits(store: Store, loaded: Iterable[Study] = ()) -> set[Traits]:
-    """Return the key values (traits) of all begun or ended trials in a store, and of loaded studies."""
+    """Return the traits of all started or finished trials in a store, and of the loaded studies."""
     trials = [trial for study in loaded for trial in study.trials]
     kinds = [each.settings for each in first_of_each_kind(trials)]
     found: set[Traits] = {tuple(getattr(getattr(each, table), key) for table, key in _KEYS) for each in kinds}
@@ -137,7 +141,7 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
 
 
 def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) -> Study:
-    """Return a study from its current file; rounds of its design follow the results in the store.
+    """Return a study from its current file, with the rounds of its design that stored results lead to.
 
     Raise StudyError; for a study that only the store knows, the error names the file of the last run.
     """
@@ -154,7 +158,7 @@ def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) 
 
 
 def describe_max_seeds(study: Study, store: Store) -> str:
-    """Return a note if `max_seeds` has no effect, or has changed since trials ended; else ""."""
+    """Return a note if `max_seeds` has no effect, or was changed after trials had finished; else ""."""
     now = study.header.max_seeds
     if not study.asks_for_seeds:
         without = "the study has no claim, and no table with smallest_difference"
@@ -177,10 +181,10 @@ def describe_max_seeds(study: Study, store: Store) -> str:
 
 
 def other_results(store: Store, study: str = "", file: Path | None = None) -> str:
-    """Return a hint at another folder with results of the study, to end a message; "" if there is none.
+    """Return a hint that another folder has results of the study; "" if there is no such folder.
 
-    The hint names the nearest folder `results` with trials of the study: in the folder of the study's file,
-    in the working directory, or in a parent of these folders.
+    The hint is the end of an error message. The hint names the nearest folder `results` with trials of the
+    study: in the folder of the study's file, in the working directory, or in a parent of these folders.
     """
     if store.address is not None:
         return ""

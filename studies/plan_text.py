@@ -64,7 +64,7 @@ def format_plan(
     width: int = WIDTH,
     bold: Callable[[str], str] = str,
 ) -> str:
-    """Return a plan as text for people.
+    """Return the text of a plan, as `activemem study plan` prints it.
 
     - `noise` has a search's detectable differences.
     - `first_trial` is the command that trains one trial, for a plan without an estimate.
@@ -201,7 +201,7 @@ def _test(test: TrialTest) -> str:
 
 
 def _resumed_trials(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
-    """Yield how many trials resume from shorter trials, by epoch; name only a few of the trials."""
+    """Yield a sentence for each epoch from which trials resume, with their number and some names."""
     by_epoch: dict[int, list[str]] = {}
     for each in shorter_trials:
         by_epoch.setdefault(each.epochs, []).append(each.trial)
@@ -242,7 +242,7 @@ def _counts(study: Study, plan: Plan) -> str:
 
 
 def _axis(name: str, count: int) -> str:
-    """Describe a factor and its number of levels: `8 mixers`, but `5 levels of N` for other names."""
+    """Describe a factor and its number of levels, as in `8 mixers` or, for short names, `5 levels of N`."""
     countable = name.isalpha() and len(name) > 1 and not name.endswith("s")
     return plural(count, name) if countable else f"{count:,} levels of {name}"
 
@@ -265,7 +265,10 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:
-    """Return the labels of the first column; too long labels lose the arguments that all labels share."""
+    """Return the labels of the first column, padded to one width.
+
+    If they are too long, arguments that all labels share are left out.
+    """
     corner, *labels = texts
     shown = (
         corner,

@@ -47,9 +47,10 @@ class RowsError(CorpusError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """The values of some columns of a file, all with equally many rows.
+    """The values of some columns of a file; all columns have the same number of rows.
 
-    `numbers` has the line or row number of each row, from 1.
+    `unit` is the word for a row in messages, such as `line`. `numbers` has the line or row number of each
+    row, from 1.
     """
 
     unit: str
@@ -58,7 +59,10 @@ class Cells:
 
 
 class ColumnFaults:
-    """The faults of a file's rows: the first of each kind in a column, with the number of such rows."""
+    """The faults of a file's rows, grouped by column and kind of fault.
+
+    Each group is reported as its first fault, with the number of similar rows.
+    """
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
@@ -69,7 +73,10 @@ class ColumnFaults:
         return bool(self._first)
 
     def add(self, index: int, column: str, message: str, kind: str = "") -> None:
-        """Add a fault of a row; messages with the same words before `, got` are of the same kind."""
+        """Add a fault of a row.
+
+        Without `kind`, messages with the same words before `, got` are of the same kind.
+        """
         key = column, kind or message.partition(", got")[0]
         place = f"{self._cells.unit} {self._cells.numbers[index]:,}, column {column}"
         self._first.setdefault(key, f"{place}: {message}")
@@ -137,7 +144,7 @@ def digest_limited(path: Path) -> str:
 
 
 def _where(path: Path) -> str:
-    """Return the folder that a path leads to, with the most similar name in it, if there is one."""
+    """Return the end of a message about a missing file: its folder, and the nearest file name in it."""
     folder = path.absolute().parent
     if not folder.is_dir():
         return f": there is no folder {folder}; paths are relative to the study file"
@@ -163,7 +170,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def missing_column(wanted: str, found: Sequence[str]) -> str:
-    """Return the message for a missing column, with the names `found`."""
+    """Return the message for a missing column, which names the columns that were found."""
     names = ", ".join(quoted(name) for name in found[:_MAX_NAMED])
     names += f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""
     message = f"expected a column '{wanted}', got {names or 'none'}"
@@ -297,7 +304,7 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
 
 
 def _find(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file
-    """Return the value of a key, which may be nested like `translation.en`; raise KeyError without it."""
+    """Return the value of a key, which may be nested like `translation.en`; raise KeyError if missing."""
     if name in found or "." not in name:
         return found[name]
     root, _, rest = name.partition(".")

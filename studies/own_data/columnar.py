@@ -1,4 +1,7 @@
-"""Reader of Parquet files, and of Arrow files and class names of Hugging Face `datasets`."""
+"""Reader of Parquet files, and of the Arrow files that Hugging Face `datasets` writes.
+
+It also reads the class names that `datasets` stores with a column of class numbers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ _VALUE_BYTES = 50  # that any value takes in Python, about
 
 
 def read_columnar(data: bytes, form: str, columns: Sequence[str]) -> Cells:
-    """Return these columns of a Parquet or Arrow file; `translation.en` is a field of a struct.
+    """Return these columns of a Parquet or Arrow file.
+
+    A name such as `translation.en` is the field `en` of the struct column `translation`.
 
     Raise RowsError for an invalid file, and for rows that exceed the size limit in memory.
     """
@@ -70,7 +75,7 @@ def _open(data: bytes, form: str, columns: Sequence[str]) -> tuple[pa.Schema, It
 def _iter_arrays(
     data: bytes, form: str, columns: Sequence[str], paths: Sequence[list[str] | None]
 ) -> Iterator[list[pa.Array]]:
-    """Yield the columns batch by batch; a field of a null struct is null."""
+    """Yield the columns of each batch; where a struct is null, its fields are null, too."""
     for batch in _open(data, form, columns)[1]:
         yield [
             functools.reduce(

@@ -1,4 +1,4 @@
-"""The corpus and tokenizer that a study names as the user's own files, and their record in a store.
+"""The user's own corpus and tokenizer files that a study names, and their description in a store.
 
 Facts about large files are cached in the user's cache folder until a file changes.
 """
@@ -41,13 +41,16 @@ FactsT = TypeVar("FactsT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class KeptFacts:
-    """The cache file for the facts about a corpus; its name is a hash of the task and the files' states."""
+    """The cache file for the facts about a user's corpus.
+
+    Its name is a hash of the task and of the files' states, so that changed files have another cache file.
+    """
 
     path: Path
 
     @classmethod
     def of(cls, folder: Path, table: Mapping[str, Any], task: Mapping[str, Any]) -> KeptFacts | None:
-        """Return the cache file for a corpus; None if its files are small.
+        """Return the cache file for a corpus; None if its files are so small that no cache is needed.
 
         A file's state is its path, size, modification times and inode. All files of a folder count.
         """
@@ -61,7 +64,10 @@ class KeptFacts:
         return cls(place / f"data-{digest[:32]}.json")
 
     def load(self, facts: type[FactsT]) -> tuple[FactsT, dict[str, Path], CorpusSummary] | None:
-        """Return the facts, the path of each file content, and the summary; None without a cache file."""
+        """Return the cached facts, the path of each file by its SHA-256, and the summary.
+
+        Return None if there is no valid cache file.
+        """
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
             os.utime(self.path)
@@ -77,7 +83,7 @@ class KeptFacts:
             return None
 
     def save(self, facts: BaseModel, files: Mapping[str, Path], summary: CorpusSummary) -> None:
-        """Write the cache file, and remove old cache files that are unused; ignore a full disk."""
+        """Write the cache file, and delete cache files that were not used for long; ignore a full disk."""
         stored = {field.name: getattr(summary, field.name) for field in fields(summary)}
         stored["lengths"] = {kind: [list(side) for side in sides] for kind, sides in summary.lengths.items()}
         found = {
@@ -104,7 +110,10 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield the state of a file, or of every file in a folder; nothing for a missing path."""
+    """Yield the path, size, times and inode of a file, or of every file in a folder.
+
+    Yield nothing for a missing path.
+    """
     with suppress(OSError, ValueError):
         found = sorted(path.rglob("*")) if path.is_dir() else [path]
         for each in found:
@@ -125,7 +134,7 @@ _Read = Callable[[Diagnostics, Reader, Mapping[str, Any]], BaseModel | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnCorpus:
-    """The user's files of a study: the tables that name the files, facts about them, and their paths.
+    """The user's own files in a study: the tables that name them, facts about them, and their paths.
 
     `facts` describe the corpus, None for a published corpus; `tokenizer` describes a pretrained tokenizer.
     `files` has the path of each content by its SHA-256, and `summary` has the facts for a plan; both are
@@ -141,14 +150,17 @@ class OwnCorpus:
     pieces: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the stored record, from which a study can be read without its files."""
+        """Return the description that a store keeps; with it, a study can be read without the files."""
         pieces = {} if self.pieces is None else {"pieces": self.pieces}
         found = {"facts": self.facts, "tokenizer": self.tokenizer}
         facts = {key: each.model_dump(mode="json") for key, each in found.items() if each is not None}
         return {"written": self.written, **facts, **pieces}
 
     def complete_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the `[task]` table with the facts in place of the files, and a default of `pieces`."""
+        """Return the `[task]` table with facts about the files instead of their names.
+
+        `pieces` gets its default if the table has no such key.
+        """
         pieces = {} if self.pieces is None else {"pieces": self.pieces}
         found = {"corpus": self.facts, "tokenizer": self.tokenizer}
         return {
@@ -205,7 +217,9 @@ def _own_corpus(
 
 
 def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:
-    """Return the files of a recorded study from the result of `OwnCorpus.to_dict`, without reading files.
+    """Return the corpus that a store describes, without reading files; None if the study has none.
+
+    `earlier` is the result of `OwnCorpus.to_dict`.
 
     A record that does not fit the tables is reported as a fault.
     """
@@ -235,7 +249,10 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
 
 
 def _own_table(diagnostics: Diagnostics) -> tuple[Mapping[str, Any], type[BaseModel], _Read] | None:
-    """Return the table of files, the class of its facts and its reader; None if there is no table."""
+    """Return the table that names the corpus files, the class of their facts, and the function to read them.
+
+    Return None if `[task] corpus` is not a table, or if the task cannot use the user's files.
+    """
     task = diagnostics.data.get("task")
     table = task.get("corpus") if isinstance(task, Mapping) else None
     kind = _KINDS.get(str(task.get("name"))) if isinstance(task, Mapping) else None
@@ -255,7 +272,7 @@ def _names_tokenizer(diagnostics: Diagnostics) -> bool:
 
 
 def _written(diagnostics: Diagnostics) -> str:
-    """Return the tables that name files, as JSON; for a study without a tokenizer, only the corpus table."""
+    """Return the tables that name files, as JSON; if there is no tokenizer, only the corpus table."""
     task = diagnostics.data["task"]
     named = {key: task[key] for key in ("corpus", "tokenizer") if key in task}
     return json.dumps(named if "tokenizer" in task else task["corpus"], sort_keys=True, default=str)

@@ -34,7 +34,7 @@ Files = Mapping[str, Sequence[Path]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFiles:
-    """The format and files of a path, and the names of splits that are left out."""
+    """The data files at a path by split, their format, and the names of splits that are left out."""
 
     form: str
     files: Files
@@ -42,7 +42,7 @@ class FoundFiles:
 
 
 def find_files(path: Path, names: Mapping[str, str] | None = None) -> FoundFiles:
-    """Find the data files at a path; raise CorpusError for an unknown format or missing splits.
+    """Find the data files of each split at a path; raise CorpusError for unknown formats or missing splits.
 
     `names` maps splits to their names in the path, if these are unusual.
     """
@@ -100,7 +100,7 @@ def _split_in_name(path: Path) -> str:
 
 
 def _full_name(path: Path) -> str:
-    """Return the split that a file names: validation_matched for validation_matched-00000-of-00001.parquet.
+    """Return the name of a file's split: `test` for `test-00000-of-00001.parquet`.
 
     If a file's name is only a number, the split is the name of its folder.
     """
@@ -113,7 +113,10 @@ def _arrow_files(folder: Path) -> list[Path]:
 
 
 def _strings(path: Path, key: str) -> list[str]:
-    """Return the names that a file of `datasets` lists under a key; raise CorpusError for other files."""
+    """Return the names listed under a key of a JSON file that Hugging Face `datasets` has written.
+
+    Raise CorpusError for any other file.
+    """
     try:
         listed = json.loads(read_limited(path))[key]
         names = [each if isinstance(each, str) else str(each["filename"]) for each in listed]
@@ -177,11 +180,11 @@ class Reader:
 
     @property
     def tokens(self) -> object:
-        """The task's kind of tokens, as written in the file."""
+        """The kind of tokens in the study file's `[task] tokens`; None if the key is missing."""
         return self._diagnostics.data["task"].get("tokens")
 
     def report(self, message: str, *keys: str) -> None:
-        """Report a fault at a key of the table."""
+        """Report a fault at `[task] corpus`, or at these keys in it."""
         self._diagnostics.report((*CORPUS, *keys), message)
 
 

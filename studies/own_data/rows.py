@@ -1,4 +1,7 @@
-"""Rows of two values each, checked when a study is read, and again when its trials train."""
+"""Rows of a user's data: each has a sequence and its label, or a sentence and its translation.
+
+They are checked when a study is read, and again when its trials train.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a fi
 
 
 def read_sentence(value: Any) -> str | None:  # noqa: ANN401 -- as above
-    """Return a text of one line; None for a blank text, whose pair is left out."""
+    """Return a sentence, which is a text of one line; None if it is blank, so that its pair is left out."""
     if not isinstance(value, str) or "\n" in value.strip():
         raise ValueError(f"expected a sentence in one line, got {shown(value)}")
     return _checked(value.strip("\n")) if value.strip() else None
@@ -66,7 +69,10 @@ def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
 
 
 def read_tags(value: Any) -> tuple[str | None, ...]:  # noqa: ANN401 -- as above
-    """Return a class for each token, from a list or a space-separated text; None for unscored tokens."""
+    """Return the class of each token, from a list or a space-separated text.
+
+    Tokens that are not scored have None.
+    """
     found = value.split() if isinstance(value, str) else value
     if not isinstance(found, list) or not found:
         raise ValueError(f"expected a list of labels, or a text with spaces between them, got {shown(value)}")
@@ -87,7 +93,10 @@ def read_number(value: Any) -> float:  # noqa: ANN401 -- as above
 
 
 def read_split(value: Any, names: Sequence[str] = ()) -> str | None:  # noqa: ANN401 -- as above
-    """Return the split that a value names: train, dev or test; with `names`, None for any other value."""
+    """Return the split (train, dev or test) that a value names.
+
+    `names` are the data's own names of the three splits; values that are not among them give None.
+    """
     if names:
         return dict(zip(names, SPLITS, strict=True)).get(str(value)) if value else None
     if isinstance(value, str) and (name := _SPLIT_NAMES.get(value.strip().lower())):
@@ -129,7 +138,7 @@ class Row(NamedTuple):
 
 
 class Unlabelled(NamedTuple):
-    """A row without a label: its split, and the fault to report unless its whole split is left out."""
+    """A row without a label: its split, and the fault that is reported if the split has other labels."""
 
     split: str
     fault: str
@@ -137,7 +146,7 @@ class Unlabelled(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowKind:
-    """Readers of a row's two values; each raises ValueError for an invalid value.
+    """Functions that read the two values of a row; they raise ValueError for an invalid value.
 
     A row with a None is left out. `aligned` rows have a target for each token. `labels` may be missing in all
     rows of a split, which is then left out.
@@ -163,9 +172,9 @@ PAIRS = RowKind(read_sequence=read_sentence, read_target=read_sentence, labels=F
 
 
 def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each split with the SHA-256 of one of its files; a split column may override the split.
+    """Yield the SHA-256 of each data file, with the split that its rows belong to.
 
-    Line-aligned files come in pairs.
+    A column with splits may override this split. Line-aligned files come in pairs.
     """
     together = 2 if layout.form == "lines" else 1
     for split in SPLITS:
@@ -177,10 +186,10 @@ def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
 def read_part(
     layout: OwnLayout, kind: RowKind, split: str, *data: bytes, unlabelled: list[Unlabelled] | None = None
 ) -> list[Row]:
-    """Return the rows of one file, or of two line-aligned files, with the splits from the data.
+    """Return the rows of one file, or of two files whose lines form pairs.
 
-    Dev and test rows without a label are added to `unlabelled`, if given. Raise RowsError with the faults,
-    without the file's name.
+    The rows have the split of their file, or the one in their split column. Dev and test rows without a label
+    are added to `unlabelled`, if given. Raise RowsError with the faults, without the file's name.
     """
     names = list(layout.columns) or ["source", "target"]
     columns = names + ([] if layout.split is None else [layout.split])
@@ -218,7 +227,10 @@ def read_part(
 
 
 def draw_split(layout: OwnLayout, row: Row) -> Row:
-    """Return the row with its final split: some training rows go to splits without rows of their own."""
+    """Return the row with its final split; some training rows are moved to dev or test.
+
+    This happens if a split has no rows of its own and is held out from the training rows.
+    """
     if row.split != "train" or not (layout.dev_share or layout.test_share):
         return row
     shares = HeldOutFractions(dev=layout.dev_share, test=layout.test_share)

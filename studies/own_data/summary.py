@@ -1,4 +1,4 @@
-"""Facts about a user's corpus for a plan: rows, classes, lengths and irregularities.
+"""Facts about a user's corpus that a plan shows: rows, classes, lengths and warnings.
 
 These facts are not part of a trial's id. A trial reads the rows again.
 """
@@ -74,7 +74,10 @@ class CorpusSummary:
     warnings: tuple[str, ...] = ()
 
     def default_pieces(self, most: int) -> int | None:
-        """Return a suitable size of bpe vocabularies if a text is too small for `most` pieces, else None."""
+        """Return a suitable size of the bpe vocabulary if the text is too small for `most` pieces.
+
+        Return None if the text is large enough.
+        """
         bounds = self.pieces.values()
         if not bounds or min(each.most for each in bounds) >= most:
             return None
@@ -86,7 +89,7 @@ class CorpusSummary:
 
 
 def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> CorpusSummary:
-    """Return the facts about labelled rows or pairs; `tokens` is the task's kind of tokens, if known."""
+    """Return the facts about labelled rows or pairs; `tokens` is the value of `[task] tokens`."""
     train = [row for row in rows if row.split == "train"]
     counts = Counter(row.split for row in rows)
     if not kind.labels:
@@ -150,7 +153,10 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
 
 
 def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
-    """Return the facts about pairs, without pairs whose source sentence is also in a later split."""
+    """Return the facts about sentence pairs.
+
+    A pair is left out if its source sentence is also in a later split (the order is train, dev, test).
+    """
     held_out: set[bytes] = set()
     kept, lost = dict[str, list[Row]](), Counter[str]()
     for split in ("test", "dev", "train"):
@@ -195,7 +201,10 @@ def _kinds(tokens: object) -> tuple[str, ...]:
 
 
 def _piece_bounds(texts: Mapping[str, Iterable[str]], tokens: object) -> dict[str, PieceBounds]:
-    """Return the bounds of a bpe vocabulary for each text, given its words; empty for other tokens."""
+    """Return the possible sizes of each text's bpe vocabulary, given the text's words.
+
+    Return an empty mapping if `tokens` is not bpe.
+    """
     return {name: _bounds_of(words) for name, words in texts.items()} if tokens == "bpe" else {}
 
 
@@ -229,7 +238,7 @@ def _num_symbols(sequences: Iterable[str], kind: str) -> int:
 
 
 def _shared(rows: Sequence[Row]) -> Iterable[str]:
-    """Yield a warning if rows are in more than one split, ignoring case and spaces."""
+    """Yield a warning for each two splits that share rows; differences in case and spaces are ignored."""
     keys = {split: Counter[bytes]() for split in SPLITS}
     for row in rows:
         keys[row.split][source_key(row.sequence)] += 1
@@ -239,7 +248,7 @@ def _shared(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
-    """Yield warnings of dev and test classes that are not in training, and of a single training class."""
+    """Yield warnings: classes of dev and test that training lacks, and training rows of one class only."""
     for split in ("dev", "test"):
         lacking = {
             name: count

@@ -1,4 +1,7 @@
-"""The user's labelled rows or pairs in files of one format, split by file, by column or by share."""
+"""Reader of the user's labelled rows or sentence pairs, in files of one format.
+
+Each split has its own files, or a column names the split of a row, or shares of the rows are held out.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ _BINARY = ("parquet", "arrow")
 
 
 class HeldOutRows(StrictModel):
-    """The shares of rows to hold out for splits without rows of their own; 0.1 each by default."""
+    """The shares of training rows to use as dev or test split if that split has no rows of its own.
+
+    The default is 0.1 each.
+    """
 
     dev: Share | None = None
     test: Share | None = None
@@ -37,7 +43,10 @@ class HeldOutRows(StrictModel):
 
 
 class SplitNames(StrictModel):
-    """Names of the splits in a folder or in the column `split`; unnamed splits are held out from training."""
+    """The data's own names of the splits, in a folder or in a column with splits.
+
+    A dev or test split without a name is held out from the training rows.
+    """
 
     train: str
     dev: str | None = None
@@ -45,7 +54,10 @@ class SplitNames(StrictModel):
 
 
 class OneTable(HeldOutRows):
-    """Keys of a table in one file, or in a folder with splits; the column `split` may name splits."""
+    """Keys for data in one file, or in a folder with the files of all splits.
+
+    `split` is the column that names the split of each row.
+    """
 
     path: str
     split: str | None = None
@@ -53,7 +65,7 @@ class OneTable(HeldOutRows):
 
 
 class ThreeTables(StrictModel):
-    """Keys of tables in one file for each split; a missing split is held out from the training rows."""
+    """Keys for data in one file for each split; a missing split is held out from the training rows."""
 
     train: str
     dev: str | Share | None = None
@@ -68,14 +80,14 @@ class ThreeTables(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedFiles:
-    """The files of each split that a table names: files of a folder, or two line-aligned files."""
+    """The format of the files that a study names, and the SHA-256 of the files of each split."""
 
     form: str
     digests: Mapping[str, tuple[str, ...]]
 
 
 def find_one(reader: Reader, named: OneTable) -> NamedFiles | None:
-    """Return the files of the splits at a path; None if faults were reported."""
+    """Return the files of each split at a path; None if faults were reported."""
     if named.splits is None or named.split is not None:
         return _find(reader, named.path, "path")
     if not reader.locate(named.path).is_dir():
@@ -113,9 +125,9 @@ def read_rows(
     splits: SplitNames | None = None,
     shares: HeldOutRows | None = None,
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Return the layout of the rows and all rows with their splits; None if faults are reported.
+    """Return all rows with their splits, and the layout: how the rows are read again in training.
 
-    A dev or test split without any label is left out and reported.
+    Return None if faults are reported. A dev or test split without any label is left out and reported.
     """
     layout = OwnLayout(
         form=files.form,
@@ -172,7 +184,10 @@ def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None =
 def _all_rows(
     reader: Reader, layout: OwnLayout, kind: RowKind
 ) -> tuple[list[Row] | None, Mapping[str, list[Unlabelled]]]:
-    """Return all rows (None if faults were reported), and a mapping from files to rows without a label."""
+    """Return all rows with a label, and the rows without a label by file.
+
+    The first is None if faults were reported.
+    """
     rows, unsound, unlabelled = list[Row](), 0, dict[str, list[Unlabelled]]()
     for split, digests in iter_parts(layout):
         if unsound == MOST_FAULTS:
@@ -194,7 +209,7 @@ def _all_rows(
 def _leave_out_unlabelled(
     reader: Reader, rows: list[Row], unlabelled: Mapping[str, list[Unlabelled]]
 ) -> tuple[list[Row], tuple[str, ...]]:
-    """Leave out splits without any label; return the other rows and the names of these splits.
+    """Return the rows of the splits that have labels, and the names of the splits that have none.
 
     If all labels of a split are -1 and the training split has no such class, they count as missing: public
     test sets hide labels like this. A row without a label in any other split is a fault.
@@ -222,7 +237,10 @@ def _leave_out_unlabelled(
 
 
 def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: set[str]) -> OwnLayout:
-    """Return the layout with a share to hold out for each empty split; report shares of other splits."""
+    """Return the layout with the share of training rows to hold out for each split without rows.
+
+    A share for a split that has rows is reported as a fault.
+    """
     shares: dict[str, float] = {}
     for split in ("dev", "test"):
         share: float | None = getattr(named, split)
@@ -236,7 +254,7 @@ def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: s
 def _read_named(
     reader: Reader, named: OneTable | ThreeTables, kind: RowKind, columns: tuple[str | None, str | None]
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Read the rows of one table or three; return the layout and the rows, or None if faults are reported.
+    """Return the layout and the rows of one data file or of three; None if faults are reported.
 
     A TSV of pairs without column names uses its first two columns.
     """
@@ -269,7 +287,9 @@ class _ThreeLabelled(ThreeTables, _LabelColumns):
 def read_sequences(
     diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any], kind: RowKind
 ) -> OwnSequences | None:
-    """Return sequences that each have a class or a number, or that have a class for each token.
+    """Read the user's labelled sequences; return the facts about them.
+
+    A sequence has one class, one number, or a class for each token.
 
     None if faults are reported.
     """
@@ -300,7 +320,7 @@ def read_sequences(
 
 
 class _PairColumns(StrictModel):
-    """The columns of sentences and translations; by default the first two of a TSV."""
+    """The columns of the sentences and of their translations; by default the first two columns of a TSV."""
 
     source: str | None = None
     target: str | None = None
@@ -315,7 +335,7 @@ class _ThreeTablesOfPairs(ThreeTables, _PairColumns):
 
 
 class _TwoFiles(StrictModel):
-    """Keys of sentences in one file, and of their translations on the same lines of another file."""
+    """Keys for sentences in one file, and their translations on the same lines of another file."""
 
     source: str
     target: str
@@ -332,9 +352,10 @@ class _SixFiles(StrictModel):
 
 
 def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnPairs | None:
-    """Return pairs from one table or three, or from two or six line-aligned files.
+    """Read the user's sentence pairs; return the facts about them.
 
-    None if faults are reported.
+    The pairs are in one data file, in one for each split, or in line-aligned files of two languages. None if
+    faults are reported.
     """
     found = None
     if isinstance(table.get("train"), Mapping):

@@ -99,7 +99,10 @@ def _first_byte(data: bytes) -> int:
 
 
 def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) -> OwnText:
-    """Return the facts about a text; each split has the SHA-256 and the bytes of its file, and its range."""
+    """Return the facts about a text.
+
+    `splits` has for each split the SHA-256 and the bytes of its file, and where the split starts and stops.
+    """
     texts = {split: data[start:stop] for split, (_, data, start, stop) in splits.items()}
     reader.summary = summarise_text(texts, reader.tokens or "characters")
     alphabet = set[int]().union(*map(set, texts.values())) - {ord("\n")}
@@ -116,7 +119,7 @@ def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) ->
 
 
 def _split_at_line_ends(data: bytes, shares: _HeldOut) -> tuple[int, int, int] | None:
-    """Return where train, dev and test end, at line ends; None if a split is empty."""
+    """Return the byte offsets at which train, dev and test end, each at a line end; None if one is empty."""
     ends = [
         data.find(b"\n", round(len(data) * share)) + 1
         for share in (1 - shares.dev - shares.test, 1 - shares.test)
@@ -129,7 +132,7 @@ _FORM = ".parquet"
 
 
 class _Source(StrictModel):
-    """A file or folder of documents, and its share of a mixture."""
+    """A file or folder of documents; `weight` sets its share of the training documents."""
 
     path: str
     weight: float = Field(default=1.0, gt=0)
@@ -140,7 +143,7 @@ def _as_list(given: object) -> object:
 
 
 class _Documents(StrictModel):
-    """Documents for training; `dev` and `test` are other files, or shares of these documents."""
+    """Keys for documents; `dev` and `test` are other files, or shares of the documents to hold out."""
 
     documents: Annotated[list[_Source], BeforeValidator(_as_list)]
     text: str = "text"
@@ -255,7 +258,10 @@ def iter_documents(path: Path, column: str) -> Iterator[str]:
 
 
 def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
-    """Return the SHA-256 of the Parquet files of a path, in order of their names."""
+    """Return the SHA-256 of each Parquet file at a path, in the order of their names.
+
+    Return None if faults are reported.
+    """
     path = reader.locate(name)
     files = sorted(path.rglob(f"*{_FORM}")) if path.is_dir() else [path]
     if not files or files[0].suffix.lower() != _FORM:
@@ -268,7 +274,7 @@ def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
 
 
 def _texts(reader: Reader, digests: tuple[str, ...], column: str, key: str) -> Iterator[str | None]:
-    """Yield the documents of files; for an unreadable file, report a fault and yield None."""
+    """Yield the documents in these files; for an unreadable file, report a fault and yield None."""
     for digest in digests:
         path = reader.files[digest]
         try:

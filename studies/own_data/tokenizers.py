@@ -1,4 +1,7 @@
-"""Files of pretrained tokenizers: `tokenizer.json` of Hugging Face `tokenizers`, and ranks of tiktoken."""
+"""Reader of pretrained tokenizers: `tokenizer.json` of Hugging Face, and tiktoken's files of ranks.
+
+A file of ranks has one token in each line, with its rank, which is its number.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _RANK = re.compile(rb"([A-Za-z0-9+/]+=*) ([0-9]{1,9})")
 
 
 class _TokenizerFile(StrictModel):
-    """A tokenizer's file, and for ranks of tiktoken the regular expression that splits a text."""
+    """Keys for a tokenizer's file; a tiktoken file also needs the `pattern` that splits a text."""
 
     path: str
     pattern: str | None = None
@@ -67,9 +70,10 @@ def _facts(named: _TokenizerFile, sha256: str, data: bytes) -> OwnTokenizer:
 
 
 def read_ranks(data: bytes) -> dict[bytes, int]:
-    """Return the rank of each token in a file of tiktoken: base64, a space and a number in each line.
+    """Return the rank of each token in a tiktoken file.
 
-    Raise CorpusError for anything else, and if a byte has no token.
+    Each line of the file has the token in base64, a space, and its rank. Raise CorpusError for anything else,
+    and if a byte has no token.
     """
     ranks: dict[bytes, int] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
