@@ -24,7 +24,7 @@ REACHED_SHARE = 0.3
 
 
 class AcceleratorError(ActivememError):
-    """Error for a GPU with an unknown peak, or without the requested precision."""
+    """Error for an unknown GPU name, or for a GPU that does not support the study's precision."""
 
 
 def time_on(plan: Plan, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Facts about a study's data for its plan: what is available, what is read, and irregularities."""
+"""Facts about a study's data that its plan shows: available corpora, sizes, lengths and warnings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DataFacts:
 
 
 def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate: Locate) -> DataFacts:
-    """Return sentences about the data of a study's trials, such as the size of the corpus, and warnings."""
+    """Return facts about the data of a study's trials, such as the size of the corpus, and warnings."""
     by_task: dict[str, TrialSettings] = {}
     for settings in all_settings:
         by_task.setdefault(settings.task.model_dump_json(), settings)
@@ -67,7 +67,7 @@ def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> I
 
 
 def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield the number of distinct training tokens, and how many a vocabulary leaves out."""
+    """Yield the number of different training tokens and, for words, the size of the vocabulary."""
     kind = task.vocabulary[0] if isinstance(task, LabelledSettings) else getattr(task, "tokens", None)
     if kind is None or kind not in summary.symbols:
         return

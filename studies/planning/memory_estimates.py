@@ -28,7 +28,7 @@ NUMBER = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightState:
-    """The number of frozen parameters, and the bytes of optimiser state for the others."""
+    """The number of frozen parameters, and the bytes of optimiser state for the trained parameters."""
 
     frozen: int
     bytes: int
@@ -36,11 +36,11 @@ class WeightState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMemory:
-    """The memory of a training step on sequences of `tokens`, in bytes; `optimizer` is an upper bound.
+    """The memory of a training step on sequences of `tokens`, in bytes for each purpose.
 
-    `activations` has the bytes for the `sequences` that are computed at once. It includes the loss's gradient
-    or a block's temporary tensors, whichever is larger. With `equal_parts` a batch splits only into parts of
-    equally many sequences.
+    `optimizer` is an upper bound. `activations` has the bytes for the `sequences` that are computed at once.
+    It includes the loss's gradient or a block's temporary tensors, whichever is larger. With `equal_parts` a
+    batch splits only into parts of equally many sequences.
 
     While no activations are held, there may be copies of weights: `moving` for clipped steps, `called` for a
     callback. The memory that a callback itself uses is unknown.
@@ -59,7 +59,7 @@ class StepMemory:
 
     @property
     def copies(self) -> int:
-        """The largest copy of the weights that is held instead of activations."""
+        """The bytes of the largest copy of the weights that exists while there are no activations."""
         return max(self.moving, self.called)
 
     @property
@@ -91,7 +91,7 @@ class StepMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialTest:
-    """The cost of a trial's test at its own lengths: its FLOPs, and its peak memory in bytes.
+    """The cost of a trial's test, which has lengths of its own: its FLOPs and its peak memory in bytes.
 
     The memory is at most that of a training step at that length.
     """
@@ -109,12 +109,12 @@ def step_memory(
     state: WeightState | None = None,
     checkpoints: bool = False,
 ) -> StepMemory:
-    """Return the memory of a trial's step on sequences of `tokens`, by default the longest in training.
+    """Return the memory of a trial's training step on sequences of `tokens` tokens.
 
-    Batches with a token budget are measured at the length that needs most memory. Separate documents are
-    counted twice, since they have less padding than tokens (`group_by_length`). Frozen parameters have no
-    gradient. Without a `state` nothing is frozen, and the optimiser keeps its maximum for each parameter.
-    With `checkpoints` each sub-layer keeps only its input.
+    The default is the longest training sequence. Batches with a token budget are measured at the length that
+    needs most memory. Separate documents are counted twice, since they have less padding than tokens
+    (`group_by_length`). Frozen parameters have no gradient. Without a `state` nothing is frozen, and the
+    optimiser keeps its maximum for each parameter. With `checkpoints` each sub-layer keeps only its input.
     """
     train = settings.train
     if tokens is None and train.batch_tokens is not None:
@@ -149,7 +149,7 @@ def step_memory(
 
 
 def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
-    """Return the lengths of pairs that can fill a token-limited batch best.
+    """Return the lengths at which batches of sentence pairs with a token limit may need most memory.
 
     They are the longest length and the lengths of two full batches. One has a row more than a batch of the
     longest pairs; the other has the maximum number of rows.
@@ -190,7 +190,7 @@ class GpuRoom:
 
     @property
     def bound(self) -> Bound:
-        """The scarcest resource, or the first of several equally scarce resources."""
+        """The resource that limits the number of trials; the first one if several are equally scarce."""
         least = min(self._bounds, key=self._bounds.__getitem__)
         return "one" if least == "CPUs" and not self.by_cpus else least
 
@@ -213,10 +213,11 @@ def room_on_gpu(
     trials: float | None = None,
     asked: int | None = None,
 ) -> GpuRoom:
-    """Return how many trials with this step memory fit on a GPU; a tenth of its memory is kept free.
+    """Return how many trials with this step memory can share a GPU, each in its own process.
 
-    `cpus` is the number of CPUs for each GPU, and `cpus_of_each` is the number that one trial uses. `trials`
-    is the number of trials for each GPU; `asked` is the number set by the user.
+    A tenth of the GPU's memory is kept free. `cpus` is the number of CPUs for each GPU, and `cpus_of_each` is
+    the number that one trial uses. `trials` is the number of trials for each GPU; `asked` is the number set
+    by the user.
     """
     return GpuRoom(
         by_memory=int(0.9 * device_bytes / (held.total + GPU_CONTEXT)),

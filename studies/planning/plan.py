@@ -1,4 +1,4 @@
-"""A study's plan: its trials, the stored trials, and the costs and reach limits of the others."""
+"""A study's plan: which of its trials are stored, what the others cost, and what they cannot learn."""
 
 from __future__ import annotations
 
@@ -46,10 +46,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachLimit:
-    """Recipes with equal reach, by label, and the longest length of each task that they can learn.
+    """Models with the same reach, and the longest length of each task that they can learn with it.
 
-    A length is 0 if none can be learnt; `left` and `right` are in tokens, None if a side sets no bound.
-    `layers` is None if a recipe is not a single repeat.
+    `labels` names the models. Reach is how many tokens to the left and right can change an output. A length
+    is 0 if none can be learnt; `left` and `right` are in tokens, None if a side sets no bound. `layers` is
+    None if a recipe is not a single repeat.
     """
 
     labels: tuple[str, ...]
@@ -74,9 +75,10 @@ class ReachLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsufficientReach:
-    """Recipes, by label, that do not reach all inputs on which the targets of a fixed-length task can depend.
+    """Models that cannot see all inputs on which the targets of a task with a fixed length depend.
 
-    `sees` and `needs` are in tokens to the left and right; `needs` is None on a side with enough reach.
+    `labels` names the models. `sees` and `needs` are in tokens to the left and right; `needs` is None on a
+    side with enough reach.
     """
 
     labels: tuple[str, ...]
@@ -119,7 +121,10 @@ def find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tu
 
 
 def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ReachLimit, ...]:
-    """Return the limits that reach sets on learnable lengths, by recipe label; merge equal limits."""
+    """Return the models whose reach limits the lengths that they can learn; merge equal limits.
+
+    `labelled` has the label and the settings of each model.
+    """
     limits: dict[str, ReachLimit] = {}
     for label, settings in labelled:
         if not isinstance(settings.task.spec, AlgorithmicTask):
@@ -146,7 +151,7 @@ def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple
 
 
 def _binding_reach(settings: TrialSettings, bound: int) -> tuple[int | None, int | None]:
-    """Return the reach to the left and right; None on a side that does not limit the length."""
+    """Return a model's reach to the left and to the right; None on a side that does not limit the length."""
     task, sees = require_algorithmic(settings.task.name), reach(settings)
     needed = task.unguessable_reach(bound + task.length_step if bound else task.min_length)
     left = int(sees.left) if needed.left > sees.left else None
@@ -176,11 +181,12 @@ class PlannedTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCost:
-    """A model of the study: its number of trials, and its cost with the largest vocabulary of these trials.
+    """A model of the study, with its number of trials and its cost.
 
-    `step_flops` counts a training step on sequences of the task's length, or of REFERENCE_TOKENS tokens if
-    the length grows. `memory` is the peak memory of a step over its trials, None for a model over the budget.
-    `estimate` is its trials' mean time; `excess` says what exceeds the budget.
+    The cost is that with the largest vocabulary of these trials. `step_flops` counts a training step on
+    sequences of the task's length, or of REFERENCE_TOKENS tokens if the length grows. `memory` is the peak
+    memory of a step over its trials, None for a model over the budget. `estimate` is its trials' mean time;
+    `excess` says what exceeds the budget.
     """
 
     label: str
@@ -196,7 +202,7 @@ class ModelCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineNotes:
-    """Sentences about the machine that will train: total time, device and packs.
+    """Sentences about the machine that will train: the total time, the device, and trials trained together.
 
     `groups` has the sizes of groups of weights.
     """
@@ -262,7 +268,9 @@ def make_plan(
     measure: MeasureSteps | None = None,
     locate: Locate = lambda dataset: "part of activemem" if dataset.installed else dataset.source,
 ) -> Plan:
-    """Return the plan of a study, or of the trials `only` of a grid, compared with a store.
+    """Return the plan of a study, compared with the trials that a store has.
+
+    `only` restricts the plan of a grid to the trials with these ids.
 
     Neither torch nor Ray is loaded.
 
@@ -323,7 +331,10 @@ def make_plan(
 
 
 def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) -> float:
-    """Return an upper bound of the remaining FLOPs; each point of a search counts as its costliest corner."""
+    """Return an upper bound of the remaining FLOPs.
+
+    For a search, each remaining trial counts as the costliest one at an end of the search space (`ends`).
+    """
 
     def flops(settings: TrialSettings) -> float:
         return max_training_flops(settings) + flops_of_test(settings)
@@ -337,20 +348,26 @@ def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) 
 def remaining_search_times(
     study: Study, store: Store, outcomes: pl.DataFrame, estimator: TimeEstimator
 ) -> list[TimeEstimate]:
-    """Return the estimated time of each remaining trial that a search's budget allows."""
+    """Return the estimated time of each remaining trial of a search.
+
+    After the budget is spent, only the trials of points that have started remain.
+    """
     tried = study_outcomes(study, outcomes)
     return _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
 
 
 def most_at_once(study: Study, left: int) -> int:
-    """Return how many remaining trials can train at once; one worker trains all trials of a search point."""
+    """Return how many of the remaining trials can train at the same time.
+
+    In a search, one worker trains all trials of a point.
+    """
     if study.search is not None:
         return -(-left // (len(study.seeds) * len(study.point_levels)))
     return left
 
 
 def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
-    """Return the times of a search's remaining trials, on each of its rungs.
+    """Return the estimated times of a search's remaining trials, from the first to the last rung.
 
     The baseline's are counted by themselves: a new one is trained even after all other points.
     """
@@ -384,7 +401,7 @@ def group_by_model(trials: Iterable[Trial]) -> list[list[Trial]]:
 
 
 def _learned_positions(trial: Trial) -> tuple[str, int] | None:
-    """Return the kind and the number of a model's learned positions; None for other positions."""
+    """Return the type and the number of a model's learned positional embeddings; None if it has none."""
     model = trial.settings.model
     learns = isinstance(POSITIONS[model.position], LearnedPosition | PluginPosition)
     return (model.position, model.max_positions) if learns else None
@@ -422,7 +439,7 @@ def model_costs(
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:
-    """Return the largest difference of a model's costs from the baseline's, and the baseline's cost.
+    """Return the largest difference between a cost of a model and of its baseline, and that baseline's cost.
 
     The difference is relative if there are several costs.
     """
@@ -431,7 +448,10 @@ def _distance(match: SizeMatch) -> tuple[float, float]:
 
 
 def _labeller(study: Study) -> Callable[[Trial], str]:
-    """Return a function that names a trial's model, by its `labels` if these distinguish all models."""
+    """Return a function that names the model of a trial.
+
+    The name is the trial's levels of `[study] labels` if these distinguish all models.
+    """
     names = _label_names(study)
     labels = [name for name in study.design.labels if len(study.factors.get(name, ())) > 1]
     if study.search is None and names and labels and _distinguish_models(study, labels, names):
@@ -440,7 +460,7 @@ def _labeller(study: Study) -> Callable[[Trial], str]:
 
 
 def _distinguish_models(study: Study, labels: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether cells with equal levels of `labels` have equal levels of `names`."""
+    """Return whether the factors `labels` distinguish all combinations of levels of the factors `names`."""
     rows = {
         (tuple(trial.levels[each] for each in labels), tuple(str(trial.levels[each]) for each in names))
         for trial in study.cells
@@ -464,7 +484,7 @@ def _label_names(study: Study) -> list[str]:
 
 
 def _label(names: Sequence[str], trial: Trial) -> str:
-    """Return the levels of a model, or its recipe if the study has only one model.
+    """Return the levels that name a trial's model, or its recipe if the study has only one model.
 
     Inactive dimensions of a search point have no level.
     """

@@ -1,8 +1,9 @@
-"""Stored trials that a study can reuse: from older plug-ins, with fewer epochs, or from other studies.
+"""Stored trials that a study can reuse, although they are not exactly its own.
 
-A trial of another study fits a search if a point of its space has the trial's settings. The recipe gives the
-values of most dimensions. Other settings give the values of dimensions whose hole is a whole setting. The
-trial of these values must have the same id.
+They were trained with other plug-in source, with fewer epochs, or by another study. A trial of another study
+fits a search if a point of its space has the trial's settings. The recipe gives the values of most
+dimensions. Other settings give the values of dimensions whose hole is a whole setting. The trial of these
+values must have the same id.
 """
 
 from __future__ import annotations
@@ -43,9 +44,10 @@ from ..text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleTrial:
-    """A finished stored trial, and the id that it would have with the current plug-in source.
+    """A finished trial that was trained with other plug-in source (`stored`), and its current id (`now`).
 
-    `changes` maps each plug-in to its old and new source; the old source is "" if it was not recorded.
+    The current id is the id that the trial has with the present source. `changes` maps each plug-in to its
+    old and new source; the old source is "" if it was not recorded.
     """
 
     stored: str
@@ -54,7 +56,7 @@ class StaleTrial:
 
 
 def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTrial]:
-    """Return a study's trials that were trained only with different plug-in source, by their current ids.
+    """Return the study's trials that the store has only with other plug-in source, by their current ids.
 
     If several trials match, the trial that ended last counts. These trials are not outcomes of the study.
     """
@@ -81,10 +83,11 @@ def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTr
 def keep_stale_trials(
     study: Study, store: Store | str | Path, trials: Collection[str] | None = None
 ) -> dict[str, StaleTrial]:
-    """Adopt stored trials of different plug-in source as outcomes of a study; return them by current id.
+    """Copy outcomes that were trained with other plug-in source to the study's current trial ids.
 
-    This is for an edit of a plug-in that changes no result. The rows still record the original source.
-    `trials` restricts which trials are adopted, by current id; trials in training elsewhere are skipped.
+    Return these trials by current id. This is for an edit of a plug-in that changes no result. The rows still
+    record the original source. `trials` restricts which trials are adopted, by current id; trials in training
+    elsewhere are skipped.
     """
     check_arguments(
         study_fault(study),
@@ -117,7 +120,10 @@ def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
 
 
 def _change(then: str, now: str) -> str:
-    """Describe how a plug-in changed: `mqar.py 1a2b3c4d, now 3c4d5e6f`; name both versions of a package."""
+    """Describe how a plug-in changed, as in `mqar.py 1a2b3c4d, now 3c4d5e6f`.
+
+    For a package, both versions are named.
+    """
     if not then:
         return f"{now.rpartition(' ')[0]}, not recorded, now {shown(now).rpartition(' ')[2]}"
     same = then.rpartition(" ")[0] == now.rpartition(" ")[0]
@@ -133,7 +139,7 @@ class ShorterTrial:
 
 
 class ShorterTrials:
-    """The finished trials whose last state a store keeps, by their settings except epochs."""
+    """Finished trials whose final state a store keeps, found by all their settings except epochs."""
 
     def __init__(self, store: Store) -> None:
         self._found: dict[str, list[ShorterTrial]] = {}
@@ -156,7 +162,7 @@ class ShorterTrials:
         self._found.setdefault(_without_epochs(trial.settings), []).append(shorter)
 
     def find(self, trial: Trial) -> ShorterTrial | None:
-        """Return the longest finished trial from which a trial can resume; None if there is none.
+        """Return the longest finished trial whose final state a longer trial can continue from; else None.
 
         A resumed trial's result equals, bit for bit, the result of a trial that begins at the start.
         """
@@ -179,7 +185,10 @@ class ShorterTrials:
 
 
 def _beginnings(settings: TrialSettings) -> Iterator[tuple[int, TrialSettings]]:
-    """Yield the settings with the first 0, 1, 2, … `[[train.changes]]`, and the last epoch of each."""
+    """Yield the settings with only the first 0, 1, 2, … of the `[[train.changes]]`.
+
+    Each comes with the last epoch up to which it is the same training as the complete settings.
+    """
     train = settings.train
     for count in range(len(train.changes) + 1):
         last = train.changes[count].after if count < len(train.changes) else train.epochs - 1
@@ -192,7 +201,7 @@ def _without_epochs(settings: TrialSettings) -> str:
 
 
 class FittingTrials:
-    """The stored trials that fit a search, cached by row."""
+    """Finder of stored trials that fit a search, with cached results."""
 
     def __init__(self, study: Study) -> None:
         self._study, self._space = study, RecipeSpace(study)
@@ -244,7 +253,7 @@ class FittingTrials:
 
 
 def _shared(several: Sequence[Any], apart: Collection[KeyPath]) -> dict[str, Any]:
-    """Return the keys and values that all of these settings share, except at the paths `apart`."""
+    """Return the keys for which all of these settings have the same value, except the key paths `apart`."""
     found: dict[str, Any] = {}
     for name, first in several[0].items():
         if (name,) in apart or not all(name in each for each in several):
@@ -292,7 +301,7 @@ def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 class RecipeSpace:
-    """The recipes that a search can choose: its recipe, with dimensions in the placeholders."""
+    """The recipes that a search can choose: the study's recipe with dimensions for its placeholders."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -312,7 +321,7 @@ class RecipeSpace:
 
     @property
     def pattern(self) -> Recipe | None:
-        """The recipe with dimensions in its placeholders; None if a placeholder allows no choice."""
+        """The recipe with dimensions in its placeholders; None if a placeholder allows no dimension."""
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
@@ -344,7 +353,10 @@ class RecipeSpace:
         return recipe
 
     def _names(self, root: Node, own: Iterator[str]) -> Iterator[str]:
-        """Yield the names of the dimensions in text order, including those that fill a placeholder."""
+        """Yield the names of the dimensions in the order of the text.
+
+        Dimensions of a text that fills a placeholder are included.
+        """
         for node in walk(root):
             if isinstance(node, IntegerDimension | RealDimension | ChoiceDimension):
                 yield next(own)
@@ -360,6 +372,6 @@ class RecipeSpace:
 
 
 def count_points(study: Study, rows: pl.DataFrame) -> int:
-    """Return the number of distinct points of rows whose factors are the search's dimensions."""
+    """Return the number of different search points among these rows of the store."""
     levels = [json.loads(text) for text in rows["factors"]]
     return len({tuple(each.get(name) for name in study.dimensions) for each in levels})

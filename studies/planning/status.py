@@ -160,7 +160,7 @@ def status_before_a_run(trials: int) -> StudyStatus:
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:
-    """Return a study's number of trials; for a search, this may exceed the planned number.
+    """Return a study's number of trials, which for a search may exceed the planned number.
 
     Its store may have fitting trials of other studies, points that were promoted and later overtaken, or a
     former baseline beside the present one.
@@ -175,7 +175,7 @@ def _total(study: Study, rows: pl.DataFrame) -> int:
 
 
 def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | None:
-    """Return how many trials of begun points remain in a search with a spent budget.
+    """Return how many trials remain of points that have started, in a search with a spent budget.
 
     None for other studies.
     """
@@ -203,7 +203,10 @@ def count_reasons(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:
 
 
 def outcome_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, Trial]:
-    """Return the trial of each outcome by id, with this study's levels even if another study trained it."""
+    """Return the trial of each outcome, by its id.
+
+    If another study trained it, the trial has the levels of this study.
+    """
     if study.search is None:
         ended = set(outcomes["trial"])
         return {trial.id: trial for trial in study.trials if trial.id in ended}
@@ -229,7 +232,7 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = Fa
 
 
 def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
-    """Return the number of a study's outcomes on each device, counting only trials with a time budget."""
+    """Return on each device the number of a study's outcomes with a time budget (`[train] seconds`)."""
     if "seconds" not in study.template.tables["train"]:
         return {}
     own = study_outcomes(study, outcomes)
@@ -240,7 +243,7 @@ def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
 
 
 def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcomes of a search's points that are stored for other studies; empty for a grid."""
+    """Return the outcomes of a search's points that other studies have trained; empty for a grid."""
     if study.search is None:
         return outcomes.clear()
     return _elsewhere(study, outcomes, _own_outcomes(study, outcomes))
@@ -274,7 +277,7 @@ def _elsewhere(study: Study, outcomes: pl.DataFrame, own: pl.DataFrame) -> pl.Da
 
 
 def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-    """Return the search point of a stored trial with this id and these levels, if any."""
+    """Return the search point to which a stored trial belongs; None if it belongs to no point."""
     found = tried_trial(study, trial, levels)
     if found is None:
         return None
@@ -282,7 +285,7 @@ def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[s
 
 
 def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial | None:
-    """Return the search's trial for a stored id and stored levels.
+    """Return the search's trial that has this stored id and these stored levels.
 
     None if the levels belong to another space, or if the trial's settings differ from this study's.
     """
@@ -306,7 +309,7 @@ def _trial_of_levels(study: Study, levels_text: str) -> Trial | None:
 
 
 def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
-    """Return the rung of each outcome of a search; outcomes that name no rung have the last rung."""
+    """Return the rung of each outcome of a search; without a known rung, it is the last one."""
     if study.fidelity is None:
         return [0] * len(outcomes)
     found = (study.fidelity.rung_of(json.loads(factors)) for factors in outcomes["factors"])
@@ -324,7 +327,7 @@ def _is_tried(study: Study, trial: str, factors: str, *, all_seeds: bool) -> boo
 
 
 def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:
-    """Return the begun or handed-in trials of a search's points; empty for a grid."""
+    """Return the trials of a search without an outcome that were started or requested; empty for a grid."""
     if study.search is None:
         return []
     return [
@@ -335,7 +338,7 @@ def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[Unf
 
 
 def started_trials(study: Study, store: Store, stored: Collection[str]) -> tuple[str, ...]:
-    """Return the trials of a grid with a checkpoint but no outcome; empty for a search."""
+    """Return the trials of a grid that have a checkpoint but no outcome; empty for a search."""
     trials = study.trials if study.search is None else ()
     open_ones = [trial.id for trial in trials if trial.id not in stored]
     begun = store.files.trials_with_checkpoint(open_ones)

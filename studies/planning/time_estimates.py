@@ -60,7 +60,7 @@ class TimeEstimator:
     def __init__(
         self, outcomes: pl.DataFrame, trials: Sequence[Trial], measure: MeasureSteps | None = None
     ) -> None:
-        """Read speeds from all outcomes, and times from the outcomes of these trials.
+        """Compute speeds from all outcomes, and training times from the outcomes of these trials.
 
         If no outcome gives a speed, `measure` measures it.
         """
@@ -87,9 +87,9 @@ class TimeEstimator:
         return self._known[cell]
 
     def _estimate_cell(self, trial: Trial, cell: CellKey) -> TimeEstimate:
-        """Estimate the time of a cell: measured, or bounded by a speed.
+        """Estimate a trial's time: the mean of its cell's finished trials, else a bound from a speed.
 
-        It is the speed of its recipe, or the mean speed on its task, or the mean speed on all tasks.
+        The speed is that of its recipe, or the mean speed on its task, or the mean speed on all tasks.
         """
         if cell in self._cells:
             return TimeEstimate(self._cells[cell], "measured")
@@ -120,7 +120,10 @@ class TimeEstimator:
 
     @cached_property
     def _reached(self) -> Mapping[tuple[str, frozenset[str]], float]:
-        """The mean length that finished trials have reached, on any machine, by task and blocks."""
+        """The mean length that finished trials have reached, by task and the blocks of the model.
+
+        Trials of all machines count.
+        """
         done = self._outcomes.filter(pl.col("status") == "done")
         lengths = done.select("task", "recipe", length=final_value("max_length")).drop_nulls()
         found: dict[tuple[str, frozenset[str]], list[float]] = {}
@@ -130,7 +133,7 @@ class TimeEstimator:
 
 
 def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
-    """Return the sum of estimates, which is only as certain as the least certain estimate."""
+    """Return the sum of estimates; its `basis` is that of the least certain estimate."""
     found = list(estimates)
     bases: list[EstimateBasis] = ["measured", *(one.basis for one in found)]
     basis = max(bases, key=get_args(EstimateBasis).index)
@@ -146,7 +149,7 @@ def _blocks(recipe: str) -> frozenset[str]:
 
 
 def _flops_to(settings: TrialSettings, length: float) -> float:
-    """Return the training FLOPs of a trial whose length grows until one step past `length`."""
+    """Return the training FLOPs of a trial with a growing length that gets one step beyond `length`."""
     train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask) or train.curriculum is None:
         return max_training_flops(settings)
@@ -175,7 +178,7 @@ SHORT_S = 200.0
 
 
 class RecipeTimes:
-    """Estimated time of a whole trial for each recipe, per worker, from the epochs seen so far.
+    """Estimator of the time of a whole trial for each recipe, from the epochs that a run has finished.
 
     A recipe's mean is mixed with the mean of all recipes, which weighs as much as one trial. A recipe without
     a finished epoch gets the mean of the others.
@@ -186,7 +189,7 @@ class RecipeTimes:
         self._shares: Counter[str] = Counter()  # of trials, by recipe
 
     def add(self, recipe: str, seconds: float, share: float) -> None:
-        """Record the seconds that a share of a trial has taken."""
+        """Record the seconds that a part of a trial has taken; `share` is the fraction of the trial."""
         self._seconds[recipe] += seconds  # pyright: ignore[reportArgumentType] -- a Counter adds real numbers too
         self._shares[recipe] += share  # pyright: ignore[reportArgumentType] -- as above
 
@@ -211,13 +214,18 @@ Speed = Sequence[tuple[float, float]]
 
 
 def max_seconds_in_process(workers: int) -> float:
-    """Return the estimated seconds up to which a grid trains in this process instead of on Ray's workers."""
+    """Return up to which estimated time a grid trains in this process instead of on Ray workers.
+
+    For longer grids, parallel training saves more than the start of Ray costs.
+    """
     workers = max(2, workers)
     return SHORT_S * (workers + 1) / (workers - 1)  # what is saved is total · (1 - 1 / workers)
 
 
 def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, TrialSettings]:
-    """Return the cheapest and the most expensive of these trials, by the FLOPs of a step.
+    """Return the settings whose steps are measured, by their FLOPs per step.
+
+    They are those of the cheapest and of the most expensive trial.
 
     The most expensive is included at its longest length, too.
     """
@@ -231,7 +239,7 @@ def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, Trial
 
 
 def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) -> float:
-    """Estimate the seconds of a trial with its tests from the speed of measured steps.
+    """Estimate the seconds of a trial, including its tests, from the times of measured steps.
 
     Tests have the speed of the largest measured step. A growing length is assumed to grow every `grows_every`
     epochs.
@@ -262,7 +270,10 @@ def _interpolate(flops: float, speed: Speed) -> float:
 
 
 def _short(settings: TrialSettings, *, longest: bool) -> TrialSettings:
-    """Return the settings of one epoch at a trial's first or last length, without its callbacks."""
+    """Return a trial's settings for one epoch at its first or, if `longest`, its last length.
+
+    They have no callbacks and do not compile the model.
+    """
     train = settings.train
     changes: dict[str, object] = {"epochs": 1, "compile": False, "callbacks": ()}
     if longest and train.curriculum is not None:

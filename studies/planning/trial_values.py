@@ -1,4 +1,6 @@
-"""The value of a metric for each trial, or the reason for a missing value; also costs to reach a target.
+"""The final value of a metric for each trial, or the reason why it is missing.
+
+Costs to reach a target are values, too.
 
 Tables, figures, claims, searches and probes all read final values here. If a trial has several values of one
 name, the last counts.
@@ -51,7 +53,7 @@ MIN_RISE = 0.1
 
 
 def may_diverge() -> pl.Expr:
-    """Return an expression that is true for stored trials whose loss means the same in all epochs.
+    """Return an expression that is true for stored trials whose losses can be compared across epochs.
 
     If sequences grow longer, the loss rises with each success.
     """
@@ -61,7 +63,7 @@ def may_diverge() -> pl.Expr:
 
 
 def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
-    """Return a mapping from trials to the loss, in nats, of predicting all symbols with equal probability.
+    """Return for each trial the loss, in nats, of predicting all symbols with equal probability.
 
     Tasks without symbols and tasks with their own losses have no such loss.
     """
@@ -72,9 +74,10 @@ def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
 def describe_divergence(
     outcomes: pl.DataFrame, losses: pl.DataFrame, ignorant: Mapping[str, float]
 ) -> pl.DataFrame:
-    """Add the column DIVERGED to the store's latest attempts, from their training losses.
+    """Add a column to the latest attempts that describes how the loss of a diverged trial rose.
 
-    `losses` has the columns trial, epoch and value; `ignorant` is the result of `uniform_losses`.
+    The column is DIVERGED. It is null for trials that did not diverge. `losses` has the columns trial, epoch
+    and value; `ignorant` is the result of `uniform_losses`.
     """
     value, order = pl.col("value"), pl.col("epoch")
     course = losses.sort(order).group_by("trial").agg(
@@ -118,7 +121,10 @@ def probe_command(study: str) -> str:
 
 
 class ValueStatus(StrEnum):
-    """The state of a trial; several trials without a value show the first state in this order."""
+    """Why a trial has a value of a metric or none.
+
+    Several trials without a value show the first of their states in this order.
+    """
 
     DONE = "done"  # it has a finite value
     INFINITE = "infinite"  # it ended with an infinite value of a metric that had better be low
@@ -199,7 +205,7 @@ def trial_values(
 
 
 def final_value(metric: str) -> pl.Expr:
-    """Return an expression for the final value of a metric or cost in the store's trials; null if missing."""
+    """Return an expression for the final value of a metric or cost in rows of the store; null if missing."""
     if metric in COSTS:
         return pl.col(metric).cast(pl.Float64)
     named = pl.element().filter(pl.element().struct.field("name") == metric)
@@ -214,7 +220,7 @@ def row_value(row: Mapping[str, Any], metric: str) -> float:
 
 
 def last_members(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
-    """Return the members of an indexed metric, such as `bleu[10-20]`, at each trial's last step."""
+    """Return the values of all indices of a metric, such as `bleu[10-20]`, at each trial's last step."""
     members = metrics.filter(pl.col("name").str.starts_with(family + "["))
     last = members.filter(pl.col("step") == pl.col("step").max().over("trial"))
     return last.unique(["trial", "name"], keep="last", maintain_order=True)
@@ -252,7 +258,7 @@ def _why(study: str, metric: str) -> pl.Expr:
 
 
 def _lossy(metric: str) -> str:
-    """Return why a training may lack a metric, as the end of a sentence; "" if no reason is known."""
+    """Return the end of a sentence that says why a trial lacks a metric; "" if no reason is known."""
     return ", because its tokens lose text" if metric.endswith("_bits_per_byte") else ""
 
 
@@ -292,7 +298,7 @@ def total_cost(currency: Currency) -> pl.Expr:
 
 
 def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
-    """Return an expression for the cost of a trial up to a step, in proportion to its steps."""
+    """Return an expression for the cost of a trial up to a step, assuming that all steps cost the same."""
     if currency == "steps":
         return step.cast(pl.Float64)
     found = total_cost(currency) * step / pl.col("steps")
@@ -300,7 +306,7 @@ def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
 
 
 def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
-    """Return the cost of an epoch of each trial, in the unit of a target, such as FLOPs."""
+    """Return the mean cost of an epoch for each trial, in the currency of a target, such as FLOPs."""
     found = read_target(target)
     if found is None:
         return {}
@@ -310,7 +316,7 @@ def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
 
 
 def with_targets(outcomes: pl.DataFrame, names: Collection[str], find_course: FindCourse) -> pl.DataFrame:
-    """Return the latest attempts, with these targets added to the final metrics of done trials."""
+    """Return the outcomes with the costs to reach these targets among the final metrics of done trials."""
     for name in names:
         if (target := read_target(name)) is not None:
             outcomes = _with_target(outcomes, name, target, find_course)
@@ -347,7 +353,10 @@ _FAMILY = "_bits_per_byte"
 def with_bits_per_byte(
     outcomes: pl.DataFrame, names: Collection[str], tasks: Mapping[str, TaskSettings]
 ) -> pl.DataFrame:
-    """Return the latest attempts, with these bits per byte added to the final metrics of these trials."""
+    """Return the outcomes with bits per byte, computed from the loss, among their final metrics.
+
+    `names` are the wanted metrics. `tasks` has the trials whose rows are completed.
+    """
     splits = [name.removesuffix(_FAMILY) for name in names if name in (f"dev{_FAMILY}", f"test{_FAMILY}")]
     if not splits:
         return outcomes
@@ -371,7 +380,7 @@ def with_bits_per_byte(
 def _missing(
     metrics: Collection[dict[str, object]], scales: dict[str, float], splits: Collection[str]
 ) -> Iterator[dict[str, object]]:
-    """Yield the bits per byte that are missing from a row's final metrics."""
+    """Yield the metrics of bits per byte that a row's final metrics lack, computed from its losses."""
     found = {metric["name"]: metric["value"] for metric in metrics}
     for split in splits:
         name, loss = f"{split}{_FAMILY}", found.get(f"{split}_loss")
@@ -380,7 +389,7 @@ def _missing(
 
 
 def _bits_per_nat(task: TaskSettings) -> dict[str, float]:
-    """Return for each split the factor from nats per token to bits per byte; empty if unknown."""
+    """Return for each split the factor that converts nats per token to bits per byte; empty if unknown."""
     return {split: rate / math.log(2) for split, rate in _tokens_per_byte(task).items()}
 
 

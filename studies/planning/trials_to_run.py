@@ -43,7 +43,7 @@ class UnfinishedTrial:
 
 
 def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTrial]:
-    """Return the trials that have a checkpoint below a folder, sorted by their JSON.
+    """Return the started or requested trials that have a folder below `root`, sorted by their JSON.
 
     With `study` only the trials of that study are read, because other studies' trials may need plug-ins that
     are not loaded here. A trial with a damaged record is logged and left out.
@@ -60,7 +60,7 @@ def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTr
 
 
 def read_unfinished(folder: Path, study: str | None = None) -> UnfinishedTrial | None:
-    """Return the trial of a checkpoint's folder; None if its writer was killed before it named a trial.
+    """Return the unfinished trial of a folder; None if the run was killed before it recorded the trial.
 
     With `study`, return None for a trial of another study, too. Raise `StoreError`, which names the file, and
     OSError.
@@ -89,11 +89,11 @@ def trials_to_run(
     only: Collection[str] | None = None,
     retry_failed: bool = False,
 ) -> list[Trial]:
-    """Return the trials of a grid that a run trains, given the status, by id, of trials with an outcome.
+    """Return the trials of a grid that a run must train.
 
-    Pruned trials, incomplete ones (with lost metrics), and done ones with missing weights run again; failed
-    ones only with `retry_failed`. `only` restricts them to these ids; if it is None, trials that a
-    gate holds back are left out.
+    `statuses` has the status of each trial with an outcome. Pruned trials, incomplete ones (with lost
+    metrics), and done ones with missing weights run again; failed ones only with `retry_failed`. `only`
+    restricts them to these ids; if it is None, trials that a gate holds back are left out.
     """
     held = study.gates.held() if only is None and study.gates else frozenset[str]()
     repeated = {"pruned", "incomplete", *(["failed"] if retry_failed else [])}
@@ -107,10 +107,10 @@ def trials_to_run(
 
 
 def start_turns(study: Study) -> dict[str, int]:
-    """Return the turn of each trial of a grid, by its id: trials of an earlier turn start first.
+    """Return the turn (a number) in which each trial of a grid starts, by the trial's id.
 
-    Trials of one turn may start in any order. A trial's turn depends on the study, not on the store, so that
-    a resumed run first completes the interrupted turn.
+    Trials with a lower number start first. Trials of one turn may start in any order. A trial's turn depends
+    on the study, not on the store, so that a resumed run first completes the interrupted turn.
     """
     if study.header.order == "file":
         return {trial.id: 0 for trial in study.trials}
@@ -163,7 +163,7 @@ def _turns_by_claim(study: Study) -> dict[str, int]:
 
 
 def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the done trials whose weights are missing from the store, if the grid keeps weights.
+    """Return the done trials whose weights the store lacks, although the study keeps weights.
 
     A run trains them again.
     """
@@ -175,7 +175,7 @@ def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, st
 
 
 def was_trained(row: Mapping[str, Any]) -> bool:
-    """Return whether a trial of a search was trained; races prune some trials before they begin."""
+    """Return whether a trial of a search was trained at all; a race prunes some trials before they start."""
     return bool(row["epochs"]) or row["status"] != "pruned"
 
 
@@ -189,7 +189,7 @@ class Spent:
     gpu_seconds: float = 0.0
 
     def add(self, row: Mapping[str, Any], times: int = 1) -> None:
-        """Add the costs in a trial's row, multiplied by `times`."""
+        """Add the costs of a trial, as if it had been trained `times` times."""
         self.trainings += times
         self.flops += times * (row["flops"] or 0)
         self.seconds += times * row["seconds"]
@@ -220,7 +220,7 @@ def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0
 def left_within_budget(
     study: Study, search: SearchSettings, tried: pl.DataFrame, begun: Iterable[Trial]
 ) -> int | None:
-    """Return how many trials of begun points remain in a search with a spent budget; None if budget is left.
+    """Return how many trials remain of points that have started; None while the search has budget left.
 
     `tried` has the search's outcomes, including outcomes from other studies; `begun` has trials without an
     outcome.
@@ -287,7 +287,7 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
 
 
 def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozenset[str]:
-    """Return the ids of all stored trials of a study.
+    """Return the ids of a study's trials, including stored ones that it no longer has.
 
     With selectors, return only the trials that match, as in `select_trials`. Begun and handed-in trials are
     included. Stored trials match by their levels, even if they ran with other code or other settings.

@@ -1,4 +1,4 @@
-"""`rows = "changes"`: rows named by how a cell differs from the baseline, as in ablation tables."""
+"""Tables with `rows = "changes"`: each row is named by how a cell differs from the baseline."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CellKey = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRow:
-    """A row: its name, heading, unique label, and the number of its baseline's row.
+    """A row of a table of changes: its name, its heading, and the index of its baseline's row.
 
     `reference` is the row from which its difference is computed: the baseline's, or the previous one.
     `choices` is the number of candidates from which this change was chosen; 1 except on a path.
@@ -57,11 +57,11 @@ class ChangeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """The rows of a table of changes, in order, and the baseline's levels of the factors that may differ.
+    """The rows of a table of changes, and the baseline from which they differ.
 
-    `around` has the factors with a separate baseline at each level. `changing` has the factors that differ in
-    some row. `numbers` maps the identifying levels of each cell to its row. With `by_step`, differences are
-    from the previous row.
+    `baseline` has the levels of the factors that may differ. `around` has the factors with a separate
+    baseline at each level. `changing` has the factors that differ in some row. `numbers` maps the identifying
+    levels of each cell to its row. With `by_step`, differences are from the previous row.
     """
 
     baseline: Mapping[str, Level]
@@ -72,7 +72,7 @@ class Changes:
     by_step: bool
 
     def row(self, levels: Mapping[str, Level]) -> ChangeRow:
-        """Return the row of a cell with these levels."""
+        """Return the row that shows the cell with these levels."""
         return self.rows[self.numbers[_key(levels, (*self.around, *self.baseline))]]
 
     def has_row(self, levels: Mapping[str, Level]) -> bool:
@@ -89,7 +89,7 @@ class Changes:
 
 
 def read_changes(spec: CellsTable, design: Design) -> Changes:
-    """Return the changes that a table without faults shows as rows.
+    """Return the rows of a table of changes that has no faults.
 
     Each baseline comes first, then cells with one changed factor, then with several.
     """
@@ -140,7 +140,7 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
 
 
 def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the faults of a table of changes: its baseline's, and keys that need rows of levels."""
+    """Yield the faults of a table of changes: a wrong baseline, or keys that other tables have."""
     factors = design.known_levels
     if CHANGES in factors:
         yield (
@@ -187,7 +187,7 @@ def _takes_steps(spec: CellsTable, design: Design) -> bool:
 
 
 def _choices(design: Design, step: int, *, by_step: bool) -> int:
-    """Return how many changes a path tried when it chose one of its steps."""
+    """Return how many changes an ablation path compared when it chose the change of this step."""
     if design.kind != "path" or not step:
         return 1
     left = len(cast("Stepwise", design).steps) + 1 - step
@@ -201,7 +201,7 @@ def _block_rows(
     *,
     number: int,
 ) -> Iterator[tuple[Mapping[str, Level], ChangeRow]]:
-    """Yield the cells around one baseline with their rows, numbered from `number`.
+    """Yield the cells that are compared with one baseline, with their rows numbered from `number`.
 
     Steps come in the order of their positions, then other cells by their number of changes.
     """
@@ -249,7 +249,7 @@ def step_name(factor: str, before: Level, after: Level) -> str:
 
 
 def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tuple[str, ...]:
-    """Return the factors in which a cell differs from the baseline; a missing factor does not count."""
+    """Return the factors in which a cell differs from the baseline, without those that the cell lacks."""
     return tuple(
         name
         for name, level in baseline.items()
