@@ -89,6 +89,6 @@ def best_first(models: list[KeptModel], metric: str) -> list[KeptModel]:
         raise KeptModelError(f"no stored model has the metric '{metric}'{nearest_hint(metric, names)}")
     better = find_metric(metric).higher_is_better
     if better is None:
-        raise KeptModelError(f"expected a metric with a better direction, got '{metric}'")
+        raise KeptModelError(f"expected a metric for which higher or lower is better, got '{metric}'")
     sign = -1.0 if better else 1.0
     return sorted(measured, key=lambda model: sign * model.metrics[metric])

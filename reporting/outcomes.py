@@ -1,4 +1,7 @@
-"""The latest attempts in the store, with every value that studies show, and the provenance of the values."""
+"""The results in the store: each trial's latest attempt, with every metric that studies show.
+
+It also describes the provenance of the results.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,11 @@ from ..studies.text.units import plural
 
 
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
-    """Return the latest attempts, with the probe metrics that these studies name as final metrics.
+    """Load the latest attempt of each trial in the store, with the metrics that these studies name.
 
-    The attempts include the metrics that identify the probed and tuned models. The column DIVERGED marks
-    trainings of the studies that diverged, including those of added seeds.
+    Metrics of probes (measurements after training) are among them. The attempts include the metrics that
+    identify the probed and tuned models. The column DIVERGED marks trainings of the studies that diverged,
+    including those of added seeds.
     """
     judged = [study.with_later_seeds() if study.header.max_seeds else study for study in studies]
     outcomes = store.trials(named_metrics(*studies), outcome_columns(*judged))
@@ -39,7 +43,7 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
 
 
 def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies: Study) -> pl.DataFrame:
-    """Add to the latest attempts the values that are computed from the histories of the studies' trials.
+    """Add the values that are computed from metric histories to the latest attempts.
 
     The column DIVERGED marks diverged trainings. The targets that the studies name become final metrics, and
     so do bits per byte where a row was stored without them.
@@ -59,7 +63,10 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
 
 
 def named_metrics(*studies: Study) -> set[str]:
-    """Return the metrics that these studies name; for probes, also the metrics that tell what was probed."""
+    """Return the names of the metrics that these studies show or compare.
+
+    If one is a metric of a probe, the metrics that identify the probed model are added.
+    """
     named = {name for study in studies for name in _iter_metric_names(study)}
     known = (METRICS_AND_COSTS.get(metric_family(name)) for name in named)
     probed = any(metric is not None and metric.is_probe for metric in known)
@@ -75,7 +82,10 @@ def _iter_metric_names(study: Study) -> Iterator[str]:
 
 
 def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]:
-    """Describe how many trials have no value, by status; `probe` is the command that measures probes."""
+    """Yield a sentence with the number of trials without a value, by status.
+
+    `probe` is the command that runs the probes that are missing.
+    """
     kinds = {
         ValueStatus.INFINITE: "infinite",
         ValueStatus.CENSORED: "ended before the target",
@@ -97,7 +107,10 @@ COMMIT_DIGITS = 7
 
 
 def short_commit(commit: str) -> str:
-    """Return a short form of a commit, with the full hash of local changes, as in 5d02964+a1b2c3d4."""
+    """Return a commit with its hash shortened, as in 5d02964+a1b2c3d4.
+
+    The part after the plus, which identifies local changes, is kept.
+    """
     base, plus, changes = commit.partition("+")
     return base[:COMMIT_DIGITS] + plus + changes
 
@@ -140,7 +153,10 @@ def overrides_sentence(overrides: Sequence[str]) -> str:
 
 
 def match_sentence(study: Study) -> str:
-    """Return a sentence on the costs that `match` makes equal, with the largest residual, or ""."""
+    """Return a sentence that names the costs that all models share because the study uses `match`.
+
+    It includes the largest relative difference. It is "" if the study does not match costs.
+    """
     if study.design.matched_size is None or not study.grid.size_matches:
         return ""
     costs = " and ".join(_MATCHED[name] for name in study.design.matched_size.costs)

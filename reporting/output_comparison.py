@@ -1,4 +1,4 @@
-"""Comparison of the stored outputs of trials with the outputs of a baseline, by paired bootstrap."""
+"""Comparison of the translations that trials stored with those of a baseline, by paired bootstrap."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _SCORES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Translation:
-    """The outputs of a trial; they are comparable with outputs that have the same seed and references."""
+    """The stored translations of one trial.
+
+    Two trials can be compared if they have the same seed and the same reference translations.
+    """
 
     trial: Trial
     references: tuple[str, ...]
@@ -49,14 +52,15 @@ def compare_outputs(
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> pl.DataFrame:
-    """Compare each trial's outputs with its baseline's outputs for the same seed and the same lines.
+    """Compare each trial's stored translations with the baseline's, by paired bootstrap.
 
-    The baseline consists of the trials with levels such as `model=sa`. With `tuned`, the outputs that were
-    written with tuned searches are compared. The result is a frame with a row for each trial with a baseline,
-    and for each baseline. Its columns are the levels, BLEU, the mean over the resamples with half the width
-    of the 95 % interval, the difference from the baseline, and the p-value of the difference. The last two
-    are null for a baseline. Raises StudyError for unknown levels. Raises StatisticsError if no baseline has
-    outputs for the same lines, or if several baselines with one seed have.
+    Only trials with the baseline's seed and reference translations are compared. The baseline consists of the
+    trials with levels such as `model=sa`. With `tuned`, the outputs that were written with tuned searches are
+    compared. The result is a frame with a row for each trial with a baseline, and for each baseline. Its
+    columns are the levels, BLEU, the mean over the resamples with half the width of the 95 % interval, the
+    difference from the baseline, and the p-value of the difference. The last two are null for a baseline.
+    Raises StudyError for unknown levels. Raises StatisticsError if no baseline has outputs for the same
+    lines, or if several baselines with one seed have.
     """
     chosen = select_trials(study, baseline)
     translations = _translations(study, store, tuned=tuned)

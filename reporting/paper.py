@@ -1,4 +1,4 @@
-"""A published paper: its tables with measured numbers, and a sheet of all results for the paper."""
+"""A published paper: its tables with our measured numbers beside them, and a sheet of all results."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def paper_tables(
     outcomes: pl.DataFrame,
     begun: Collection[str] = (),
 ) -> tuple[Table, ...]:
-    """Return each published table, once for every study of the table that has a trial in `outcomes`.
+    """Return each published table with the measured numbers of each study that repeats the table.
 
-    Studies of one size with the same columns and different rows are joined into one table, unless the values
-    of a column are compared. A table for which there is no such study is returned once, with only its
-    published numbers.
+    Only studies with a trial in `outcomes` are included. Studies of one size with the same columns and
+    different rows are joined into one table, unless the values of a column are compared. A table for which
+    there is no such study is returned once, with only its published numbers.
     """
     stored = set(outcomes["trial"])
     ran = [study for study in studies if any(trial.id in stored for trial in study.trials)]
@@ -96,7 +96,7 @@ def paper_tables(
 
 
 def _join_tables(theirs: PublishedTable, tables: Sequence[tuple[bool, Table]]) -> list[Table]:
-    """Join tables from studies of one size if they have the same columns and different rows of the paper."""
+    """Join tables of small studies, and tables of full-size studies, that have different rows."""
     joined: list[tuple[bool, Table]] = []
     for small, table in tables:
         for number, (known_small, known) in enumerate(joined):
@@ -109,7 +109,10 @@ def _join_tables(theirs: PublishedTable, tables: Sequence[tuple[bool, Table]]) -
 
 
 def _can_join(theirs: PublishedTable, first: Table, second: Table) -> bool:
-    """Return whether two tables can be joined; tables with bold cells or differences cannot be."""
+    """Return whether two tables can be joined: the same columns and different rows of the paper.
+
+    Tables with bold cells or differences cannot be joined, because these compare rows.
+    """
     if any(
         cell.best or cell.difference_text for each in (first, second) for row in each.cells for cell in row
     ):
@@ -124,13 +127,16 @@ def _own_rows(theirs: PublishedTable, table: Table) -> set[str]:
 
 
 def _own_numbers(table: Table) -> list[int]:
-    """Return the indices of all rows except rows that only the paper has."""
+    """Return the indices of the rows that the study has, without those that only the paper has."""
     groups = table.groups or ("",) * len(table.rows)
     return [number for number, group in enumerate(groups) if group != PAPER_ONLY_HEADING]
 
 
 def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
-    """Join the rows of both tables, with the columns of the first table and new footnote marks."""
+    """Join the rows of two tables into one table.
+
+    The columns keep the order of the first table, and footnotes get new marks.
+    """
     notes = Footnotes()
     order = [second.keys.index(key) for key in first.keys]
     parts = ((first, _own_numbers(first), range(len(order))), (second, _own_numbers(second), order))
@@ -173,7 +179,7 @@ def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = No
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The studies of a paper, with the latest attempts and the begun trials in a store."""
+    """The studies of a paper, with their latest attempts and their unfinished trials."""
 
     studies: tuple[Study, ...]
     outcomes: pl.DataFrame
@@ -189,7 +195,10 @@ class _Stored:
 
 
 def published_only_table(theirs: PublishedTable) -> Table:
-    """Return a published table without measured numbers; notes become footnotes or part of the caption."""
+    """Return a published table as a table with only the paper's numbers.
+
+    Remarks become footnotes or part of the caption.
+    """
     numbers = list(theirs.cells.values())
     remarks, units = {number.remaining_note for number in numbers}, {number.unit for number in numbers}
     notes, noted, arrows = Footnotes(), len(remarks) > 1, len(units) > 1
@@ -216,7 +225,10 @@ def published_only_table(theirs: PublishedTable) -> Table:
 
 
 def _key(column: str) -> ColumnKey:
-    """Return the key of a paper's column: a metric and a level if the name has both, otherwise a level."""
+    """Split the name of a paper's column into metric and level, as in `accuracy:copy`.
+
+    A name without a colon is a level.
+    """
     metric, colon, level = column.partition(":")
     return ColumnKey(metric=metric, level=level) if colon else ColumnKey(metric="", level=column)
 
@@ -244,7 +256,10 @@ def _arrow(theirs: PublishedTable, column: str) -> str:
 
 
 def _cell(number: PublishedNumber | None, notes: Footnotes, *, noted: bool) -> Cell:
-    """Return a cell with the paper's number, and a mark for its note if notes are in footnotes (`noted`)."""
+    """Return a cell that shows the paper's number.
+
+    If `noted`, its remark is marked as a footnote.
+    """
     if number is None:
         return Cell(status=CellStatus.UNPLANNED)
     marks = (notes.mark(number.remaining_note),) if noted and number.remaining_note else ()
@@ -257,7 +272,7 @@ _AT_LEVEL = re.compile(r"(?:at ([^:]+=[^:]*): )?(.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperStudy:
-    """A study of the paper: its trials in the store, and the maximum cost of its remaining trials.
+    """A study of the paper: its progress, and the most that its remaining trials can cost.
 
     `flops` are the FLOPs of all remaining trials, and `seconds` their time on this machine, None if unknown.
     """
@@ -274,7 +289,7 @@ class PaperStudy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedTable:
-    """A table of the paper: how many numbers it prints, and how many of these have a result.
+    """A table of the paper: how many numbers it prints, and how many of them a study has measured.
 
     A number with a result at the paper's size is not counted as `small`, however far the result is from the
     number.
@@ -287,7 +302,7 @@ class PrintedTable:
 
     @property
     def missing(self) -> int:
-        """Return how many printed numbers have no result at any size."""
+        """Return the number of printed numbers that no study has measured."""
         return self.printed - self.full_size - self.small
 
 
@@ -305,7 +320,10 @@ class StudyVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperClaim:
-    """A claim of the paper, with the verdicts of all full-size and small studies that test it."""
+    """A claim of the paper, with the verdicts of the studies that test it.
+
+    Verdicts of full-size and of small studies are separate.
+    """
 
     name: str
     source: str
@@ -315,7 +333,10 @@ class PaperClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperFigure:
-    """A figure of a study of the paper, and how many of the study's trials have data for it."""
+    """A figure of one of the paper's studies.
+
+    `done` is the number of the study's trials that have data for it.
+    """
 
     study: str
     name: str
@@ -326,7 +347,10 @@ class PaperFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperSheet:
-    """The results for a paper; `tables` are the paper's tables with measured numbers."""
+    """All results for a paper.
+
+    `tables` are the paper's tables with measured numbers beside the published ones.
+    """
 
     paper: str
     printed: tuple[PrintedTable, ...]
@@ -341,7 +365,7 @@ class PaperSheet:
         return [cell for table in self.tables for cell in iter_records(table)]
 
     def count_decided(self, *, small: bool) -> int:
-        """Return the number of claims that small studies, or full-size ones, have confirmed or refuted."""
+        """Return how many claims are confirmed or refuted by small or by full-size studies."""
         verdicts = (claim.small if small else claim.full_size for claim in self.claims)
         decided = {Verdict.CONFIRMED, Verdict.REFUTED}
         return sum(any(each.verdict in decided for each in found) for found in verdicts)
@@ -405,7 +429,7 @@ def _printed_table(theirs: PublishedTable, studies: Sequence[Study], outcomes: p
 
 
 def _claims(snapshots: Iterable[Snapshot]) -> Iterator[PaperClaim]:
-    """Yield each claim that has a source in the paper, with the verdicts of all studies that test it."""
+    """Yield each claim that is marked as the paper's, with the verdicts of all studies that test it."""
     found: dict[str, list[tuple[Study, str, ClaimResult]]] = {}
     for each in snapshots:
         for checked in each.claims() if each.study.claims else ():

@@ -55,7 +55,10 @@ _CLAIM_SCHEMA = {
 
 @dataclass(frozen=True, slots=True)
 class StudyResults:
-    """A study and its store; each request reads the store again, so a running study can be watched."""
+    """A study and its store.
+
+    Each property and method reads the store again, so a running study can be watched.
+    """
 
     study: Study
     store: Store
@@ -67,7 +70,7 @@ class StudyResults:
 
     @property
     def trials(self) -> pl.DataFrame:
-        """The status and metrics of each trial: a row for each cell and seed that has an outcome.
+        """Return the status and metrics of each trial: a row for each cell and seed that has an outcome.
 
         The factors are columns; a factor with the name of another column is called `factor_NAME`.
         """
@@ -95,7 +98,10 @@ class StudyResults:
 
     @property
     def points(self) -> SearchPoints | None:
-        """Return all ended points of a search, even unranked points; None for a grid."""
+        """Return all points of a search whose trials have ended; None for a grid.
+
+        Points that cannot be ranked are included.
+        """
         if self.study.search is None:
             return None
         from ..studies.searches.points import find_points  # noqa: PLC0415 -- as above
@@ -113,7 +119,7 @@ class StudyResults:
 
     @property
     def noise(self) -> list[str]:
-        """Return sentences on the differences that a search with this budget can distinguish from noise.
+        """Return sentences on how large a difference must be to exceed the search's noise.
 
         The noise is estimated from the points in the store.
         """
@@ -144,16 +150,18 @@ class StudyResults:
         ran = self.store.records.load(name)
         if ran is not None and ran["text"] != text:
             raise PromotionError(
-                f"{name} has run in {self.store.place} with other points or seeds; first rename those"
-                f" results, in the store and in their file: {command_line('study', 'rename', name, 'NEW')}"
+                f"{self.store.place} already has results of {name}, with other points or seeds; rename that "
+                "study in its file, then in the store with: "
+                f"{command_line('study', 'rename', name, 'NEW')}"
             )
         return text
 
     def plan(self, only: str | Sequence[str] = (), machine: Machine | None = None) -> Plan:
-        """Return what a run would train, and its cost; `only` selects cells of the grid: `["task=sort"]`.
+        """Return what a run would train and what it would cost.
 
-        With a `Machine`, the result is the plan of `activemem study plan`, with devices, measured times and
-        prepared data. Without one, the memory is estimated for the longest sequences that the settings allow.
+        `only` selects cells of a grid, as in `["task=sort"]`. With a `Machine`, the result is the plan of
+        `activemem study plan`, with devices, measured times and prepared data. Without one, the memory is
+        estimated for the longest sequences that the settings allow.
         """
         only = [only] if isinstance(only, str) else only
         check_arguments(texts_fault("only", only, "['task=sort']"))
@@ -187,9 +195,10 @@ class StudyResults:
         return self.now.claims()
 
     def open_trials(self) -> frozenset[str]:
-        """Return the ids of the trials that no gate holds back, given the current verdicts.
+        """Return the ids of the trials that may be trained now.
 
-        `run_study(study, store, trial_ids=results.open_trials())` trains them. Without `trial_ids`, it trains
+        A gate holds a trial back until a claim is confirmed. To train the open trials, call
+        `run_study(study, store, trial_ids=results.open_trials())`. Without `trial_ids`, `run_study` trains
         only the trials that no gate can hold back.
         """
         opened = frozenset(each.id for each in self.study.trials)
@@ -198,10 +207,10 @@ class StudyResults:
         return opened - self.study.gates.held(self.now.confirmed)
 
     def next_seeds(self, *, seconds: float | None = None) -> NextSeeds | None:
-        """Return the trials that add seeds to undecided claims and tables; None if seeds would not help.
+        """Return the trials of additional seeds that could decide open claims and differences in tables.
 
-        The study needs `max_seeds`. Trials longer than `seconds` are left out. `run_study` trains them:
-        `run_study(study.with_trials(found.trials), store)`.
+        Return None if more seeds would not help. The study needs `max_seeds`. Trials longer than `seconds`
+        are left out. `run_study` trains them: `run_study(study.with_trials(found.trials), store)`.
         """
         check_arguments(number_fault("seconds", seconds, least=0, whole=False, optional=True))
         from .added_seeds import next_seeds  # noqa: PLC0415 -- tables do without it
@@ -212,14 +221,14 @@ class StudyResults:
         return next_seeds(self.study, now.outcomes, metrics, seconds=seconds)
 
     def decided_differences(self) -> tuple[int, int]:
-        """Return the number of decided differences and of all differences in tables with a margin."""
+        """Count the differences that are decided, and all differences, in tables with a margin."""
         from .added_seeds import decided_differences  # noqa: PLC0415 -- tables do without it
 
         return decided_differences(self.study, load_outcomes(self.store, self.study))
 
     @property
     def claims(self) -> pl.DataFrame:
-        """Return the verdict on each claim of the study file, with the deciding numbers.
+        """Return a frame with the verdict on each claim of the study file and its decisive numbers.
 
         `effect`, `low` and `high` are null if there is nothing to compare, `p` if nothing was tested.
         """
@@ -285,7 +294,10 @@ def _select_specs(
 
 
 def last_run_note(results: StudyResults, kind: str, verb: str = "render") -> str:
-    """Return a note with the command that reads the study's file; "" unless a last run was read."""
+    """Return a note for a study that was read from its last run, not from its file.
+
+    The note has the command that reads the file. It is "" for other studies.
+    """
     study, store = results.study, results.store
     record = store.records.load(study.name) if study.path is None else None
     if record is None or record["text"] != study.text:

@@ -1,4 +1,4 @@
-"""Scores of methods on tasks: each method's runs on each task, normalised to one scale."""
+"""Scores of methods on tasks: the metrics of all runs, converted to one scale."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RESAMPLES, BOOTSTRAP_SEED = 9_999, 0
 
 
 class ScoreKeys(ResultKeys):
-    """The keys of tables and figures that compare methods over several tasks."""
+    """Base class for tables and figures that compare methods over several tasks, with their keys."""
 
     value: Names
     """the metric, or several; each metric on each task then counts as a separate task"""
@@ -51,26 +51,29 @@ class ScoreKeys(ResultKeys):
 
     @property
     def methods(self) -> tuple[str, str]:
-        """Return the key that names the compared factor, and the name of this factor."""
+        """Return the key of the study file that names the factor of methods, and the name of this factor."""
         raise NotImplementedError
 
     @field_validator("value", "tasks")
     @classmethod
     def check_not_empty(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Check that at least one name is given."""
+        """Return the names unchanged; raise ValueError if there are none."""
         if not names:
             raise ValueError("expected a name, got an empty list")
         return names
 
     def with_levels(self, design: Design) -> Self:
-        """Return the keys with levels in place of their names, also in `bounds`."""
+        """Return a copy of the keys in which names of levels are replaced by levels, also in `bounds`."""
         found, known = super().with_levels(design), design.known_levels
         tasks = task_names(self, known) if all(name in known for name in self.tasks) else ()
         bounds = {column_text(name, tasks): bounds for name, bounds in self.bounds.items()}
         return found.model_copy(update={"bounds": bounds})
 
     def score_faults(self, design: Design) -> list[KeyFault]:
-        """Return faults for unknown names, mixed factors, and metrics that do not have a common scale."""
+        """Return the faults of the keys for a study.
+
+        Faults are unknown names, cells that mix other factors, and metrics without a common scale.
+        """
         factors = design.known_levels
         faults = [*select_faults(self.select, factors), *metric_faults(self.value, {})]
         key, methods = self.methods
@@ -94,7 +97,7 @@ def task_names(spec: ScoreKeys, levels: Mapping[str, tuple[Level, ...]]) -> tupl
 
 
 def bounds_of(spec: ScoreKeys, metric: str, task: str) -> tuple[float, float] | None:
-    """Return the values of a metric that map to the scores 0 and 1 on a task; None without bounds."""
+    """Return the two values of a metric that get the scores 0 and 1 on a task; None if none are set."""
     found = spec.bounds.get(f"{metric}:{task}", spec.bounds.get(metric))
     return (found[0], found[1]) if found else None
 
@@ -119,7 +122,7 @@ def _scale_faults(spec: ScoreKeys, design: Design) -> Iterator[KeyFault]:
 def _metric_scale_faults(spec: ScoreKeys, metric: str, tasks: Sequence[str]) -> Iterator[KeyFault]:
     up = find_metric(metric).higher_is_better
     if up is None:
-        yield ("value",), f"expected a metric with a better direction, got '{metric}'"
+        yield ("value",), f"expected a metric for which higher or lower is better, got '{metric}'"
         return
     unbounded = [task for task in tasks if bounds_of(spec, metric, task) is None]
     if spec.bounds and unbounded:
@@ -135,10 +138,11 @@ def _metric_scale_faults(spec: ScoreKeys, metric: str, tasks: Sequence[str]) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """The scores of all methods: `runs` maps the text of a method's level to its scores on each task.
+    """The scores of all methods on all tasks.
 
-    `sign` is −1 if lower is better; for scores with bounds it is always 1. `gaps` counts the `planned` trials
-    without a value, by status. `trials` are all selected trials.
+    `runs` maps the name of a method to a list of scores for each task. `sign` is −1 if lower is better; for
+    scores with bounds it is always 1. `gaps` counts the `planned` trials without a value, by status. `trials`
+    are all selected trials.
     """
 
     tasks: tuple[str, ...]
@@ -149,12 +153,15 @@ class Scores:
     trials: tuple[str, ...]
 
     def lost(self, method: str) -> tuple[str, ...]:
-        """Return the tasks on which a method has no value."""
+        """Return the tasks on which a method has no run with a value."""
         return tuple(task for task, runs in zip(self.tasks, self.runs[method], strict=True) if not runs)
 
     @property
     def run_counts(self) -> tuple[int, int]:
-        """Return the smallest and the largest number of runs of a method on a task, not counting 0."""
+        """Return the smallest and the largest number of runs of a method on a task.
+
+        Tasks on which a method has no run are ignored.
+        """
         counts = [len(task) for tasks in self.runs.values() for task in tasks if task] or [0]
         return min(counts), max(counts)
 
@@ -200,7 +207,10 @@ def _scaled(value: float, bounds: tuple[float, float] | None) -> float:
 
 
 def scale_sentences(spec: ScoreKeys, subject: ResultSubject) -> Iterator[str]:
-    """Yield sentences on the values that map to 0 and 1; values that all tasks share are mentioned once."""
+    """Yield sentences that say which metric values get the scores 0 and 1.
+
+    Values that all tasks share are mentioned once.
+    """
     tasks = task_names(spec, subject.levels)
     for metric in spec.value:
         found = {task: bounds_of(spec, metric, task) for task in tasks}

@@ -1,4 +1,4 @@
-"""A study with a store's contents at one moment: the source of every table, figure and verdict.
+"""A study and the results in its store, read at one moment, from which all tables and figures are made.
 
 A store may grow while results are made. All results of one snapshot show the same moment.
 """
@@ -49,7 +49,10 @@ class Snapshot:
 
     @cached_property
     def confirmed(self) -> Sequence[str]:
-        """Return the names of the confirmed claims, which open gates; empty if the study has no gates."""
+        """Return the names of the confirmed claims; trials behind gates wait for them.
+
+        The result is empty if the study has no gates.
+        """
         if not self.study.gates:
             return ()
         from .claims.verdicts import Verdict  # noqa: PLC0415 -- few studies have gates
@@ -58,7 +61,7 @@ class Snapshot:
 
     @cached_property
     def begun(self) -> Sequence[str]:
-        """Return the trials of a grid that have a checkpoint and no outcome."""
+        """Return the ids of the trials of a grid that have a checkpoint but no outcome."""
         return started_trials(self.study, self.store, set(self.outcomes["trial"]))
 
     @cached_property

@@ -41,7 +41,7 @@ class QueryError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryLimits:
-    """The limits of a query: rows of the answer, seconds, and memory in addition to the tables."""
+    """The limits of a query: rows of its result, seconds, and memory beyond that of the tables it reads."""
 
     rows: int = 1_000_000
     memory_bytes: int = 4 << 30

@@ -40,7 +40,10 @@ def main() -> None:
 
 
 def _limit(memory_bytes: int, seconds: float) -> None:
-    """Limit the additional memory and the time of this process, if the system supports it."""
+    """Limit the memory and CPU time that this process may use, if the operating system supports it.
+
+    The limit on memory is added to what the process already uses.
+    """
     try:
         import resource  # noqa: PLC0415 -- not everywhere
     except ImportError:

@@ -1,4 +1,4 @@
-"""Tidy frames of a store's rows, and the trials of one table or figure with text for its notes."""
+"""Data frames of trials with levels and results, and the trials that one table or figure shows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def final_values(outcomes: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
 
 
 def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFrame:
-    """Return a frame with a row for each trial: the column `trial` has its id, the others its levels.
+    """Return a frame with a row for each trial: its id in the column `trial`, and a column for each factor.
 
     The column of a factor has numbers or booleans if all levels are numbers or booleans, otherwise text. The
     column is null where a cell does not have the factor. The column is called `factor_NAME` if the store or a
@@ -56,7 +56,7 @@ def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFra
 
 
 def stored_levels(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for each stored trial of any study, with the levels of the trial."""
+    """Return the levels of all trials in the store, of any study: a row for each trial."""
     cells = outcomes.select("trial", "factors").iter_rows()
     return levels_frame([(trial, json.loads(factors)) for trial, factors in cells])
 
@@ -74,7 +74,10 @@ def factor_column(factor: str) -> str:
 
 
 def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `levels` whose trial has an outcome, with columns for the status and metrics."""
+    """Add each trial's status, metrics and other stored columns to the rows of `levels`.
+
+    Trials without an outcome are left out.
+    """
     known = metric_names(outcomes)
     names = [name for name in METRICS if name in known or not known] + sorted(known.difference(METRICS))
     measured = final_values(outcomes, names)
@@ -90,7 +93,7 @@ def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:
 
 
 def metrics_frame(metrics: pl.LazyFrame, levels: pl.DataFrame) -> pl.LazyFrame:
-    """Return the metrics over time in long form, with columns for the levels of each trial."""
+    """Return the metrics over time with the levels of their trials: one row for each value."""
     return (
         levels.lazy()
         .join(metrics.drop("attempt"), on="trial", maintain_order="left_right")
@@ -108,7 +111,10 @@ def _present(level: Level | None) -> Level | None:
 
 
 def _column(levels: Sequence[Level | None]) -> pl.Series:
-    """Return the levels of one factor as a column, in the narrowest type that holds all of them."""
+    """Return the levels of one factor as a column.
+
+    Its type is the narrowest that holds all levels.
+    """
     kinds = {type(level) for level in levels if level is not None}
     if kinds == {bool}:
         return pl.Series(levels, dtype=pl.Boolean)
@@ -123,7 +129,7 @@ def _column(levels: Sequence[Level | None]) -> pl.Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """The value of one trial, with its levels and its seed."""
+    """The value that one trial has for a metric, with the trial's levels."""
 
     trial: str
     value: float
@@ -131,15 +137,16 @@ class Observation:
 
     @property
     def seed(self) -> int:
-        """Return the seed by which values are paired."""
+        """Return the trial's seed; values of two cells are paired if their seeds are equal."""
         return int(self.levels[SEED])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """The values of the trials that have a value; `gaps` counts the other trials by status.
+    """The values of a metric over the selected trials.
 
-    `trials` are all ids, `cells` the number of combinations of levels.
+    `gaps` counts the trials without a value, by status. `trials` are all ids, `cells` the number of
+    combinations of levels.
     """
 
     values: tuple[Observation, ...]
@@ -155,7 +162,10 @@ class Observations:
 
 @dataclass(frozen=True)
 class ResultSubject:
-    """The selected trials of a study, with the store's latest attempts as `outcomes`."""
+    """The trials that a table or figure shows.
+
+    `outcomes` are the latest attempts in the store.
+    """
 
     study: Study
     select: Mapping[str, Any]
@@ -188,11 +198,11 @@ class ResultSubject:
         return found
 
     def metric(self, name: str, digits: Mapping[str, int] | None = None) -> tuple[Metric, str]:
-        """Return a metric with a title that fits the trials, and the text after its name in headings."""
+        """Return a metric with the title that fits the trials' settings, and its description in headings."""
         return with_true_title(find_metric(name, digits), self.settings)
 
     def observe(self, metric: str) -> Observations:
-        """Return the final values of a metric in all trials, and counts of trials without a value."""
+        """Return each trial's final value of a metric, and count the trials without a value."""
         frame = trial_values(self.study.name, [trial.id for trial in self.trials], self.outcomes, metric)
         values, gaps = list[Observation](), Counter[str]()
         for trial, (value, status) in zip(self.trials, frame.select("value", "status").rows(), strict=True):
@@ -214,7 +224,10 @@ class ResultSubject:
         return [f"At {describe_levels(fixed)}."] if fixed else []
 
     def difference(self, metrics: Sequence[Metric]) -> list[str]:
-        """Return a sentence about metrics that trials measure differently; empty without such metrics."""
+        """Return a sentence on metrics that the trials measure in different ways.
+
+        The result is empty if there are no such metrics.
+        """
         sentence = difference_sentence(metrics, self.settings)
         return [sentence] if sentence else []
 
@@ -230,9 +243,9 @@ class ResultSubject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyModel:
-    """A linear model of the varying factors; `model` is None if no factor varies.
+    """A linear model of how the factors affect a metric.
 
-    `observed` has the levels of each factor that have a value.
+    `model` is None if no factor varies. `observed` has the levels of each factor that have a value.
     """
 
     observations: Observations
@@ -240,7 +253,10 @@ class StudyModel:
     model: FactorModel | None
 
     def level_means(self, *factors: str) -> dict[tuple[str, ...], Contrast]:
-        """Return the mean of each level of a factor, or each combination of two factors, by level keys."""
+        """Return the mean at each level of a factor, or at each combination of two factors.
+
+        The keys are the texts of the levels.
+        """
         if self.model is None or any(len(self.observed[name]) < 2 for name in factors):
             return {}
         term = tuple(name for name in self.observed if name in factors)

@@ -269,14 +269,14 @@ def _metric_faults(spec: CellsTable) -> Iterator[KeyFault]:
         if metric_family(name) not in METRICS_AND_COSTS:
             yield ("untrained",), unknown_metric(name)
         elif find_metric(name).higher_is_better is None:
-            yield ("untrained",), f"expected a metric with a better direction, got '{name}'"
+            yield ("untrained",), f"expected a metric for which higher or lower is better, got '{name}'"
     first = spec.value[0]
     if (
         spec.pick
         and metric_family(first) in METRICS_AND_COSTS
         and find_metric(first).higher_is_better is None
     ):
-        yield ("pick",), f"expected a metric with a better direction, got '{first}'"
+        yield ("pick",), f"expected a metric for which higher or lower is better, got '{first}'"
     yield from _otherwise_faults(spec)
 
 
@@ -287,7 +287,7 @@ def _otherwise_faults(spec: CellsTable) -> Iterator[KeyFault]:
     if metric_family(spec.otherwise) not in METRICS_AND_COSTS:
         yield path, unknown_metric(spec.otherwise)
     elif spec.pick and find_metric(spec.otherwise).higher_is_better is None:
-        yield path, f"expected a metric with a better direction, got '{spec.otherwise}'"
+        yield path, f"expected a metric for which higher or lower is better, got '{spec.otherwise}'"
     if spec.otherwise in spec.value:
         yield path, f"expected a metric that is not in value, got '{spec.otherwise}'"
     if len(spec.value) > 1:

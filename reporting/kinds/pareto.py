@@ -61,7 +61,7 @@ class ParetoFigure(SeriesFigure):
             metric_family(self.value) in METRICS_AND_COSTS
             and find_metric(self.value).higher_is_better is None
         ):
-            yield ("value",), f"expected a metric with a better direction, got '{self.value}'"
+            yield ("value",), f"expected a metric for which higher or lower is better, got '{self.value}'"
 
     def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
         if self.x not in METRICS_AND_COSTS:

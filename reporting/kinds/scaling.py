@@ -97,7 +97,9 @@ class LawKeys(ResultKeys):
             and metric_family(self.metric) in METRICS_AND_COSTS
             and find_metric(self.metric).higher_is_better is None
         ):
-            faults.append((("over",), f"expected a metric with a better direction, got '{self.metric}'"))
+            faults.append(
+                (("over",), f"expected a metric for which higher or lower is better, got '{self.metric}'")
+            )
         if self.series == SEED:
             faults.append((("series",), "expected a factor other than seeds, got 'seed'"))
         return faults or [*(self.series_faults(self.series, factors) if self.series else ())]

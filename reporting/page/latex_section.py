@@ -73,12 +73,15 @@ def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSe
 
 
 def table_float(study: Study, table: Table, form: str) -> str:
-    """Return a table as a LaTeX float with the label `tab:STUDY-TABLE`."""
+    """Return a table as a LaTeX float, with the label `tab:STUDY-TABLE`."""
     return render(replace(table, name=f"{study.name}-{table.name}"), form)
 
 
 def draw_bare(curve: Curve, form: FigureFormat) -> bytes:
-    """Draw a figure without its caption, notes and provenance, which the LaTeX float has."""
+    """Draw a figure without its caption, notes and provenance.
+
+    The LaTeX float has them as text.
+    """
     return replace(curve, caption="", notes=(), provenance="").render(form)
 
 
@@ -128,7 +131,7 @@ def varied_line(inputs: Snapshot) -> str:
 
 
 def _pointers(study: Study, noun: str, prefix: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield references to the results, as in `Tables 1 and 2 have the results`."""
+    """Yield sentences that refer to tables or figures, as in `Tables 1 and 2 have the results`."""
     if not names:
         return
     references = [rf"\ref{{{prefix}:{study.name}-{name}}}" for name in names]
@@ -155,7 +158,7 @@ def claim_lines(inputs: Snapshot) -> Iterator[str]:
 
 
 def _p_words(p: str) -> str:
-    """Format a p-value of a page's cell: `p = .02` or `p < .001`."""
+    """Format a p-value, given as `.02` or `< .001`, as `p = .02` or `p < .001`."""
     return f"p {p}" if p.startswith("<") else f"p = {p}" if p else ""
 
 

@@ -44,7 +44,10 @@ def _finalize(value: object) -> object:
 
 
 def make_environment(*folders: Path) -> Environment:
-    """Return a template environment for these folders; earlier folders have precedence."""
+    """Return a template environment that reads templates from these folders.
+
+    If several folders have a template, the first one is used.
+    """
     environment = Environment(
         loader=FileSystemLoader(folders),
         autoescape=True,  # escape markup in texts of study files and stores,

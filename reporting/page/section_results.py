@@ -1,4 +1,4 @@
-"""The results of the study: progress, tables, figures, claims, failures, and provenance.
+"""The result sections of a report: progress, tables, figures, claims, failures and provenance.
 
 A page may be built at any time. All failures are listed, since a table only marks how many of a cell's seeds
 are missing. Machine names are left out, since a page is for others.
@@ -36,7 +36,7 @@ from ..tables.render import html
 
 
 def status(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the counts of trials, the training time, and the best points of a search, the best first."""
+    """Return the progress of the study: trial counts, training time and, for a search, its best points."""
     own = inputs.own_outcomes
     return {
         "summary": inputs.status.summary(),
@@ -72,12 +72,15 @@ def _best(study: Study, search: SearchSettings | None, outcomes: pl.DataFrame) -
 
 
 def failures(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return how often each failure reason occurred, then every failed trial with its levels."""
+    """Return the reasons of failures with their counts, and every failed trial with its levels."""
     return failed_trials(inputs, inputs.own_outcomes.filter(status="failed"))
 
 
 def failed_trials(inputs: Snapshot, rows: pl.DataFrame) -> Mapping[str, object] | None:
-    """Return how often each reason occurred, then the failed trials in these rows; None without failures."""
+    """Return the reasons of failures with their counts, and the failed trials among these rows.
+
+    Return None if no trial failed.
+    """
     failed = rows.select("trial", "epochs", "reason")
     if not len(failed):
         return None
@@ -97,7 +100,10 @@ _KINDS = ("version", "commit", "torch_version", "cuda_version", "python_version"
 
 
 def provenance(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the programs and devices of the trainings in order of time, and trials of other studies."""
+    """Return the program versions and devices of the trainings in order of time.
+
+    Trials that other studies trained are counted by study.
+    """
     outcomes = inputs.own_outcomes
     if not len(outcomes):
         return None
@@ -135,7 +141,10 @@ def tables(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def shown_curves(study: Study) -> tuple[CurveKind, ...]:
-    """Return the figures of the study file; put a history figure first if a search has none."""
+    """Return the figures of the study file.
+
+    For a search without a figure of its history, such a figure comes first.
+    """
     if study.search is None or any(spec.kind == "incumbent" for spec in study.curves):
         return study.curves
     taken = {spec.name for spec in study.curves}
@@ -156,7 +165,7 @@ def figures(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def claims(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the verdicts, the explanation of their numbers, and the collapsible list of comparisons."""
+    """Return each claim with its verdict, numbers and comparisons, and the explanation of the numbers."""
     study = inputs.study
     if not study.claims or not len(inputs.own_outcomes):
         return None

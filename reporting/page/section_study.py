@@ -1,4 +1,4 @@
-"""The study's question, its models, every setting of its trials, and how to reproduce its results.
+"""The sections of a report about the study: question, models, settings and how to reproduce it.
 
 The question is the comment at the beginning of the study file. The settings include the defaults, so that the
 page does not depend on the defaults of a later version.
@@ -82,9 +82,10 @@ def leading_comment(text: str) -> str:
 
 
 def settings(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the value and the source of each setting as text, except the seed, which is a factor.
+    """Return each setting of the study with its values and with the source that the study names for it.
 
-    If the study has a table [source], other parts with sources follow: recipes, factors, cells and [decode].
+    The seed, which is a factor, is left out. If the study has a table [source], other parts with sources
+    follow: recipes, factors, cells and [decode].
     """
     found: dict[KeyPath, dict[str, None]] = {}
     for settings in iter_settings(inputs):
@@ -104,7 +105,7 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
-    """Yield the settings of every trial of a grid, or of those trials of a search that are in the store."""
+    """Yield the settings of every trial of a grid, or of the trained trials of a search."""
     if inputs.study.search is None:
         yield from (trial.settings for trial in inputs.study.trials)
     else:
@@ -184,7 +185,10 @@ def _planned_models(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the models of a search's best points, or of the corners of its space before any point."""
+    """Return the models of a search's best points.
+
+    Before any point is complete, these are the models at the two extremes of the search space.
+    """
     study = inputs.study
     found = find_points(study, inputs.outcomes)
     trained = {trial.id: trial for trial in found.trained}
@@ -208,7 +212,7 @@ def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
 
 
 def _resolved(study: Study, trial: Trial) -> str:
-    """Return the recipe of a search's trial, and the dimensions outside the recipe that change the size."""
+    """Return the label of a search's trial: its recipe, and its levels of dimensions that change the size."""
     paths = [("model", key) for key in SIZE_KEYS if ("model", key) != RECIPE_PATH]
     names = {name for path in paths for name in study.template.names_at(path, study.factors)}
     sizes = [
@@ -222,7 +226,10 @@ def _resolved(study: Study, trial: Trial) -> str:
 def _rows(
     inputs: Snapshot, labels: Sequence[str], models: Sequence[ModelCost], groups: Sequence[Sequence[Trial]]
 ) -> Mapping[str, object]:
-    """Return the table of models and their diagrams; `groups` has the trials of each model, or is empty."""
+    """Return the table of models, and their diagrams.
+
+    `groups` has the trials of each model; if it is empty, the table has no results.
+    """
     size_match = inputs.study.design.matched_size
     unit, size = si_prefix(max(model.step_flops for model in models))
     numbers = [size_match.name, "residual"] if size_match else []

@@ -1,4 +1,4 @@
-"""The costs and the reach of each part of a recipe, as lines of text or as data."""
+"""The costs of each part of a recipe, and its reach (how far it looks), as text or as data."""
 
 from __future__ import annotations
 
@@ -42,23 +42,26 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
 
 
 def sentences(analysis: Analysis, sizes: Sizes) -> list[str]:
-    """Return the sentences below the table of parts."""
+    """Return the sentences that `recipe show` prints below its table of parts."""
     training = _training(analysis.memory(sizes.batch))
     kernels = uncounted_kernels(analysis.root)
     return list(filter(None, [conditions(analysis, sizes), training, generation_memory(analysis), kernels]))
 
 
 def iter_parts(part: ModelPart, depth: int = 0) -> Iterator[tuple[str, int, ModelPart]]:
-    """Yield every part of a model, top down, with its label and nesting depth."""
+    """Yield every part inside a model part, with its label and nesting depth.
+
+    A part comes before the parts inside it.
+    """
     for inner in part.parts:
         yield inner.label, depth, inner
         yield from iter_parts(inner, depth + 1)
 
 
 def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, str, str, str, str]:
-    """Format a part's costs, with FLOPs in units of `size`.
+    """Return a part's costs as texts for the columns of the table.
 
-    Parts outside the body that have no FLOPs have no reach.
+    FLOPs are per token, in units of `size`. Parts outside the body that have no FLOPs have no reach.
     """
     return (
         f"{part.parameters:,}",
@@ -157,7 +160,7 @@ def heading(recipe: Recipe, before: str = "") -> str:
 
 
 def conditions(analysis: Analysis, sizes: Sizes) -> str:
-    """Describe whether positions see later positions, and the sizes for which the costs are computed."""
+    """Return a text with what the costs assume: causal or bidirectional, and the sizes."""
     return f"{'causal' if analysis.causal else 'bidirectional'}, {sizes.describe()}"
 
 
@@ -196,7 +199,10 @@ def _iter_children(part: ModelPart, indent: str) -> Iterator[tuple[str, ModelPar
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Yield the rows with aligned columns; columns without numbers are left out."""
+    """Yield the rows as lines with aligned columns.
+
+    Columns without numbers are left out.
+    """
     columns = [column for column in zip(*rows, strict=True) if any(column[2:])]
     widths = [max(map(len, column)) for column in columns]
     if sum(widths) + 2 * len(widths) > WIDTH and len(columns) > _REACH + 2:
@@ -212,7 +218,10 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The sizes for which a recipe is analysed; `past` is the number of positions before each sequence."""
+    """The sizes for which a recipe's costs are computed.
+
+    `past` is the number of earlier positions that precede each sequence.
+    """
 
     config: ModelConfig
     length: int
@@ -220,7 +229,7 @@ class Sizes:
     past: int = 0
 
     def describe(self) -> str:
-        """Describe the sizes for which the costs are computed, except widths."""
+        """Describe these sizes in one line, without the widths."""
         config = self.config
         rates = (
             ("attention", config.attention_dropout),
@@ -247,7 +256,10 @@ class Sizes:
         return ", ".join(parts)
 
     def as_data(self) -> dict[str, Any]:
-        """Return a mapping from option names to sizes; `masked` means that no position sees the future."""
+        """Return the sizes by option name.
+
+        `masked` means that no position sees later positions.
+        """
         config = self.config
         return {
             "d_model": config.d_model,

@@ -19,7 +19,7 @@ from .breakdown import STATE_BYTES, RecipeCosts, Sizes, heading
 
 @dataclass(frozen=True, slots=True)
 class RecipeDisplay:
-    """A recipe to display; `analysis` has the costs and the reach of its parts."""
+    """A recipe to display as text or as a picture; `analysis` has the costs and reach of its parts."""
 
     recipe: Recipe
     analysis: Analysis
@@ -31,7 +31,7 @@ class RecipeDisplay:
         return RecipeCosts.of(self.recipe, self.analysis, self.sizes)
 
     def render(self, form: Literal["text", "svg"] = "text") -> str:
-        """Return a line for each part, or a picture of the residual stream."""
+        """Return the recipe as text with a line for each part, or as an SVG picture."""
         if form not in ("text", "svg"):
             near = hint(str(form), ("text", "svg"))
             raise ActivememError(f"form: expected text or svg, got {describe_value(form)}{near}")
@@ -74,10 +74,11 @@ def show_recipe(
     past: int = 0,
     **settings: object,
 ) -> RecipeDisplay:
-    """Return the cost and reach of each part of a recipe, in a model with the settings that `build` takes.
+    """Return a display of a recipe with the cost and reach of each part.
 
-    `length` is in tokens; `batch` counts the sequences of a training step; `past` positions precede each
-    sequence, as in a stream. Raises the same errors as `analyse`.
+    `config` and `settings` are those that `build` takes. `length` is in tokens; `batch` counts the sequences
+    of a training step; `past` positions precede each sequence, as in a stream. Raises the same errors as
+    `analyse`.
     """
     check_arguments(number_fault("batch", batch, least=1))
     recipe, config = parse(recipe), configure(config, settings)
@@ -126,7 +127,7 @@ _GAP = 3
 
 
 class _ComparedFigure(NamedTuple):
-    """A line of a comparison: its name, the number that it shows, and the format of the number."""
+    """A line of a comparison: its name, a function that gives its number, and the number's format."""
 
     name: str
     value_of: Callable[[Analysis], float]
@@ -134,7 +135,10 @@ class _ComparedFigure(NamedTuple):
 
 
 def render_comparison(recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes) -> str:
-    """Return a list of the recipes by letter, then a column of numbers for each, side by side if they fit."""
+    """Return a text with the recipes by letter, then a table with a column of numbers for each.
+
+    The columns are side by side if they fit.
+    """
     letters = [letter(number) for number in range(len(recipes))]
     listed = [heading(recipe, f"  {name}  ") for name, recipe in zip(letters, recipes, strict=True)]
     figures = _compared_figures(analyses, sizes)
@@ -171,7 +175,7 @@ def letter(number: int) -> str:
 
 
 def _compared_figures(analyses: Sequence[Analysis], sizes: Sizes) -> list[_ComparedFigure]:
-    """Return the lines in which at least one recipe has a number."""
+    """Return the lines of a comparison, without lines in which no recipe has a number."""
     unit, size = si_prefix(max(analysis.flops_per_token for analysis in analyses))
 
     def in_bytes_each(count: float) -> str:

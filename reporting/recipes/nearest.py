@@ -1,4 +1,7 @@
-"""The stored recipes that are nearest to a given recipe by tree distance, with their results."""
+"""The stored recipes that are most similar to a recipe, with their results.
+
+Similarity is the edit distance of their trees.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +40,12 @@ _TRAINING_LOSS = "loss"
 
 
 class NearestError(ActivememError):
-    """Error for a query whose results are not in the store; the message lists all faults."""
+    """Error for a search for similar recipes with unusable arguments; the message lists all faults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResult:
-    """The results of a recipe in one cell; the cell's trainings differ only in the seed.
+    """The results of a recipe under one set of settings, over trainings that differ only in the seed.
 
     `mean` and `sd` of `metric` are over the `n` finished trainings that have this metric, and null if there
     are none. `ended` counts the trainings by status.
@@ -62,7 +65,7 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearRecipe:
-    """A stored recipe with its distance and differences from the given recipe, and its results."""
+    """A stored recipe with its results, and its distance and differences from the recipe searched for."""
 
     recipe: Recipe
     distance: float
@@ -133,7 +136,10 @@ def _wanted_rows(asked: Recipe, trials: pl.DataFrame, task: str | None, metric: 
 
 
 def _nearest(asked: Recipe, texts: Sequence[str], count: int) -> list[tuple[float, Recipe]]:
-    """Return the nearest recipes with their distances; recipes that share too few blocks are skipped."""
+    """Return the nearest recipes with their distances, the nearest first.
+
+    Recipes that share so few blocks that they cannot be among the nearest are not compared in full.
+    """
     mine = DistanceTree(asked.root)
     bounds = sorted((mine.lower_bound(text), number) for number, text in enumerate(texts))
     best: list[tuple[float, int, Recipe]] = []
@@ -189,7 +195,10 @@ def _d_model(row: Mapping[str, Any]) -> int:
 
 
 def _main_metric(done: Sequence[Mapping[str, float]]) -> str | None:
-    """Return the first metric that has a better direction; the training loss comes last."""
+    """Return the metric that best shows a result, among those where higher or lower is better.
+
+    It is the first in catalog order; the training loss is used only if there is no other metric.
+    """
     names = [name for name in METRICS if any(name in each for each in done)]
     directed = [name for name in names if METRICS[name].higher_is_better is not None]
     return min(directed, key=lambda name: name == _TRAINING_LOSS, default=None)

@@ -67,7 +67,7 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SvgRow:
-    """A row of the picture: a part with its costs, and its label with position and CSS class."""
+    """A row of the picture: a part of the model with its label, position and CSS class."""
 
     part: ModelPart
     label: str
@@ -89,7 +89,7 @@ class _StreamLayout:
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def streams(self, parts: tuple[ModelPart, ...], x: float) -> None:
-        """Draw the parts of a model along its streams: the first at `x`, a second stream further right."""
+        """Draw the parts of a model along its streams: the first at `x`, each further stream to its right."""
         followed = {label for part in parts for label in part.predecessors or ()}
         for place, part in enumerate(parts):
             start, below = self.y, len(self.strokes)
@@ -123,13 +123,13 @@ class _StreamLayout:
                     self._add(part, part.label, x + 22, "f")
 
     def _draw_inputs(self, part: ModelPart, x: float) -> None:
-        """Draw the additional inputs of a part, from streams on the left."""
+        """Draw lines to a part from the ends of other streams that it reads, which are on its left."""
         for label in (part.predecessors or ())[1:]:
             left, end = self.ends[label]
             self.strokes.append(_path(f"M{left} {end}V{self.y - 8}q0 8 8 8H{x}"))
 
     def _draw_repeated(self, part: ModelPart, x: float) -> None:
-        """Draw a row with the costs of all copies, and below it the parts of one copy behind a bracket."""
+        """Draw a repeated part: a row with the costs of all copies, then one copy, marked by a bracket."""
         self._add(part, part.label, x + 22, "f")
         start = self.y - 10
         self.series(_spread(part), x)
@@ -164,7 +164,11 @@ class _StreamLayout:
 
 
 def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
-    """Yield the parts of a model; transducers are split into parts, and inputs come before their readers."""
+    """Yield the parts of a model in the order in which they are drawn.
+
+    Transducers (such as encoder and decoder) are split into their parts, and a stream comes before its
+    readers.
+    """
     found = [
         one
         for part in parts
@@ -180,7 +184,7 @@ def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
 
 
 def _brackets(parts: tuple[ModelPart, ...]) -> int:
-    """Return how many brackets are nested on the left of these parts."""
+    """Return how deeply repetitions are nested in these parts; each needs a bracket on the left."""
     inner = (
         (part.kind is PartKind.COPIES) + _brackets(part.parts)
         for part in parts
@@ -190,7 +194,10 @@ def _brackets(parts: tuple[ModelPart, ...]) -> int:
 
 
 def _spread(part: ModelPart) -> tuple[ModelPart, ...]:
-    """Return the parts of one copy, with costs that add up to those of all copies."""
+    """Return the parts of one copy of a repeated part.
+
+    Their costs are scaled up, so that they add up to the costs of all copies.
+    """
     ratios = {name: _ratio(part, name) for name in ("parameters", "flops", "kept")}
 
     def times(inner: ModelPart) -> ModelPart:

@@ -1,6 +1,7 @@
-"""Evaluation of a search's points; a point is all trials with the same values.
+"""Statistics on a search's points.
 
-`studies.searches` defines the points. `noise` estimates how much of the best points' lead is noise, and
-which differences the spread over seeds hides. `promotion` writes the study that confirms the best points
-on fresh seeds, and the study of the path to the best point.
+A point is a combination of values that the search tried, with all its trials. `studies.searches` defines the
+points. `noise` estimates how much of the best points' lead is noise, and which differences the spread over
+seeds hides. `promotion` writes the study that confirms the best points on fresh seeds, and the study of the
+path to the best point.
 """

@@ -1,4 +1,4 @@
-"""The noise of a search, and the part of the best points' lead that noise explains.
+"""The noise of a search, and how much of the best points' lead over the baseline it explains.
 
 The variance within points with several seeds is pooled. If T points all equal the baseline, the best of them
 still leads it because of noise. Dunnett's one-sided criterion (1955) bounds this lead in 95 of 100 searches.
@@ -34,7 +34,7 @@ _NODES = 48  # nodes of each of the two integrals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The standard deviation between the seeds of a point, with its degrees of freedom.
+    """The standard deviation of a metric between the seeds of one point, with its degrees of freedom.
 
     The deviation is pooled over `points` points.
     """
@@ -44,27 +44,37 @@ class Noise:
     points: int
 
     def lead(self, count: int, seeds: int, other: int) -> float:
-        """Return the lead that the best of `count` equal points has by chance over another equal point.
+        """Return the lead that the best of `count` points has by chance if all points are equally good.
 
-        Each of the `count` points has `seeds` seeds, the other point has `other` seeds.
+        The lead is over one other point, such as the baseline. Each of the `count` points has `seeds` seeds,
+        the other point has `other` seeds.
         """
         return self.sd * chance_lead(count, seeds, other, self.degrees)
 
     def visible(self, seeds: int) -> float:
-        """Return the difference of two points with `seeds` each that is detected with a power of 80 %."""
+        """Return the smallest difference of two points that is detected with a power of 80 %.
+
+        Each point has `seeds` seeds.
+        """
         return detectable(self.sd * math.sqrt(2 / seeds), self.degrees, 1 - LEVEL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plateau:
-    """The number of complete points within the noise of the best, and the rank in time of the first."""
+    """The points that noise does not distinguish from the best point.
+
+    `points` is their number. `since` is the position, in order of training, of the first of them.
+    """
 
     points: int
     since: int
 
 
 def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
-    """Return the noise of a metric; None if no point has two seeds, or if the seeds do not differ."""
+    """Estimate the noise of a metric from the points that have several seeds.
+
+    Return None if there are no such points, or if their seeds do not differ.
+    """
     squares, degrees, points = 0.0, 0, 0
     for point in found.points:
         values = list(point.measured.get(metric, {}).values())
@@ -78,13 +88,16 @@ def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
 
 
 def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
-    """Return the baseline's point; None if the search has no baseline, or not all of its seeds are done."""
+    """Return the baseline's point.
+
+    Return None if the search has no baseline, or if some of the baseline's seeds are not done.
+    """
     key = point_key(study.baseline)
     return next((point for point in found.complete if study.baseline and point.key == key), None)
 
 
 def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> Plateau | None:
-    """Find the points within the noise of the best point; return None for fewer than two points."""
+    """Return the points that noise does not distinguish from the best; None for fewer than two points."""
     means = [(number, point, point.mean(goal.name)) for number, point in enumerate(found.points, 1)]
     known = [
         (number, point.seeds, value)
@@ -100,7 +113,7 @@ def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> Pl
 
 
 def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
-    """Yield sentences on the noise, the lead of the best point, and the points within its noise."""
+    """Yield sentences on the noise, the best point's lead, and the points that equal it within the noise."""
     goal, noise = found.goals[0], measure_noise(found, found.goals[0].name)
     if noise is None or not found.complete:
         return
@@ -128,7 +141,10 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
 
 
 def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> float | None:
-    """Return the lead over the baseline that the best other point may have by chance; None without others."""
+    """Return the lead over the baseline that the best of the other points has by chance.
+
+    Return None if there are no other points.
+    """
     others = [point for point in found.complete if point is not baseline]
     if not others:
         return None
@@ -136,7 +152,10 @@ def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> f
 
 
 def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
-    """Yield sentences on the differences that a search with this budget can detect, if the noise is known."""
+    """Yield sentences on the differences that a search with this budget can detect.
+
+    If the noise is unknown, they say how to measure it.
+    """
     assert study.search is not None
     noise, seeds = measure_noise(found, found.goals[0].name), len(study.seeds)
     count = len(study.point_seeds(study.baseline))
@@ -161,10 +180,11 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
 
 @lru_cache(maxsize=256)
 def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
-    """Return the lead (in standard deviations) of the best of `count` means over another mean by chance.
+    """Return the lead that the best of `count` means has by chance over another mean.
 
-    A share LEVEL of searches among equal points stays below this lead. Each mean averages `seeds` values, the
-    other mean `other` values. The standard deviation is estimated with `degrees` of freedom.
+    The unit is the standard deviation of one value. A share LEVEL of searches among equal points stays below
+    this lead. Each mean averages `seeds` values, the other mean `other` values. The standard deviation is
+    estimated with `degrees` of freedom.
     """
     from scipy.special import gammaincinv, log_ndtr  # noqa: PLC0415 -- only noise needs it
 
@@ -197,10 +217,11 @@ FLOOR_LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseFloor:
-    """The spread between seeds, pooled over cells with several seeds, and the difference it can hide.
+    """The difference between two cells that can be due to their seeds alone.
 
-    `difference` is detected with a chance of POWER when two cells with `seeds` each are compared. The spread
-    is an average, since cells differ in it.
+    It is computed from the spread between seeds, pooled over all cells with several seeds. `difference` is
+    detected with a chance of POWER when two cells with `seeds` each are compared. The spread is an average,
+    since cells differ in it.
     """
 
     metric: str
@@ -214,7 +235,10 @@ class NoiseFloor:
 
 
 def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor | None:
-    """Return the noise floor of a metric for cells with `seeds` seeds; None if the spread is unknown."""
+    """Estimate the noise floor of a metric: the difference that `seeds` seeds for each cell can hide.
+
+    Return None if no cell has several seeds.
+    """
     done = outcomes.filter(pl.col("status") == "done", final_value(metric).is_finite())
     if not len(done):
         return None

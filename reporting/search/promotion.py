@@ -1,4 +1,4 @@
-"""The study that confirms a search's result: its best points and its baseline on fresh seeds.
+"""The study that confirms a search's result: it trains the best points and the baseline on fresh seeds.
 
 The best of many noisy points owes part of its lead to noise. So claims about the best points are decided by
 trainings that the search has not seen.
@@ -90,7 +90,7 @@ def find_winners(study: Study, found: SearchPoints, best: int) -> list[FoundPoin
 
 
 def refuse_ties(study: Study, found: SearchPoints) -> None:
-    """Raise PromotionError if all points of a search have equal objectives."""
+    """Raise PromotionError if all points have the same results, so that there is no best point."""
     points = found.complete
     measured = {tuple(point.mean(goal.name) for goal in found.goals) for point in points}
     if len(points) < 2 or len(measured) > 1:
@@ -109,7 +109,7 @@ def fresh_seeds(study: Study, count: int) -> list[int]:
 
 
 def trial_tables(study: Study, data: Mapping[str, Any], recipe: str) -> list[str]:
-    """Return the tables [model], [task], [train] and [decode] of the study's file with another recipe."""
+    """Return the search's tables [model], [task], [train] and [decode] as TOML, with another recipe."""
     tables = {name: dict(data[name]) for name in TRIAL_TABLES}
     tables["model"]["recipe"] = recipe
     named = [*TRIAL_TABLES, *(["decode"] if "decode" in data else [])]
@@ -117,7 +117,10 @@ def trial_tables(study: Study, data: Mapping[str, Any], recipe: str) -> list[str
 
 
 def outer_names(study: Study) -> set[str]:
-    """Return the names of placeholders outside the recipe, and of those in the levels that fill them."""
+    """Return the names of the placeholders that occur outside the recipe.
+
+    Placeholders in the levels that fill these are included.
+    """
     names = {
         hole
         for path, text in iter_texts(study.template.tables)
@@ -129,7 +132,10 @@ def outer_names(study: Study) -> set[str]:
 
 
 def sources_table(study: Study, data: Mapping[str, Any], added: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the table of sources for copied and new settings; nothing if the search has no sources."""
+    """Yield the table [source], which says where settings come from, for copied and new settings.
+
+    Yield nothing if the search has no such table.
+    """
     if "source" not in data:
         return
     kept = {
@@ -173,7 +179,7 @@ def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> 
 
 
 def _fixed(study: Study) -> dict[str, Level]:
-    """Return the levels of factors that fill placeholders outside the recipe and are not searched."""
+    """Return the levels that fill placeholders outside the recipe and that the search does not vary."""
     own = (*study.dimensions, SEED)
     made = (EPOCHS, LENGTH, DATA) if study.fidelity is not None else ()  # the file has no holes for these
     return {
@@ -184,7 +190,7 @@ def _fixed(study: Study) -> dict[str, Level]:
 
 
 def _cell(study: Study, name: str, at: Mapping[str, Level], *, values: Mapping[str, Level], note: str) -> str:
-    """Return a point as a TOML cell: its name, its complete recipe, and its levels for other placeholders."""
+    """Return a point as a TOML cell: its name, its complete recipe, and its levels outside the recipe."""
     needed = outer_names(study)
     trial = study.trial_for(values, study.seeds[0], at)
     others = {key: _filled(value, values) for key, value in values.items() if key in needed}
@@ -208,7 +214,7 @@ def _measured_words(point: FoundPoint, found: SearchPoints) -> str:
 
 
 def _goal_words(metric: str, point: FoundPoint) -> str:
-    """Describe a point's objective as `loss 0.398`; "" without a value."""
+    """Describe a point's result as `loss 0.398`; "" if it has none."""
     value = point.mean(metric)
     return "" if value is None else f"{metric} {find_metric(metric).format(value)}"
 
@@ -272,7 +278,7 @@ def _sources(study: Study, data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def column_names(study: Study) -> list[str]:
-    """Return the names of a point's columns: the recipe, if it varies, and the dimensions outside it."""
+    """Return the columns that describe a point: the recipe if it varies, and dimensions outside it."""
     outer, inner = outer_names(study), study.template.names_at(RECIPE_PATH, study.factors)
     varies = any(name in inner or name not in outer for name in study.dimensions)
     names = [name for name in study.dimensions if name in outer]
@@ -280,7 +286,7 @@ def column_names(study: Study) -> list[str]:
 
 
 def column_levels(study: Study, values: Mapping[str, Level]) -> dict[str, Level]:
-    """Return the values of a point and its resolved recipe."""
+    """Return a point's values by dimension, with its complete recipe."""
     return {**values, RECIPE: study.trial_for(values).settings.model.recipe}
 
 
@@ -290,7 +296,11 @@ _OPERATOR = re.compile(r">>|[+*]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Steps:
-    """The recipe of all cells of a path, with placeholders at the changes, and each change's two levels."""
+    """The changes that lead from the baseline to the best point.
+
+    `recipe` has a placeholder at each change. `levels` has the two levels of each placeholder: the baseline's
+    and the best point's.
+    """
 
     recipe: str
     levels: Mapping[str, tuple[Level, Level]]
@@ -298,7 +308,7 @@ class _Steps:
 
 
 def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) -> str:
-    """Return a study file whose cells lead step by step from the baseline to the best point."""
+    """Return a study file that tries the changes from the baseline to the best point step by step."""
     baseline, ranked = study.baseline, found.ranked()
     if not baseline:
         raise PromotionError(f"expected [study] baseline in {study.name}, as the start of the path; got none")
@@ -403,7 +413,10 @@ def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -
 def _recipe_steps(
     root: Node, start: Mapping[str, Level], end: Mapping[str, Level], taken: Collection[str]
 ) -> tuple[str, dict[str, tuple[Level, Level]]]:
-    """Return the recipe with placeholders for its changing dimensions, and the levels of each placeholder."""
+    """Return a recipe with a placeholder for each value that changes between two points.
+
+    The second result has the two levels of each placeholder.
+    """
     settled = [settled_values(root, lambda name, _, point=point: point[name]) for point in (start, end)]
     levels: dict[str, tuple[Level, Level]] = {}
 
@@ -421,7 +434,7 @@ def _recipe_steps(
 
 
 def _hole_name(dimension: str, taken: Collection[str]) -> str:
-    """Return an unused name for a dimension's placeholder: `conv_k_2` for `conv.k.2`."""
+    """Return an unused placeholder name for a dimension: `conv_k_2` for `conv.k.2`."""
     name = dimension.replace(".", "_")
     while name in taken:
         name += "_"
@@ -435,7 +448,7 @@ def _plain(value: Value) -> Level:
 def _level(
     level: Level, own: Mapping[str, Level], other: Mapping[str, Level], fragments: Mapping[str, str]
 ) -> Level:
-    """Return a level with its placeholders filled."""
+    """Return a level in which placeholders are replaced by their values, except those that still vary."""
     if not isinstance(level, str):
         return level
     alone = {name: str(value) for name, value in own.items() if name not in other}
@@ -456,7 +469,7 @@ def _holes(level: Level) -> list[str]:
 
 
 def _closure(names: Collection[str], levels: Mapping[str, tuple[Level, ...]]) -> set[str]:
-    """Return these names and, level by level, the names of the placeholders in their levels."""
+    """Return these names, and the names of all placeholders in their levels, however deeply nested."""
     found, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()

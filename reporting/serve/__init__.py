@@ -1,4 +1,4 @@
-"""Served pages that show what the store has now; no request changes anything.
+"""A web server whose pages show the current contents of a store; requests never change the store.
 
 `http_server` answers the allowed requests. `site` makes the responses: pages, figures, and changed parts
 of pages. `store_reader` reads the store once for all viewers. `sections` are the parts of a study's page:

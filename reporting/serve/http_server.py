@@ -1,4 +1,4 @@
-"""HTTP server of the pages; open pages receive changes as events.
+"""The HTTP server of the pages; it sends changes to open pages as events.
 
 Pages need no script except for these updates. The events (server-sent events) contain parts of a page, each
 made once for all viewers.
@@ -44,9 +44,10 @@ class ServeError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The conditions for a request: the Host header names this machine, and a required token is right.
+    """The conditions that a request must meet: the right Host header and, if required, the right token.
 
-    Raises ServeError if other machines can reach the host without a token, or if the token is short.
+    The Host header must name this machine. Raises ServeError if other machines can reach the host without a
+    token, or if the token is short.
     """
 
     host: str
@@ -66,7 +67,7 @@ class Access:
             )
 
     def check(self, headers: Mapping[str, str], query: Mapping[str, str], cookie: str) -> Verdict:
-        """Return the verdict on a request: whether it is allowed, or why not.
+        """Return whether a request is allowed, or the reason why it is not.
 
         A browser with the token in its query gets a cookie instead.
         """
@@ -82,7 +83,10 @@ class Access:
 
     @property
     def cookie(self) -> str:
-        """Return the value that a browser stores instead of the token; it expires with this process."""
+        """Return the cookie value that replaces the token in a browser.
+
+        It becomes invalid when this process ends.
+        """
         return hmac.new(self._key, (self.token or "").encode(), hashlib.sha256).hexdigest()
 
     def names_this_machine(self, host: str) -> bool:
@@ -229,7 +233,10 @@ class PageServer:
                 return None
 
     async def _events(self, method: str, path: str, query: dict[str, str]) -> Response:
-        """Stream the parts of a page that differ from those in the browser, until the browser disconnects."""
+        """Stream changed parts of a page until the browser disconnects.
+
+        `have` in the query lists the versions of the parts that the browser already has.
+        """
         parts = (each.partition(":") for each in query.pop("have", "").split(","))
         have = {name: version for name, _, version in parts}
         if await run_in_threadpool(self.site.live_page, path, query) is None:

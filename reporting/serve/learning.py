@@ -34,7 +34,10 @@ PAGE_SIZE = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialLine:
-    """A trial with its levels and its state; `row` is its stored row, None until it has ended."""
+    """A trial with its levels and its state.
+
+    `row` is its row in the store, or None before the trial has ended.
+    """
 
     id: str
     levels: Sequence[str]
@@ -59,7 +62,10 @@ def own_metrics(study: Study) -> list[str]:
 
 
 def factor_names(study: Study) -> list[str]:
-    """Return the factors in which a study's trials differ; for a search, mainly its recipe."""
+    """Return the names of the factors that distinguish the trials of a study.
+
+    For a search, these are mainly the recipe and the seed.
+    """
     if study.search is not None:
         rungs = [study.fidelity.name] if study.fidelity else []
         return [*column_names(study), *study.search.across, *rungs, SEED]
@@ -67,22 +73,22 @@ def factor_names(study: Study) -> list[str]:
 
 
 def level_words(levels: Mapping[str, Level], names: Sequence[str]) -> list[str]:
-    """Return the levels of these factors for display; "" for a factor that the trial does not have."""
+    """Return a trial's levels of these factors as text; "" for a factor that the trial does not have."""
     return [level_name(levels[name]) if name in levels else "" for name in names]
 
 
 def trial_levels(trial: Trial) -> dict[str, Level]:
-    """Return the levels of a trial, its seed and its resolved recipe."""
+    """Return the levels of a trial by factor, with its seed and its complete recipe."""
     return {**trial.levels, SEED: trial.settings.seed, RECIPE: trial.settings.model.recipe}
 
 
 def row_levels(row: Mapping[str, Any]) -> dict[str, Level]:
-    """Return the levels of a stored row, its seed and its resolved recipe."""
+    """Return the levels of a stored trial by factor, with its seed and its complete recipe."""
     return {SEED: row["seed"], **json.loads(row["factors"]), RECIPE: row["recipe"]}
 
 
 def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str]:
-    """Return a text for each trial, given its levels: the levels in which it differs from other trials.
+    """Return a short text for each trial: the levels that distinguish it from the other trials.
 
     Texts are in short forms, numbers follow their factor's name. A search lists no levels, so its points are
     described by the levels in which they differ from each other.
@@ -104,7 +110,10 @@ def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str
 
 
 def metric_words(metrics: Mapping[str, float], own: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Return the first few metrics with their values: the study's own, then others in catalog order."""
+    """Return the names and values of the first metrics: the study's own metrics, then others.
+
+    At most MAX_METRICS are returned.
+    """
     first = [name for name in own if name in metrics]
     known = [name for name in METRICS if name in metrics and name not in first]
     named = [
@@ -173,7 +182,10 @@ Points = Sequence[tuple[int, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallPlot:
-    """The learning curve of a trial as an SVG path, with labels; `value` is the last value, at `epoch`."""
+    """The learning curve of one trial as an SVG path.
+
+    `value` is the metric's last value, at the epoch `epoch`.
+    """
 
     trial: str
     words: str
@@ -185,7 +197,10 @@ class SmallPlot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningCurves:
-    """The plots of one metric; `behind` is the path of ended trials in the background of each plot."""
+    """The plots of one metric for the running trials.
+
+    `behind` is an SVG path with the curves of ended trials, for the background of each plot.
+    """
 
     metric: str
     title: str

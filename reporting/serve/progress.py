@@ -34,7 +34,10 @@ class ProgressNow:
 
     @property
     def ended(self) -> Counter[str]:
-        """Return the number of ended trials by status, except incomplete trials, which are trained again."""
+        """Return the number of ended trials by status.
+
+        Incomplete trials are left out, since they are trained again.
+        """
         return Counter({status: count for status, count in self.counts.items() if status != "incomplete"})
 
     @property
@@ -44,7 +47,10 @@ class ProgressNow:
 
     @property
     def share(self) -> float:
-        """Return the finished share of the study; unfinished trials count by their share of epochs."""
+        """Return the share of the study that is done, from 0 to 1.
+
+        An unfinished trial counts with its share of epochs.
+        """
         begun = sum(map(epochs_share, (*self.running, *self.stopped)))
         return min(1.0, (self.total - self.left + begun) / self.total) if self.total else 1.0
 
@@ -70,7 +76,7 @@ def study_progress(now: StudyNow) -> ProgressNow:
 
 
 def epochs_share(begun: BegunTrial) -> float:
-    """Return the trained share of a begun trial's epochs."""
+    """Return the share of its epochs that an unfinished trial has completed."""
     return begun.epoch / begun.trial.settings.train.epochs
 
 
@@ -79,9 +85,10 @@ def _saved_at(begun: BegunTrial) -> float:
 
 
 def _remaining_seconds(now: StudyNow, left: int | None) -> Iterator[float]:
-    """Yield the remaining seconds of each trial without an outcome; nothing before the first epoch ends.
+    """Yield an estimate of the remaining seconds for each trial that has not ended.
 
-    `left` is the number of trials left in a search that has spent its budget, otherwise None.
+    Yield nothing before the first epoch ends. `left` is the number of trials left in a search that has spent
+    its budget, otherwise None.
     """
     speed = RecipeTimes()
     ended = now.outcomes.filter(pl.col("status") == "done").select("recipe_id", "seconds")

@@ -1,4 +1,4 @@
-"""The sections of a study's page; each depends on the current state of the study and on the address.
+"""The sections of a study's page, each made from the study's current state and the page's address.
 
 The report's functions make the tables, claims and failures, so that a page and a report agree.
 """
@@ -57,7 +57,7 @@ TEMPLATES.filters["address"] = lambda view, **changes: view.address(**changes)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The part of a study that an address shows: a metric, trials in one state, and page numbers from 1."""
+    """What the address of a page selects: a metric, trials in one state, and the pages of long lists."""
 
     metric: str | None = None
     state: str | None = None
@@ -66,7 +66,10 @@ class View:
 
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> View:
-        """Return the view that a query describes; unknown and invalid parameters are ignored."""
+        """Return the view that a query selects.
+
+        Unknown and invalid parameters are ignored.
+        """
         pages = {
             name: int(text)
             for name in ("page", "failures")
@@ -76,17 +79,20 @@ class View:
         return cls(metric=query.get("metric"), state=state if state in STATES else None, **pages)
 
     def address(self, **changes: str | int | None) -> str:
-        """Return the query that describes this view with these changes."""
+        """Return the query of this view after these changes."""
         asked = {**asdict(self), **changes}
         given = {name: value for name, value in asked.items() if value not in (None, 1)}
         return f"?{urlencode(given)}"
 
 
 class StudyValues:
-    """The values that the sections of a study share at one moment; each is computed on first use."""
+    """The values that several sections of a study's page use, at one moment.
+
+    Each value is computed on first use.
+    """
 
     def __init__(self, now: StudyNow, earlier: StudyValues | None = None) -> None:
-        """Reuse the values of an earlier moment if the outcomes have not changed.
+        """Take the computed values from an earlier moment if the outcomes are the same.
 
         Loaded curves are always reused.
         """
@@ -97,7 +103,7 @@ class StudyValues:
 
     @cached_property
     def inputs(self) -> Snapshot:
-        """Return the snapshot from which sections of the report are made."""
+        """Return a snapshot of the study, as the functions of the report need it."""
         study, store = self.now.study, self.now.store
         outcomes = pl.concat([self.now.outcomes, self.now.stale])
         if self.now.probed and (named := named_metrics(study)):
@@ -107,7 +113,10 @@ class StudyValues:
 
     @cached_property
     def courses(self) -> pl.DataFrame:
-        """Return the metrics of ended trials by epoch, except indexed metrics."""
+        """Return the metric histories of ended trials.
+
+        Indexed metrics such as `attention[3]` are left out.
+        """
         return self._keeper.read(self.now.outcomes)
 
     def _course(self, metric: str, attempts: pl.DataFrame) -> pl.DataFrame:
@@ -117,10 +126,11 @@ class StudyValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A section of a study's page; its template and its anchor have the same name.
+    """A section of a study's page.
 
-    `applies` says whether a study has the section. The section is rendered again when the value of `depends`
-    changes, but at most every `min_age_s` seconds. It shows `empty` while it has no values.
+    Its `name` is also the name of its template and of its anchor in the page. `applies` says whether a study
+    has the section. The section is rendered again when the value of `depends` changes, but at most every
+    `min_age_s` seconds. It shows `empty` while it has no values.
     """
 
     name: str
@@ -147,7 +157,10 @@ def _progress(values: StudyValues, _: View) -> Mapping[str, object]:
 
 
 def bar(found: ProgressNow) -> list[tuple[str, float, float]]:
-    """Return the parts of a progress bar of length 100: the class, start and length of each."""
+    """Return the coloured parts of a progress bar: CSS class, start and length of each.
+
+    The whole bar has the length 100.
+    """
     counts, parts, at = found.counts, list[tuple[str, float, float]](), 0.0
     begun = 100 * found.share - 100 * (found.total - found.left) / found.total if found.total else 0.0
     lengths = {
@@ -160,7 +173,7 @@ def bar(found: ProgressNow) -> list[tuple[str, float, float]]:
 
 
 def begun_line(now: StudyNow, begun: BegunTrial) -> Mapping[str, object]:
-    """Return the line of a begun trial: its levels, its progress, and its metrics."""
+    """Return the table row of an unfinished trial: its levels, its progress, and its metrics."""
     trial = begun.trial
     return {
         "id": trial.id,
@@ -291,7 +304,10 @@ _ATTEMPT = ["trial", "attempt"]
 
 
 class CourseKeeper:
-    """A cache of the metric histories of a study's attempts, except indexed metrics."""
+    """A cache of the metric histories of a study's trials.
+
+    Indexed metrics such as `attention[3]` are left out.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store

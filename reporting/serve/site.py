@@ -1,6 +1,7 @@
-"""The pages of a store; a page is divided into parts, and each part is made once for all viewers.
+"""The web pages about a store.
 
-Names in an address are only looked up in the store; they never become a path or are evaluated.
+A page is divided into parts, and each part is made once for all viewers. Names in an address are only looked
+up in the store; they never become a path or are evaluated.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ _DRAWING = threading.Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The response to a request: its status, its media type, and its content in pieces.
+    """The response to a request: status, media type and content.
 
-    `fixed` means that the same address always gives the same content.
+    The content is an iterator, so that it can be sent while it is made. `fixed` means that the same address
+    always gives the same content.
     """
 
     content: Iterator[bytes]
@@ -53,7 +55,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a page with an id; `render` returns its version and markup."""
+    """A part of a page, with an id; `render` returns the part's version and its HTML."""
 
     id: str
     render: Callable[[], tuple[str, str]]
@@ -62,7 +64,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LivePage:
-    """A page that changes: its parts, and the frame around them."""
+    """A page that changes with the store, as a list of parts.
+
+    `title`, `name` and `sections` fill the frame around them.
+    """
 
     title: str
     name: str
@@ -72,7 +77,10 @@ class LivePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedText:
-    """A cached text with its version, its inputs, and the time until which it is not renewed."""
+    """A text in the cache, with its version and the inputs that it was made from.
+
+    It is not made again before `fresh_until`.
+    """
 
     text: str
     version: str
@@ -93,7 +101,10 @@ class TextCache:
     def get(
         self, key: Hashable, depends: object, make: Callable[[], str], min_age_s: float = 0.0
     ) -> CachedText:
-        """Return the text of a key; renew a text with changed inputs, at most every `min_age_s` seconds."""
+        """Return the text for a key, made again if its inputs have changed.
+
+        A text is made again at most every `min_age_s` seconds.
+        """
         with self._lock:
             known = self._made.get(key)
         begun = time.monotonic()
@@ -120,7 +131,10 @@ class Site:
     """The web pages about one store."""
 
     def __init__(self, store: Store, look_s: float | None = None) -> None:
-        """Open a store, and read it at most every `look_s` seconds (default: by the kind of store)."""
+        """Open a store, and read it at most every `look_s` seconds.
+
+        By default, a store in a bucket is read less often than one in a folder.
+        """
         self.look_s = look_s or (LOOK_S if store.address is None else LOOK_AT_BUCKET_S)
         self._store, self._reader = store, StoreReader(store, self.look_s)
         self._kept = TextCache(MAX_KEPT)
@@ -173,7 +187,7 @@ class Site:
         )
 
     def _section(self, section: Section, now: StudyNow, view: View) -> tuple[str, str]:
-        """Return the version and the text of a section.
+        """Return a section's version and its HTML.
 
         Sections of one study are made one after the other.
         """
@@ -200,7 +214,7 @@ class Site:
         return version, _in_section("studies", "Studies", version, body)
 
     def _page(self, page: LivePage, path: str, query: Mapping[str, str]) -> Iterator[bytes]:
-        """Yield a page in pieces, so that the first pieces arrive while the others are made."""
+        """Yield the HTML of a page piece by piece, so that a browser can show the first pieces early."""
         versions: list[str] = []
         asked = urlencode(dict(query))
         yield self._head(

@@ -1,7 +1,8 @@
-"""Reader of a store that reads once for all viewers, and again when files of the store have changed.
+"""Reader of a store for all viewers of its pages.
 
-Without a viewer nothing is read. A check costs a folder listing, at most once a second. After a slow read the
-next one waits, so that pages take little from a machine that trains.
+It reads the store again only when files have changed. Without a viewer nothing is read. A check costs a
+folder listing, at most once a second. After a slow read the next one waits, so that pages take little from a
+machine that trains.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ LEASES_SKIPPED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunTrial:
-    """An unfinished trial; `held` says whether a living process trains it."""
+    """An unfinished trial; `held` is true while a living process trains it."""
 
     trial: Trial
     note: CheckpointNote | None
@@ -57,7 +58,7 @@ class BegunTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyNow:
-    """A study with its outcomes and its begun trials, at one moment.
+    """A study at one moment, with its outcomes and its unfinished trials.
 
     Two moments with equal `rows` have the same outcomes, and with equal `begun_key` the same begun trials.
     `stale` has outcomes from a different version of a plug-in, which do not count. `probed` says that models
@@ -75,23 +76,26 @@ class StudyNow:
 
     @property
     def key(self) -> str:
-        """Return a version of the study, which changes with its outcomes and its begun trials."""
+        """Return a text that changes whenever the study's outcomes or unfinished trials change."""
         return f"{self.rows}-{self.begun_key}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreNow:
-    """The contents of a store at one moment: its studies, errors of unreadable studies, and damaged files."""
+    """The contents of a store at one moment: studies, studies that cannot be read, and damaged files."""
 
     studies: Mapping[str, StudyNow | StudyError]
     read_at: datetime
 
 
 class StoreReader:
-    """Reader of a store for many threads; while one thread reads, others get the last snapshot."""
+    """Reader of a store that several threads share.
+
+    While one thread reads, the others get the last snapshot.
+    """
 
     def __init__(self, store: Store, look_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Check the store at most every `look_s` seconds."""
+        """Prepare to read the store; `current` checks it at most every `look_s` seconds."""
         self._store, self._clock, self._look_s = store, clock, look_s
         self._reading = threading.Lock()
         self._due, self._leases_due = -1.0, -1.0
@@ -180,14 +184,17 @@ class StoreReader:
         )
 
     def _begun_trials(self, study: Study, notes: Mapping[str, CheckpointNote | None]) -> Sequence[Trial]:
-        """Return the study's begun trials; read the trials of a search from checkpoint folders."""
+        """Return the study's unfinished trials.
+
+        The trials of a search are read from the folders of their checkpoints.
+        """
         if study.search is None:
             return [trial for trial in study.trials if trial.id in notes]
         recorded = map(self._recorded_trial, notes)
         return [trial for trial in recorded if trial is not None and trial.study == study.name]
 
     def _recorded_trial(self, trial: str) -> Trial | None:
-        """Return the trial that is recorded in a checkpoint folder; None if the record cannot be read."""
+        """Return the trial whose record is in a checkpoint folder; None if the record cannot be read."""
         if trial not in self._trials:
             try:
                 found = read_unfinished(self._store.files.checkpoint_dir(trial))
@@ -197,7 +204,10 @@ class StoreReader:
         return self._trials[trial]
 
     def _note(self, trial: str, written: int) -> CheckpointNote | None:
-        """Return the note of a begun trial; read the note's file again only if it has changed."""
+        """Return the progress note of an unfinished trial.
+
+        The note's file is read again only if it has changed.
+        """
         known = self._notes.get(trial)
         if known is None or known[0] != written:
             found = self._store.files.checkpoint_note(trial) if written else None
@@ -205,7 +215,10 @@ class StoreReader:
         return known[1]
 
     def _load(self, name: str, recorded: int) -> Study | StudyError:
-        """Return a study as it ran last, with any further rounds of its design, or its error."""
+        """Return a study as it ran last, or the error if it cannot be loaded.
+
+        If its design has rounds, the rounds that followed are included.
+        """
         known = self._loaded.get(name)
         if known is None or known[0] != recorded:
             try:

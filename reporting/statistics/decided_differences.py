@@ -1,4 +1,4 @@
-"""Decisions on differences between cells: shown to exist, or shown to be smaller than a margin.
+"""Decisions on differences between cells: whether one exists, or is smaller than a margin.
 
 A difference is tested at several looks with growing numbers of seeds. Two tests cover all looks, each
 corrected for the other differences (Holm 1979), and each keeps its own level. One tests whether the
@@ -28,14 +28,17 @@ _TINY = 1e-5  # below this the quadrature is inaccurate
 
 
 def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the seeds of each look of a study that has `seeds` and may get the `later` seeds as well."""
+    """Return the seeds that each look (interim test) uses.
+
+    A study has `seeds`, and may get the `later` seeds as well.
+    """
     every = (*seeds, *later)
     return tuple(every[:count] for count in looks(len(seeds), len(every)))
 
 
 @lru_cache(maxsize=1024)
 def look_level(counts: tuple[int, ...], alpha: float) -> float:
-    """Return the level that each single look has if all looks together have the level `alpha`.
+    """Return the significance level of a single look if all looks together have the level `alpha`.
 
     `counts` are the numbers of pairs at the looks, which need not be evenly spaced (Pocock 1977). Without an
     effect the sum of n normal differences is a Brownian motion. Its chance to stay within z √n at all looks
@@ -55,7 +58,7 @@ def look_level(counts: tuple[int, ...], alpha: float) -> float:
 
 @lru_cache(maxsize=4096)
 def p_over_looks(counts: tuple[int, ...], p: float) -> float:
-    """Return the p-value over all looks, given the smallest p-value of a single look.
+    """Return a p-value that is corrected for several looks, given the smallest p-value of a single look.
 
     The result is the chance, without an effect, that any look has a p-value as small as this. For tiny p it
     is p times the number of looks.
@@ -69,7 +72,7 @@ def p_over_looks(counts: tuple[int, ...], p: float) -> float:
 
 
 def _chance_of_crossing(counts: Sequence[int], z: float) -> float:
-    """Return the chance that the size of a Brownian motion exceeds z √n at one of the times n."""
+    """Return the chance that a Brownian motion is beyond ± z √n at one or more of the times n."""
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
     from scipy.special import ndtr  # noqa: PLC0415 -- as above
 
@@ -108,7 +111,7 @@ TalliesByLook = Sequence[Values]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedDifference:
-    """The difference of two cells over all looks, and whether it is decided.
+    """The difference of two cells, and whether the looks so far have decided it.
 
     `shown` is the difference at the look that decided it, or at the last look that both cells have reached.
     `last` is the difference at the last look, and `looks` the number of looks so far. `p` covers all looks
@@ -134,9 +137,10 @@ class DecidedDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferencesAtLooks:
-    """The differences of each pair at the looks that both cells have reached.
+    """The differences between two cells at each look, for several pairs of cells.
 
-    `last` has the differences at the last look.
+    A pair has a difference at the looks that both cells have reached. `last` has the differences at the last
+    look.
     """
 
     each: tuple[tuple[Difference, ...], ...]
@@ -149,7 +153,7 @@ def differences_at_looks(
     counts: Sequence[int],
     margin: float | None = None,
 ) -> DifferencesAtLooks:
-    """Return the first cell of each pair minus the second cell, at each look.
+    """Return the difference of each pair, first cell minus second cell, at each look.
 
     Intervals have the level of one look. `counts` are the numbers of seeds of all looks. The variance at a
     look is estimated from the seeds that each cell has at this look.
@@ -175,7 +179,7 @@ def differences_at_looks(
 def decide(
     found: Sequence[Sequence[Difference]], counts: Sequence[int], choices: Sequence[int] | None = None
 ) -> list[DecidedDifference | None]:
-    """Return the decision on each difference; None for a difference that was never tested.
+    """Return for each difference whether it exists or is negligible; None if it was never tested.
 
     If a difference was chosen among several, `choices` has their number. The p is multiplied by this number,
     because any candidate could have been chosen (Bonferroni).
@@ -193,7 +197,10 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class _Tested:
-    """The result of a test with corrections: its p-value, the first significant look, and a look's level."""
+    """The result of one test over all looks, after all corrections.
+
+    `first` is the first significant look, and `level` the level of one look.
+    """
 
     p: float | None
     first: int | None
@@ -203,7 +210,7 @@ class _Tested:
 def _tested(
     p_values: Sequence[Sequence[float | None]], counts: tuple[int, ...], choices: Sequence[int]
 ) -> list[_Tested]:
-    """Apply Holm's procedure to the p-values of the differences, each over all looks."""
+    """Test each difference over all looks, and correct for the number of differences (Holm 1979)."""
     known = [number for number, looks in enumerate(p_values) if any(p is not None for p in looks)]
     looked = {number: [1.0 if p is None else p for p in p_values[number]] for number in known}
     raised = [min(1.0, choices[number] * p_over_looks(counts, min(looked[number]))) for number in known]
@@ -228,7 +235,10 @@ def _first_below(p_values: Sequence[float], limit: float) -> int:
 
 
 def _decided(looks: Sequence[Difference], zero: _Tested, within: _Tested) -> DecidedDifference:
-    """Return the decision at the first look that shows a difference or, if none does, a negligible one."""
+    """Combine two tests of a difference: that it exists (`zero`), and that it is negligible (`within`).
+
+    The first takes precedence.
+    """
     first = within.first if zero.first is None else zero.first
     return DecidedDifference(
         shown=looks[-1 if first is None else first],

@@ -39,7 +39,7 @@ class Estimate:
     n: int
 
     def within_share(self) -> Estimate:
-        """Return the estimate with its ends clipped to [0, 1], for a metric that is a share."""
+        """Return the estimate with its interval clipped to [0, 1], for metrics such as accuracies."""
         if self.low is None or self.high is None:
             return self
         return replace(self, low=max(self.low, 0.0), high=min(self.high, 1.0))
@@ -63,7 +63,7 @@ def estimate(values: Iterable[float], *, spread: Spread = "sd") -> Estimate:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean, which is equal to the last bit for any order of the values."""
+    """Return the mean; its value does not depend on the order of the values, not even in the last bit."""
     return math.fsum(values) / len(values)
 
 
@@ -77,7 +77,7 @@ def sample_sd(values: Sequence[float]) -> float | None:
 
 @lru_cache(maxsize=1024)
 def t_quantile(level: float, count: float) -> float:
-    """Return half the width, in standard errors, of a two-sided t interval of `count` values."""
+    """Return how many standard errors a t interval of `count` values extends to each side."""
     from scipy.special import stdtrit  # noqa: PLC0415 -- a table of deviations does not need it
 
     return float(stdtrit(count - 1, (1 + level) / 2))
@@ -127,7 +127,10 @@ def smallest_p(n: int) -> float:
 
 
 def t_test_p(errors: float, count: float) -> float:
-    """Return the two-sided p-value of a t test of `count` values with a mean of `errors` standard errors."""
+    """Return the two-sided p-value of a t test.
+
+    The mean of `count` values differs from 0 by `errors` standard errors.
+    """
     from scipy.special import stdtr  # noqa: PLC0415 -- a table of deviations does not need it
 
     return min(1.0, 2 * float(stdtr(count - 1, -abs(errors))))
@@ -139,7 +142,7 @@ def signed_rank_sum(differences: Sequence[float]) -> float:
 
 
 def _signed_ranks(differences: Sequence[float]) -> list[float]:
-    """Return the ranks of the non-zero differences by absolute size, with the signs of the differences."""
+    """Rank the non-zero differences by absolute size, and give each rank the sign of its difference."""
     from scipy.stats import rankdata  # noqa: PLC0415 -- slow to load, and few ask for this test
 
     sizes = [difference for difference in differences if difference]
@@ -148,7 +151,10 @@ def _signed_ranks(differences: Sequence[float]) -> list[float]:
 
 
 def _sign_flip_p(weights: Sequence[float]) -> float:
-    """Return the share of sign patterns whose sum is at least as far from 0 as the sum of the weights."""
+    """Return the p-value of a sign-flip test on the sum of the weights.
+
+    It is the share of sign patterns whose sum is at least as far from 0 as the observed sum.
+    """
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
 
     sizes = np.sort(np.abs(np.asarray(weights, dtype=float)))
@@ -182,7 +188,7 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def holm_levels(p_values: Sequence[float], alpha: float) -> tuple[float, ...]:
-    """Return the level with which each p-value is compared if Holm's procedure reaches it."""
+    """Return the level that Holm's procedure compares each p-value with, once it gets to this p-value."""
     ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
     ranks = {index: rank for rank, index in enumerate(ranked)}
     return tuple(alpha / (len(p_values) - ranks[index]) for index in range(len(p_values)))
@@ -218,10 +224,11 @@ MAX_PAIRS = 10_000
 def pairs_needed(
     effect_size: float, level: float, *, min_pairs: int = 2, degrees_per_pair: float = 1.0
 ) -> int | None:
-    """Return how many pairs a t test needs to detect `effect_size` (in standard deviations) with power POWER.
+    """Return how many pairs a t test needs to detect an effect with power POWER.
 
-    Each pair after the first adds `degrees_per_pair` degrees of freedom: more than 1 if the variance is
-    pooled. The result is at least `min_pairs`; None if more than MAX_PAIRS are needed.
+    `effect_size` is in standard deviations. Each pair after the first adds `degrees_per_pair` degrees of
+    freedom: more than 1 if the variance is pooled. The result is at least `min_pairs`; None if more than
+    MAX_PAIRS are needed.
     """
 
     def power(n: int) -> float:
@@ -246,7 +253,7 @@ def _power(effect_size: float, n: int, degrees: float, level: float) -> float:
 
 
 def detectable(error: float, degrees: int, level: float) -> float:
-    """Return the difference that a two-sided t test at this level detects with a power of POWER.
+    """Return the smallest difference that a two-sided t test at this level detects with power POWER.
 
     `error` is the standard error of the difference, and `degrees` its degrees of freedom.
     """

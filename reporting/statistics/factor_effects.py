@@ -1,8 +1,8 @@
-"""The effect of each factor of a grid, from a linear model over its cells in which seeds are blocks.
+"""The effect of each factor of a grid on a metric, from a linear model of the cells.
 
-The model has the mean, the seeds, every factor, and every interaction of two factors that the cells can
-estimate. It is fitted by least squares to the trials that have a value. With several seeds, the error is the
-variance within cells after removing the seeds' effects. With one seed, the residuals are the error. If a
+The model has the mean, the seeds as blocks, every factor, and every interaction of two factors that the cells
+can estimate. It is fitted by least squares to the trials that have a value. With several seeds, the error is
+the variance within cells after removing the seeds' effects. With one seed, the residuals are the error. If a
 term's own estimates vary more between seeds than this error, their variance is its error. So cells with
 unequal variances raise no false findings (`bench/interval_coverage.py` simulates both).
 """
@@ -25,7 +25,10 @@ _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """A difference or a mean, with its standard error and interval, which are None if unknown."""
+    """An estimated difference or mean.
+
+    Its standard error and its interval are None if they are unknown.
+    """
 
     value: float
     error: float | None = None
@@ -35,14 +38,14 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermEffect:
-    """The effect of a term; a term that cannot be estimated has no contrasts.
+    """The effect of a term: a factor, or the interaction of two factors.
 
-    `contrasts` come from `TermColumns.contrasts`; there is a single contrast if every factor has two levels.
-    `p` comes from the F test of all columns of the term, corrected over the terms by Holm's procedure.
-    `share` is η²: the term's type III sum of squares, divided by the total sum of squares around the mean.
-    `aliases` of an estimated term are terms outside the model that would bias it. `aliases` of another term
-    are the terms that it is confounded with. `is_complete` says whether all combinations of its levels have a
-    value.
+    A term that cannot be estimated has no contrasts. `contrasts` come from `TermColumns.contrasts`; there is
+    a single contrast if every factor has two levels. `p` comes from the F test of all columns of the term,
+    corrected over the terms by Holm's procedure. `share` is η²: the term's type III sum of squares, divided
+    by the total sum of squares around the mean. `aliases` of an estimated term are terms outside the model
+    that would bias it. `aliases` of another term are the terms that it is confounded with. `is_complete` says
+    whether all combinations of its levels have a value.
     """
 
     term: Term
@@ -56,7 +59,7 @@ class TermEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorVariance:
-    """The error variance of a value with its degrees of freedom.
+    """The error variance of the model, with its degrees of freedom.
 
     If `is_within_cells`, it is the noise within cells, otherwise the residual variance of the model.
     """
@@ -69,7 +72,10 @@ class ErrorVariance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """The shares of the variance due to seeds, residuals, and noise within cells; None if unknown."""
+    """The shares of the total variance that seeds, residuals and noise within cells explain.
+
+    A share is None if it is unknown.
+    """
 
     seeds: float | None = None
     rest: float | None = None
@@ -78,13 +84,19 @@ class Shares:
 
 @dataclass(frozen=True)
 class FactorModel:
-    """A linear model of values, which are in the order of the observations in `columns`."""
+    """A linear model of values.
+
+    Value i belongs to observation i of `columns`.
+    """
 
     columns: TermColumns
     values: Sequence[float]
 
     def effects(self) -> tuple[TermEffect, ...]:
-        """Return the effect of every term, factors first, with p-values corrected for the number of terms."""
+        """Return the effect of every term, factors before interactions.
+
+        The p-values are corrected for the number of terms.
+        """
         found = [
             self._effect(term) if term in self.estimable else self._unknown(term)
             for term in (*self.columns.mains, *self.columns.pairs)
@@ -118,7 +130,10 @@ class FactorModel:
         return tuple(self._contrast(row, inflation) for row in rows)
 
     def deviations(self, factor: str) -> tuple[Contrast, ...]:
-        """Return, for each level of an estimable factor, its mean minus the mean over all levels."""
+        """Return the mean at each level of a factor, minus the mean over all levels.
+
+        The model must be able to estimate the factor.
+        """
         effects = self.columns.effects((factor,))
         rows = np.zeros((len(effects), len(self._coefficients)))
         rows[:, self._places[factor,]] = effects
@@ -127,7 +142,7 @@ class FactorModel:
 
     @cached_property
     def estimable(self) -> tuple[Term, ...]:
-        """Return the terms of the model: estimable factors and interactions."""
+        """Return the factors and interactions whose effects the observations can estimate."""
         mains, pairs = self.columns.mains, self.columns.pairs
         return (
             *estimable_terms(self.columns, mains, mains),
@@ -153,7 +168,7 @@ class FactorModel:
 
     @cached_property
     def shares(self) -> Shares:
-        """Return the shares of variance that the terms do not explain: seeds, residuals and noise."""
+        """Return the shares of variance that are not due to factors: seeds, residuals and noise."""
         left = float((_residuals(self._y, self._model)[0] ** 2).sum())
         if not self._total:
             return Shares()
@@ -177,7 +192,10 @@ class FactorModel:
 
     @cached_property
     def _terms(self) -> tuple[Term, ...]:
-        """Return the fitted terms: all factors, even confounded factors, and the estimable interactions."""
+        """Return the fitted terms: all factors, and the interactions that can be estimated.
+
+        Factors that are confounded with each other are included.
+        """
         return (*self.columns.mains, *(term for term in self.estimable if len(term) > 1))
 
     @cached_property
@@ -190,7 +208,7 @@ class FactorModel:
 
     @cached_property
     def _inverse(self) -> Floats:
-        """Return (X'X)⁻, the coefficients' covariance without the error variance."""
+        """Return (X'X)⁻: the covariance of the coefficients, divided by the error variance."""
         return np.linalg.pinv(self._model.T @ self._model, rcond=1e-10, hermitian=True).astype(np.float64)
 
     @cached_property
@@ -199,13 +217,16 @@ class FactorModel:
 
     @cached_property
     def _biases(self) -> Mapping[Term, tuple[Term, ...]]:
-        """Return, for each term of the model, the interactions outside the model that would bias it."""
+        """Map each term of the model to the interactions that would bias it.
+
+        These interactions cannot be estimated, so the model omits them.
+        """
         left_out = [pair for pair in self.columns.pairs if pair not in self.estimable]
         return biases(self.columns, self._terms, left_out)
 
     @cached_property
     def _by_seed(self) -> Floats | None:
-        """Return the coefficients that are fitted to each seed separately, in a model without blocks.
+        """Return the coefficients of the model fitted to each seed alone: a row for each seed.
 
         Return None if the data of a seed are not enough to estimate all terms.
         """
@@ -263,7 +284,7 @@ class FactorModel:
         return Contrast(value=value, error=error, low=value - half, high=value + half)
 
     def _inflation(self, term: Term) -> float:
-        """Return the factor (at least 1) by which the variance of a term's effects exceeds that of the model.
+        """Return by how much the variance of a term's effects exceeds the model's prediction: a factor ≥ 1.
 
         The variance is estimated in two ways: from the effects of each seed, and from the noise of the cells
         that each effect compares (White 1980). The squared residuals are scaled up for their degrees of
@@ -283,9 +304,10 @@ class FactorModel:
 
 
 def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
-    """Return the residuals within cells and their degrees of freedom; None without degrees of freedom.
+    """Return the deviations of values from their cell's mean, after removing the seeds' effects.
 
-    They are the least-squares residuals of a model of cell means and seeds.
+    The second result is their degrees of freedom. Return None if there are none. They are the least-squares
+    residuals of a model of cell means and seeds.
     """
     cells = np.unique(np.array(list(columns.levels.values())), axis=1, return_inverse=True)[1].ravel()
     counts = np.bincount(cells)
@@ -322,7 +344,7 @@ _TOLERANCE = 1e-8  # rounding error of codes of 0 and 1
 
 @dataclass(frozen=True)
 class TermColumns:
-    """The columns of a model for every term, computed from the level indices of the observations.
+    """The columns of the model's matrix (design matrix) for each term.
 
     `levels` has, for each factor, the level index of every observation. A factor has at least two observed
     levels. `seeds` has the block index of every observation.
@@ -349,11 +371,14 @@ class TermColumns:
 
     @cached_property
     def blocks(self) -> Floats:
-        """Return the columns of the seeds; no columns if there is only one seed."""
+        """Return the columns for the seeds; there are none for a single seed."""
         return _coded(self.seeds, max(self.seeds) + 1)
 
     def of(self, term: Term) -> Floats:
-        """Return the columns of a term, of shape (observations, degrees of freedom)."""
+        """Return the columns of a term in the model's matrix.
+
+        The shape is (observations, degrees of freedom).
+        """
         found = np.ones((len(self.seeds), 1))
         for name in term:
             coded = _coded(self.levels[name], self.counts[name])
@@ -361,12 +386,12 @@ class TermColumns:
         return found
 
     def model(self, terms: Sequence[Term], *, blocks: bool = True) -> Floats:
-        """Return the columns of a model: the constant, then the seeds, then the terms."""
+        """Return the matrix of a model: a constant column, then columns of the seeds and of each term."""
         first = [np.ones((len(self.seeds), 1)), *([self.blocks] if blocks else [])]
         return np.hstack([*first, *map(self.of, terms)])
 
     def places(self, terms: Sequence[Term], *, blocks: bool = True) -> dict[Term, slice]:
-        """Return the slice of each term's columns in `model`."""
+        """Return which columns of the matrix from `model` belong to each term, as a slice."""
         start, found = 1 + (self.blocks.shape[1] if blocks else 0), dict[Term, slice]()
         for term in terms:
             found[term] = slice(start, start + self.degrees(term))
@@ -378,7 +403,7 @@ class TermColumns:
         return int(np.prod([self.counts[name] - 1 for name in term]))
 
     def contrasts(self, term: Term) -> Floats:
-        """Return the rows that turn the coefficients of a term's columns into its contrasts.
+        """Return a matrix that maps a term's coefficients to the contrasts that are shown for it.
 
         A factor of two levels has one contrast: the second level minus the first. Two such factors also have
         one contrast: the difference of one factor at the second level of the other factor, minus its
@@ -390,7 +415,10 @@ class TermColumns:
         return self.effects(term)
 
     def effects(self, term: Term) -> Floats:
-        """Return the rows that turn a term's coefficients into effects of levels or of their combinations."""
+        """Return a matrix that maps a term's coefficients to the effect of each level.
+
+        For two factors, it maps to the effect of each combination of levels.
+        """
         found: Floats = np.ones((1, 1))
         for name in term:
             count = self.counts[name]
@@ -399,19 +427,25 @@ class TermColumns:
 
     @cached_property
     def cells(self) -> TermColumns:
-        """Return columns in which each observed combination of levels occurs once, without seeds."""
+        """Return the columns for one observation of each cell, without seeds.
+
+        A cell is an observed combination of levels.
+        """
         found = sorted(set(zip(*self.levels.values(), strict=True)))
         levels = {name: [cell[at] for cell in found] for at, name in enumerate(self.levels)}
         return TermColumns(levels=levels, seeds=[0] * len(found), with_interactions=self.with_interactions)
 
     def is_complete(self, term: Term) -> bool:
-        """Return whether all combinations of a term's levels are observed."""
+        """Return whether every combination of the levels of a term's factors is observed."""
         seen = set(zip(*(self.levels[name] for name in term), strict=True))
         return seen == set(product(*(range(self.counts[name]) for name in term)))
 
 
 def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence[Term]) -> tuple[Term, ...]:
-    """Return those of `terms` whose coefficients can all be estimated in a model with the terms `among`."""
+    """Return the terms among `terms` whose coefficients can be estimated.
+
+    The model has the terms `among`.
+    """
     model, places = columns.model(among), columns.places(among)
     kept = np.linalg.pinv(model, rcond=_TOLERANCE) @ model
     lost = np.abs(np.eye(len(kept)) - kept).max(axis=1)
@@ -419,7 +453,7 @@ def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence
 
 
 def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
-    """Return the terms that are, by themselves, confounded with a term.
+    """Return the other terms that are confounded with a term, each on its own.
 
     There are none if only several terms together are confounded with the term.
     """
@@ -436,7 +470,7 @@ def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
 def biases(
     columns: TermColumns, kept: Sequence[Term], left_out: Sequence[Term]
 ) -> dict[Term, tuple[Term, ...]]:
-    """Return, for each kept term, the left-out terms that would bias it (Box and Hunter 1961)."""
+    """Map each term that the model keeps to the omitted terms that would bias it (Box and Hunter 1961)."""
     cells = columns.cells
     model, places = cells.model(kept), cells.places(kept)
     if not left_out:
@@ -450,7 +484,7 @@ def biases(
 
 
 def _are_confounded(cells: TermColumns, given: Sequence[Term], one: Term, other: Term) -> bool:
-    """Return whether two terms are confounded in a model that also has the `given` terms."""
+    """Return whether the cells cannot separate two terms in a model that also has the `given` terms."""
     base = matrix_rank(cells.model(given))
     parts = sum(matrix_rank(cells.model([*given, each])) - base for each in (one, other))
     return matrix_rank(cells.model([*given, one, other])) - base < parts
@@ -462,7 +496,10 @@ def matrix_rank(model: Floats) -> int:
 
 
 def _coded(numbers: Sequence[int], count: int) -> Floats:
-    """Return the sum-coded columns of a factor: each is 1 at its own level and −1 at the last level."""
+    """Return the sum-coded columns of a factor.
+
+    A column is 1 for its own level, −1 for the last level, and 0 for the others.
+    """
     return _codes(count)[np.asarray(numbers)]
 
 

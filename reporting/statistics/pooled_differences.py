@@ -1,4 +1,4 @@
-"""Significance of differences between cells with few seeds, with a variance that is pooled over all cells.
+"""Tests of differences between cells with few seeds, with one variance estimated from all cells.
 
 With three seeds a permutation test cannot reach 0.05, and a paired t test has two degrees of freedom.
 Similarly trained cells have similar variances. So the variance of a difference is pooled over all pairs of
@@ -26,23 +26,24 @@ _ROUNDING = 1e-12  # rounding error of sums of floats, relative to the largest v
 
 
 def permutation_decides(n: int, tests: int) -> bool:
-    """Return whether n pairs are enough for a permutation test, whose corrected p can then be .01 or less."""
+    """Return whether n pairs are enough for a permutation test to reach a corrected p of .01."""
     return smallest_p(n) * tests <= _ENOUGH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The variance of the difference of two cells on one unit (a seed), and its degrees of freedom."""
+    """The pooled variance of the difference of two cells on one seed (unit), with its degrees of freedom."""
 
     variance: float
     degrees: int
 
 
 def pooled_variance(cells: Sequence[Values]) -> Pool | None:
-    """Return the variance of a difference between two cells, pooled over cells; None if it is unknown.
+    """Estimate the variance of a difference between two cells from all cells.
 
-    The variance is the mean over all pairs of cells, weighted by degrees of freedom. If all cells have the
-    same units, the variance is twice the residual variance of a model of the cells with the units as blocks.
+    Return None if it is unknown. The variance is the mean over all pairs of cells, weighted by degrees of
+    freedom. If all cells have the same units, the variance is twice the residual variance of a model of the
+    cells with the units as blocks.
     """
     varying = [cell for cell in cells if len(set(cell.values())) > 1]
     alike: dict[frozenset[int], list[Values]] = {}
@@ -63,7 +64,7 @@ def pooled_variance(cells: Sequence[Values]) -> Pool | None:
 
 
 def _beyond_rounding(variance: float, cells: Sequence[Values]) -> float:
-    """Return the variance, or 0 if it is no more than the floating-point error of the cells' values."""
+    """Return the variance, or 0 if it may be due to floating-point errors alone."""
     largest = max((abs(value) for cell in cells for value in cell.values()), default=0.0)
     return variance if math.sqrt(variance) > _ROUNDING * largest else 0.0
 
@@ -71,10 +72,11 @@ def _beyond_rounding(variance: float, cells: Sequence[Values]) -> float:
 def _squares_of_pairs(
     ones: Sequence[Values], others: Sequence[Values] | None, units: Sequence[int]
 ) -> tuple[int, float]:
-    """Return the degrees of freedom and the sum of squares of the differences of all pairs of cells.
+    """Return the degrees of freedom and the sum of squares over all pairs of cells.
 
-    Without `others`, `ones` are paired with each other. There may be millions of pairs, so the sum is
-    computed from each cell's deviation from its group's mean.
+    They are those of the pair's differences on the units. Without `others`, `ones` are paired with each
+    other. There may be millions of pairs, so the sum is computed from each cell's deviation from its group's
+    mean.
     """
     mean_of_ones, own = _residuals(ones, units)
     if others is None:
@@ -98,7 +100,7 @@ def _centred(values: Sequence[float]) -> list[float]:
 
 
 def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
-    """Return the variance for one comparison of n pairs, and its degrees of freedom.
+    """Return the variance to use for one comparison of n pairs, with its degrees of freedom.
 
     The variance is the larger of the comparison's own variance and the pooled variance. If the own variance
     is larger, its degrees of freedom fall with the square of the ratio of both, but not below n − 1.
@@ -110,11 +112,12 @@ def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A mean difference over `n` pairs, with half the width of its interval and its p-value, None if unknown.
+    """The mean difference of two cells over `n` pairs of values.
 
-    `p` tests against no difference. `p_within` tests against a difference as large as a margin, in either
-    direction. Both come from a t test or, if it `is_permuted`, from a permutation test. `error` is the
-    standard error of the interval, with its `degrees` of freedom.
+    `half_width` is half of the width of its interval. Unknown values are None. `p` tests against no
+    difference. `p_within` tests against a difference as large as a margin, in either direction. Both come
+    from a t test or, if it `is_permuted`, from a permutation test. `error` is the standard error of the
+    interval, with its `degrees` of freedom.
     """
 
     mean: float
@@ -129,10 +132,11 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """The differences between cells; `error` is the standard error of the difference with the fewest pairs.
+    """The differences of several pairs of cells.
 
-    `degrees` are the degrees of freedom of the pooled variance. They are None if each difference has its own
-    variance, or if no variance is known.
+    `error` is the largest standard error: that of the difference with the fewest pairs of values. `degrees`
+    are the degrees of freedom of the pooled variance. They are None if each difference has its own variance,
+    or if no variance is known.
     """
 
     each: tuple[Difference | None, ...]
@@ -141,7 +145,7 @@ class Differences:
 
 
 def all_pairs(count: int) -> list[tuple[int, int]]:
-    """Return all pairs of indices below `count`."""
+    """Return all pairs of the indices from 0 to `count` − 1."""
     return list(combinations(range(count), 2))
 
 
@@ -152,10 +156,10 @@ def differences_between(
     level: float = 0.95,
     margin: float | None = None,
 ) -> Differences:
-    """Return the first cell of each pair minus the second, on shared units; None if they share no unit.
+    """Return the difference of each pair of cells: first minus second, on the units that both have.
 
-    Each p is uncorrected. Interval and p are unknown if no pair of cells shares two units, or if the values
-    do not vary.
+    A difference is None if the cells share no unit (seed). Each p is uncorrected. Interval and p are unknown
+    if no pair of cells shares two units, or if the values do not vary.
     """
     paired = [
         [cells[one][unit] - cells[other][unit] for unit in sorted(cells[one].keys() & cells[other].keys())]
@@ -213,7 +217,10 @@ def _by_permutation(pairs: Sequence[float], level: float, margin: float | None) 
 
 
 def _p_within(middle: float, margin: float | None, p_against: Callable[[float], float]) -> float | None:
-    """Return the p-value of a difference of the margin or more, in either direction (Schuirmann 1987)."""
+    """Return the p-value against a difference of `margin` or more, in either direction (Schuirmann 1987).
+
+    If it is small, the difference is shown to be smaller than the margin.
+    """
     if margin is None:
         return None
     return max(map(p_against, (-margin, margin))) if abs(middle) < margin else 1.0

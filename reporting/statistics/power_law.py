@@ -1,4 +1,4 @@
-"""Power laws fitted to cells: y = a xᵇ, which is a line in logarithms, or y = e + a xᵇ with b < 0."""
+"""Power laws fitted to cells: y = a xᵇ, or y = e + a xᵇ with an offset e and b < 0."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerLaw:
-    """The power law fitted to `n` cells; it has no interval for two cells or if all residuals are 0.
+    """A power law y = a xᵇ fitted to `n` cells.
 
-    `center` and `spread` are the mean of the logarithms of x and the sum of squares around it; `error` is the
-    residual standard deviation.
+    It has no interval if there are only two cells, or if the law fits exactly. `center` and `spread` are the
+    mean of the logarithms of x and the sum of squares around it; `error` is the residual standard deviation.
     """
 
     coefficient: float
@@ -45,7 +45,10 @@ class PowerLaw:
     error: float | None
 
     def at(self, x: float) -> tuple[float, float | None, float | None]:
-        """Return the law at x with its interval, which is ± t s √(1/n + (x − x̄)²/Sxx) in logarithms."""
+        """Return the law's value at x, with its interval.
+
+        The interval is ± t s √(1/n + (x − x̄)²/Sxx) on logarithms.
+        """
         place = math.log(x) - self.center
         middle = math.log(self.coefficient) + self.exponent * math.log(x)
         if self.error is None:
@@ -55,7 +58,10 @@ class PowerLaw:
         return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
 
     def next_cell(self, x: float) -> tuple[float, float | None, float | None]:
-        """Return the prediction for one more cell at x, with its interval."""
+        """Predict the result of a further cell at x, with an interval.
+
+        The interval includes the cell's own deviation from the law.
+        """
         middle, low, _ = self.at(x)
         if low is None or self.error is None:
             return middle, None, None
@@ -66,7 +72,7 @@ class PowerLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetLaw:
-    """The law y = offset + coefficient · x ** exponent, fitted to the logarithms of y of `n` cells.
+    """The law y = offset + coefficient · x ** exponent, fitted on the logarithm of y to `n` cells.
 
     Intervals are profile intervals (Bates and Watts 1988, section 6.1): they contain all values whose sum of
     squares is below the minimum times 1 + F / (n − 3). F is the quantile with 1 and n − 3 degrees of freedom.
@@ -90,11 +96,14 @@ class OffsetLaw:
         return None if interval is None else (interval[1] - interval[0]) / 2
 
     def at(self, x: float) -> tuple[float, float | None, float | None]:
-        """Return the law at x with its interval."""
+        """Return the law's value at x, with its interval."""
         return self._at(x, 1.0)
 
     def next_cell(self, x: float) -> tuple[float, float | None, float | None]:
-        """Return the prediction for one more cell at x, with its interval."""
+        """Predict the result of a further cell at x, with an interval.
+
+        The interval includes the cell's own deviation from the law.
+        """
         return self._at(x, math.sqrt(self.n + 1))
 
     def _at(self, x: float, wider: float) -> tuple[float, float | None, float | None]:
@@ -107,7 +116,7 @@ class OffsetLaw:
 
 
 def fit_power_law(points: Sequence[tuple[float, float]]) -> PowerLaw | None:
-    """Fit the law by least squares on the logarithms of x and y, both above 0.
+    """Fit y = a xᵇ by least squares on the logarithms of x and y, which must be above 0.
 
     Return None for fewer than two different x. A cell is one point, however many seeds it has, since all
     seeds of a cell deviate from the law together. So the error has n − 2 degrees of freedom (Draper and Smith
@@ -135,7 +144,7 @@ def fit_power_law(points: Sequence[tuple[float, float]]) -> PowerLaw | None:
 
 
 def fit_offset_law(points: Sequence[tuple[float, float]]) -> OffsetLaw | None:
-    """Fit the law with an offset of at least 0; return None for fewer than three different x.
+    """Fit a power law with an offset of at least 0; return None for fewer than three different x.
 
     With u = x / (the largest x) the law is y = top · (s + (1 − s) u ** −α). α and s are searched on a grid
     that is refined several times. The logarithm of top is a mean.
@@ -169,7 +178,10 @@ def fit_offset_law(points: Sequence[tuple[float, float]]) -> OffsetLaw | None:
 def _grid(
     u: Numbers, y: Numbers, steeps: tuple[float, float], shares: tuple[float, float]
 ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Return a grid of exponents and offset shares, with the best top and the residual squares of each."""
+    """Evaluate the fit on a grid of exponents and offset shares.
+
+    Return exponents, shares, the best logarithm of `top` for each pair, and the sum of squared residuals.
+    """
     steep, share = np.meshgrid(np.linspace(*steeps, _GRID), np.linspace(*shares, _GRID), indexing="ij")
     shape = np.log(share[..., None] + (1 - share[..., None]) * u ** -steep[..., None])
     over = y - shape  # (exponents, shares, cells)
@@ -185,7 +197,11 @@ def _zoom(values: Numbers, place: int, bounds: tuple[float, float]) -> tuple[flo
 def _confidence_region(
     u: Numbers, y: Numbers, lowest: float, quantile: float, degrees: int
 ) -> _ConfidenceRegion:
-    """Return the laws in the confidence region: exponents, offset shares, and log values at the largest x."""
+    """Return the laws in the confidence region of the fit.
+
+    Each has an exponent, an offset share, the logarithm of its value at the largest x, and half of the range
+    of this logarithm.
+    """
     most = lowest * (1 + quantile**2 / degrees) + _ROUNDING**2
     grid = _grid(u, y, *_WHOLE)
     for _ in range(_ZOOMS):
@@ -197,7 +213,10 @@ def _confidence_region(
 
 
 def _within(left: Numbers, most: float) -> Choice:
-    """Return a mask of the laws with residual squares up to `most`; of the best law if all have more."""
+    """Return which laws fit well: those with a sum of squared residuals of at most `most`.
+
+    If there are none, the best law is selected.
+    """
     return left <= max(most, float(left.min()))
 
 

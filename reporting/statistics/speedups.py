@@ -23,7 +23,7 @@ from .pooled_differences import Pool, Values, own_or_pooled, pooled_variance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetCosts:
-    """The cost until the target was reached, for each training of a cell, by seed.
+    """The cost at which each training of a cell reached the target, by seed.
 
     `limits` has the total costs of trainings that missed the target. `resolution` is each training's cost
     between two evaluations.
@@ -35,18 +35,24 @@ class TargetCosts:
 
     @property
     def middles(self) -> dict[int, float]:
-        """Return, by seed, the middle between the evaluation that reached the target and the previous one."""
+        """Return each training's cost to reach the target, by seed.
+
+        It is the middle between the evaluation that first met the target and the evaluation before.
+        """
         return {seed: value - self.resolution[seed] / 2 for seed, value in self.reached.items()}
 
     @property
     def rounding(self) -> float:
-        """Return the variance that the cost between evaluations adds to the logarithm of a seed's cost."""
+        """Return the variance that comes from evaluating only at intervals.
+
+        It is the variance of the logarithm of a training's cost.
+        """
         return mean([(self.resolution[seed] / value) ** 2 for seed, value in self.middles.items()]) / 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedupEstimate:
-    """The baseline's cost divided by a cell's cost, over `n` seeds; `bound` marks an upper or a lower bound.
+    """The baseline's cost divided by a cell's cost, over `n` seeds.
 
     `bound` is "" if all trainings reached the target, ">" if trainings of the baseline missed it, and "<" if
     trainings of the cell missed it. A bound has no interval.
@@ -82,7 +88,10 @@ def speedups(cells: Sequence[TargetCosts], baseline: int) -> list[SpeedupEstimat
 
 
 def _paired(own: Values, baseline: Values, pool: Pool | None, rounding: float) -> SpeedupEstimate | None:
-    """Return the speedup of a cell from log costs by seed; `rounding` is the least variance assumed."""
+    """Return the speedup of a cell, from the logarithms of both cells' costs by seed.
+
+    The variance used is at least `rounding`.
+    """
     differences = [baseline[seed] - own[seed] for seed in sorted(own.keys() & baseline.keys())]
     if not differences:
         return None
@@ -108,7 +117,10 @@ def format_ratio(ratio: float, decimals: int) -> str:
 
 
 def _bounded(cell: TargetCosts, baseline: TargetCosts) -> SpeedupEstimate | None:
-    """Return a bound of the speedup if trainings of only one cell missed the target, else None."""
+    """Return a bound of the speedup if some trainings of exactly one of two cells missed the target.
+
+    Otherwise return None.
+    """
     own, theirs = ({**each.reached, **each.limits} for each in (cell, baseline))
     seeds = sorted(own.keys() & theirs.keys())
     if not seeds or bool(cell.limits) == bool(baseline.limits):

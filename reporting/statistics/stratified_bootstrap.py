@@ -1,10 +1,11 @@
-"""Aggregates of runs on several tasks, with intervals from a bootstrap within tasks (Agarwal et al. 2021).
+"""Statistics of runs on several tasks, with intervals from resampled runs (Agarwal et al. 2021).
 
-The tasks are fixed; runs are resampled within each task. Percentile intervals of so few runs are too narrow.
-So an interval is the value ± t standard errors of the bootstrap (Hesterberg 2015, section 4). The errors are
-multiplied by √(n / (n − 1)) for n runs of a task. Student's t has n − 1 degrees of freedom for each task that
-determines the value. All tasks determine a mean, half of them an interquartile mean, and the middle one or
-two a median. `bench/interval_coverage.py` simulates the coverage.
+In this stratified bootstrap the tasks are fixed, and runs are resampled within each task. Percentile
+intervals of so few runs are too narrow. So an interval is the value ± t standard errors of the bootstrap
+(Hesterberg 2015, section 4). The errors are multiplied by √(n / (n − 1)) for n runs of a task. Student's t
+has n − 1 degrees of freedom for each task that determines the value. All tasks determine a mean, half of them
+an interquartile mean, and the middle one or two a median. `bench/interval_coverage.py` simulates the
+coverage.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """A number over all tasks; it has no interval if a task has a single run or if the runs do not vary."""
+    """A statistic over all tasks, with its interval.
+
+    It has no interval if a task has only one run, or if the runs do not vary.
+    """
 
     value: float
     low: float | None = None
@@ -47,7 +51,10 @@ Function = Callable[[Sequence[Floats]], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """A function of the runs of all tasks; `deciding` returns how many of the tasks determine its value."""
+    """A function that maps the runs of all tasks to a number.
+
+    `deciding` returns how many of the tasks determine this number.
+    """
 
     of: Function
     deciding: Callable[[int], int] = lambda tasks: tasks
@@ -72,15 +79,15 @@ def median_of_tasks(runs: Sequence[Floats]) -> Floats:
 
 
 def optimality_gap(target: float, *, sign: int = 1) -> Statistic:
-    """Return a statistic: the mean shortfall of runs from a target, 0 for runs beyond the target.
+    """Return a statistic: by how much runs miss a target, on average.
 
-    Lower is better if `sign` is −1.
+    Runs beyond the target count as 0. Lower is better if `sign` is −1.
     """
     return Statistic(lambda runs: mean_of_tasks([np.maximum(sign * (target - each), 0.0) for each in runs]))
 
 
 def share_above(threshold: float, *, sign: int = 1, deciding: int | None = None) -> Statistic:
-    """Return a statistic: the share of runs better than a threshold, averaged over tasks."""
+    """Return a statistic: the share of runs that are better than a threshold, averaged over tasks."""
     return Statistic(
         lambda runs: mean_of_tasks([(sign * each > sign * threshold).astype(float) for each in runs]),
         (lambda tasks: tasks) if deciding is None else (lambda _tasks: deciding),
@@ -96,7 +103,10 @@ MEDIAN = Statistic(median_of_tasks, lambda tasks: 2 - tasks % 2)
 def aggregate_all(
     runs: Runs, statistics: Mapping[str, Statistic], *, resamples: int, seed: int
 ) -> dict[str, Aggregate]:
-    """Return every statistic of a method's runs; all intervals use the same resamples."""
+    """Return the value and interval of each statistic for one method's runs.
+
+    All intervals use the same resamples.
+    """
     plain = [np.asarray(task, dtype=float)[None, :] for task in runs]
     drawn = _resampled(plain, np.random.default_rng(seed), resamples)
     counts = [len(task) for task in runs]
@@ -109,7 +119,7 @@ def aggregate_all(
 def probability_of_improvement(
     runs: Runs, baseline: Runs, *, sign: int = 1, resamples: int, seed: int
 ) -> Aggregate:
-    """Return the chance that a run beats a baseline's run on the same task, averaged over tasks.
+    """Return the chance that a run is better than a baseline's run on the same task, averaged over tasks.
 
     Ties count half (Mann and Whitney 1947). The runs of both methods are resampled.
     """
@@ -143,7 +153,7 @@ def _task_means(runs: Sequence[Floats]) -> Floats:
 
 
 def _wins(runs: Sequence[Floats], baseline: Sequence[Floats], sign: int) -> Floats:
-    """Return the share of pairs of runs that the method wins, averaged over tasks."""
+    """Return the share of pairs (run, baseline run) in which the run is better, averaged over tasks."""
     shares = list[Floats]()
     for one, other in zip(runs, baseline, strict=True):
         differences = sign * (one[:, :, None] - other[:, None, :])
@@ -159,7 +169,7 @@ _SEED_VARIABLE = "SACREBLEU_SEED"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapScore:
-    """BLEU of a system, the mean over the resamples, and half the width of its 95 % interval.
+    """The BLEU score of a system: its value, its mean over resamples, and half of its 95 % interval.
 
     `p` is the two-sided p of its difference from the baseline; None for the baseline itself.
     """
@@ -179,7 +189,7 @@ def paired_bootstrap(
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> list[BootstrapScore]:
-    """Return the scores of a baseline, then of systems that translated the same sentences.
+    """Return the BLEU scores of a baseline and of systems that translated the same sentences, in this order.
 
     All systems are resampled with the same sentences. Raise StatisticsError if numbers of lines differ, or if
     the seed is below 1.
@@ -217,7 +227,7 @@ def _bootstrap_score(found: Result) -> BootstrapScore:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Set the environment variable with the seed of sacreBLEU, and restore the old value at the end."""
+    """Set the seed of sacreBLEU by its environment variable; restore the variable at the end."""
     before = os.environ.get(_SEED_VARIABLE)
     os.environ[_SEED_VARIABLE] = str(seed)
     try:

@@ -1,4 +1,4 @@
-"""Tables: their data, and the formats in which they are written.
+"""Tables: their data, and the formats to which they are rendered.
 
 `table` has a table's data, made by its kind in `kinds`, and the long form for programs. The other modules
 make tables of cells. `cells` has their rows, columns and contents, made of the values in `tally`.

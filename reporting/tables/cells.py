@@ -1,4 +1,4 @@
-"""A table of cells while it is built: its trials, the values of each cell, differences and texts."""
+"""The construction of a table of cells: its trials, values, differences and texts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TableCells:
-    """One table of cells, whose parts are computed on first use.
+    """A table of cells while it is built; each property is computed on first use.
 
     If the table has a smallest difference, differences are tested at several looks as seeds are added.
     `counts` are the numbers of seeds at the looks; the last look is shown.
@@ -63,7 +63,10 @@ class TableCells:
     extras: TableExtras = TableExtras()  # noqa: RUF009 -- frozen
 
     def table(self) -> Table:
-        """Return the table; if requested, add the rows and columns that only the paper has."""
+        """Return the finished table.
+
+        If requested, rows and columns that only the paper has are added.
+        """
         spec, match, shown = self.spec, self.published_match, self.shown_trials
         cells = self._cells()  # makes the footnotes too
         table = Table(
@@ -91,7 +94,10 @@ class TableCells:
         return table
 
     def _chances(self) -> dict[tuple[int, int], tuple[str, float]]:
-        """Return the task and the accuracy of guessing for each cell with an accuracy, if it is known."""
+        """Return the accuracy of random guessing, where known, with the task.
+
+        The keys are the row and column indices of cells that show an accuracy.
+        """
         tasks: dict[tuple[str, str], set[tuple[str, float | None]]] = {}
         for trial in self.shown_trials:
             task, column = trial.settings.task, self.spec.columns
@@ -113,12 +119,12 @@ class TableCells:
 
     @cached_property
     def footnotes(self) -> Footnotes:
-        """Return the footnotes, which are collected while cells are made."""
+        """Return the collection to which the cells add their footnotes."""
         return Footnotes()
 
     @cached_property
     def changes(self) -> Changes | None:
-        """Return the rows of changes; None if the rows are levels of a factor."""
+        """Return the changes that are the rows of the table; None if the rows are levels of a factor."""
         return read_changes(self.spec, self.study.design) if self.spec.rows == CHANGES else None
 
     @cached_property
@@ -128,36 +134,42 @@ class TableCells:
 
     @cached_property
     def looks(self) -> tuple[tuple[int, ...], ...]:
-        """Return the seeds of each look (interim test)."""
+        """Return the seeds that each look (interim test) uses."""
         grows = bool(self.spec.smallest_difference) and SEED not in self.spec.select
         return seeds_at_looks(self.study.seeds, self.study.later_seeds if grows else ())
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Return the number of seeds of each look (interim test)."""
+        """Return the number of seeds that each look (interim test) uses."""
         return tuple(map(len, self.looks))
 
     @cached_property
     def trials(self) -> list[Trial]:
-        """Return the trials of the cells, including added seeds, each with the level of its row."""
+        """Return the trials of all cells, including those of added seeds.
+
+        The levels of each trial include that of its row.
+        """
         study = self.study.with_later_seeds() if len(self.looks) > 1 else self.study
         return self._in_rows(study.cells)
 
     @cached_property
     def shown_trials(self) -> list[Trial]:
-        """Return the trials that count now: trials of added seeds count only after they have ended."""
+        """Return the trials that the table counts.
+
+        A trial of an added seed counts once it has ended.
+        """
         ended, seeds = set(self.outcomes["trial"]), set(self.study.seeds)
         return [trial for trial in self.trials if trial.levels[SEED] in seeds or trial.id in ended]
 
     @cached_property
     def fixed(self) -> Mapping[str, Level]:
-        """Return the fixed levels of the factors that are not shown."""
+        """Return the factors that the table does not show but that have a single level in its trials."""
         named = (self.spec.rows, self.spec.columns, *self.spec.over)
         shown = [SEED, *(name for name in named if name is not None)]
         return fixed_levels([trial.levels for trial in self.shown_trials], shown, self.study.design)
 
     def _in_rows(self, trials: Iterable[Trial]) -> list[Trial]:
-        """Return the selected trials that have a row, each with the level of its row."""
+        """Return the selected trials that belong to a row, each with the row's label among its levels."""
         chosen = [trial for trial in trials if is_selected(self.spec.select, trial.levels)]
         if (changes := self.changes) is None:
             return chosen
@@ -183,7 +195,10 @@ class TableCells:
 
     @cached_property
     def _tallied(self) -> tuple[TalliesByLook, Mapping[CellKey, str]]:
-        """Return each cell's tallies at each look, and remarks on cells where no best level was chosen."""
+        """Return the values of each cell at each look.
+
+        The second result has remarks on cells for which no best level could be chosen.
+        """
         spec = self.spec
 
         def tally(trials: Sequence[Trial]) -> dict[CellKey, tuple[Tally, ...]]:
@@ -201,23 +216,23 @@ class TableCells:
 
     @cached_property
     def look_tallies(self) -> TalliesByLook:
-        """Return the tallies of each cell, one for each look that the cell has reached."""
+        """Return the values of each cell at each look (interim test) that the cell has reached."""
         return {place: looks for place, looks in self._tallied[0].items() if place[2] in self.spec.value}
 
     @cached_property
     def fallbacks(self) -> Mapping[tuple[str, str], Tally]:
-        """Return, by row and column, the values of the fallback metric for cells without a value."""
+        """Return the values of the fallback metric, which cells without a value show, by row and column."""
         every = self._tallied[0].items()
         return {place[:2]: looks[-1] for place, looks in every if place[2] == self.spec.otherwise}
 
     @cached_property
     def untrained(self) -> Mapping[tuple[str, str], str]:
-        """Return, by row and column, a remark on trainings that learnt too little to count as trained."""
+        """Return remarks on cells whose trainings learnt too little to count, by row and column."""
         return untrained_remarks(self.spec, self.study.name, self.trials, self.outcomes)
 
     @cached_property
     def over_budget(self) -> Collection[tuple[str, str]]:
-        """Return the row and column of each cell whose trials exceed the study's budget."""
+        """Return the row and column of each cell that was not trained because it exceeds the budget."""
         spec = self.spec
         return {
             (level_text(levels[spec.rows]), level_text(levels[spec.columns]) if spec.columns else "")
@@ -226,12 +241,12 @@ class TableCells:
 
     @cached_property
     def baseline(self) -> str:
-        """Describe the baseline from which differences are computed."""
+        """Return a description of the baseline that differences refer to."""
         return self.changes.describe_baseline() if self.changes else level_name(self.spec.baseline or "")
 
     @cached_property
     def baselines(self) -> Mapping[str, str]:
-        """Return a mapping from each row to the row with which it is compared."""
+        """Map each row to the row that it is compared with."""
         if self.changes:
             rows = self.changes.rows
             return {
@@ -244,7 +259,10 @@ class TableCells:
 
     @cached_property
     def differences(self) -> Mapping[tuple[str, str], ColumnDifferences]:
-        """Return a mapping from metric and level to the differences of the column."""
+        """Return the differences between the rows and their baselines, for each column.
+
+        A column is identified by its metric and level.
+        """
         choices = {row.label: row.choices for row in self.changes.rows} if self.changes else {}
         return {
             (column.metric.name, column.level): column_differences(
@@ -255,7 +273,10 @@ class TableCells:
 
     @cached_property
     def published_match(self) -> PublishedMatch | None:
-        """Return the paper's table matched with this table; None if it is not requested or does not exist."""
+        """Return how the paper's table corresponds to this table.
+
+        Return None if it is not requested or does not exist.
+        """
         key = (self.study.paper or "", self.spec.published_table)
         paper = published_tables().get(key) if self.extras.published else None
         return match_published(paper, self.spec.published, self.rows, self.columns) if paper else None
@@ -284,12 +305,12 @@ class TableCells:
 
     @cached_property
     def tallies(self) -> Mapping[CellKey, Tally]:
-        """Return, for each cell, the values that the table shows, which are those of the last look."""
+        """Return the values that each cell shows: those of its last look."""
         return {place: looks[-1] for place, looks in self.look_tallies.items()}
 
     @cached_property
     def estimates(self) -> Mapping[CellKey, Estimate]:
-        """Return the centre and spread of each cell with a value."""
+        """Return the mean and the spread of each cell that has values."""
         return {
             place: estimate.within_share() if find_metric(place[2]).is_share else estimate
             for place, tally in self.tallies.items()
@@ -302,7 +323,10 @@ class TableCells:
     def _cell(
         self, row: str, column: TableColumn, estimates: Mapping[CellKey, Estimate], best: Collection[CellKey]
     ) -> Cell:
-        """Return one cell; a cell to which no trial of the study belongs has only the paper's number."""
+        """Return the cell of a row and column.
+
+        A cell without trials in the study shows only the paper's number.
+        """
         place, metric = self._place(row, column), column.metric
         tally, estimate = self.tallies.get(place), estimates.get(place)
         published = self.published_match.published_at(row, column) if self.published_match else None
@@ -350,7 +374,10 @@ class TableCells:
         return f"> {metric.format(tally.bound)}" if tally.limits else tally.placeholder
 
     def _fallback_cell(self, row: str, column: TableColumn) -> Cell | None:
-        """Return a cell with the fallback metric; None if this metric has no value either."""
+        """Return a cell that shows the fallback metric.
+
+        Return None if this metric has no value either.
+        """
         tally = self.fallbacks.get((row, column.level))
         estimate = tally.estimate(self.spec.spread) if tally else None
         if tally is None or estimate is None or self.spec.otherwise is None:
@@ -395,7 +422,7 @@ def _difference_text(difference: Difference | None, metric: Metric, significance
 
 
 def spread_texts(estimate: Estimate | None, metric: Metric, spread: Spread) -> tuple[str, str]:
-    """Return the text after the ± of a number and the text of its interval; at least one is empty."""
+    """Return the text after `±` and the text of the interval; one of them, or both, are empty."""
     if estimate is None or estimate.spread is None or estimate.low is None or estimate.high is None:
         return "", ""
     if metric.name in ANALYTIC_COSTS and not estimate.spread:
@@ -407,7 +434,10 @@ def spread_texts(estimate: Estimate | None, metric: Metric, spread: Spread) -> t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One row: its level, its name, and the heading of its group ("" for none)."""
+    """One row of the table: its level, its name, and the heading of its group.
+
+    The heading is "" if the row has none.
+    """
 
     level: str
     head: str
@@ -416,9 +446,10 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumn:
-    """One column: its metric, its level ("" if metrics are the columns), and the headings above it.
+    """One column of the table: its metric, its level, and the headings above it.
 
-    `headings` are the lines above the column's name `head`, the outermost first; some may be empty.
+    The level is "" if each column is a metric. `headings` are the lines above the column's name `head`, the
+    outermost first; some may be empty.
     """
 
     metric: Metric
@@ -428,7 +459,7 @@ class TableColumn:
 
     @property
     def name(self) -> str:
-        """Return the column's name in a published table: its level, or its metric if it has no level."""
+        """Return the name of the column in the paper's table: its level or, without a level, its metric."""
         return self.level or self.metric.name
 
 
@@ -445,7 +476,7 @@ def rows_of_changes(changes: Changes) -> tuple[TableRow, ...]:
 def columns_of(
     spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], metrics: Mapping[str, tuple[Metric, str]]
 ) -> tuple[TableColumn, ...]:
-    """Return the columns, grouped by metric and then by level.
+    """Return the columns of the table, sorted by metric and then by level.
 
     `metrics` has each metric by name, with the text after its name in a heading.
     """
@@ -471,7 +502,7 @@ def columns_of(
 
 
 def metric_head(metric: Metric, words: str) -> str:
-    """Return the column heading of a metric: its name, its settings, and an arrow towards better values."""
+    """Return the heading of a metric's column: its name, its settings, and an arrow to better values."""
     return one_line(metric.name) + (f" ({words})" if words else "") + better_arrow(metric)
 
 

@@ -151,7 +151,7 @@ def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
         message = f"{target.metric} is measured only at the end" if metric else unknown_metric(target.metric)
         return f"{message}; expected a metric measured after each epoch: {', '.join(directed)}"
     if metric.higher_is_better is None:
-        return f"expected a metric with a better direction, got {target.metric}"
+        return f"expected a metric for which higher or lower is better, got {target.metric}"
     if metric.higher_is_better is target.at_most:
         better, sign = ("higher", ">=") if metric.higher_is_better else ("lower", "<=")
         return f"expected {target.metric} {sign} {target.value:g}, as {better} is better"

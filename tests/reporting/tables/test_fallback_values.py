@@ -171,7 +171,7 @@ def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcome
         ),
         (
             {"otherwise": "flops"},
-            [(("otherwise",), "expected a metric with a better direction, got 'flops'")],
+            [(("otherwise",), "expected a metric for which higher or lower is better, got 'flops'")],
         ),
         (
             {"value": "best_accuracy"},

@@ -66,7 +66,7 @@ def test_a_lower_value_is_better_for_a_loss():
     ("metric", "message"),
     [
         ("acuracy", "accuracy"),
-        ("gamma", "expected a metric with a better direction, got 'gamma'"),
+        ("gamma", "expected a metric for which higher or lower is better, got 'gamma'"),
     ],
 )
 def test_an_unknown_metric_or_one_without_a_direction_is_refused(metric: str, message: str):

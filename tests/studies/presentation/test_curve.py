@@ -81,7 +81,7 @@ study: 12 faults
        ^^^^^  [[curve]] unknown key 'bands'; nearest: band
   53 | value = "memory_change"
                ^^^^^^^^^^^^^^^
-       [[curve]] value: expected a metric with a better direction, got 'memory_change'
+       [[curve]] value: expected a metric for which higher or lower is better, got 'memory_change'
   54 | x = "second"
            ^^^^^^^^
        [[curve]] x: expected a cost or a metric, got 'second'; nearest: seconds

@@ -85,7 +85,7 @@ def test_a_method_that_lacks_a_task_has_no_number():
         ({"bounds": {"max_length": [10]}}, "bounds.max_length"),
         ({"bounds": {'"max_length:sorted"': [0, 1]}}, "neither a metric nor a task of this table or figure"),
         ({"bounds": {'"max_length:sort"': [0, 1]}}, "got none on reverse, copy"),
-        ({"value": "gradient_norm", "bounds": None}, "expected a metric with a better direction"),
+        ({"value": "gradient_norm", "bounds": None}, "expected a metric for which higher or lower is better"),
         ({"tasks": "mixer"}, "expected a factor other than that of rows, got 'mixer'"),
         ({"tasks": "tusk"}, "unknown factor 'tusk'; nearest: task"),
         ({"tasks": []}, "expected a name, got an empty list"),
