@@ -1,4 +1,7 @@
-"""Numbers that papers print, by paper, table, row and column; measured results are stored elsewhere."""
+"""Numbers that papers have published, found by paper, table, row and column.
+
+Results that activemem measures are in stores instead.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,7 @@ class PublishedNumber:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTable:
-    """One table of a paper: rows and columns in the paper's order, cells by row and column."""
+    """One table of a paper: its rows and columns in the paper's order, and the number in each cell."""
 
     paper: str
     name: str
@@ -77,7 +80,7 @@ class PublishedTable:
 
 @cache
 def published_tables() -> Mapping[tuple[str, str], PublishedTable]:
-    """Every published table by paper and name, in the order of the file."""
+    """All published tables in `published.csv`, found by their paper and their name."""
     text = (Path(__file__).parents[1] / "published.csv").read_text(encoding="utf-8")
     cells: dict[tuple[str, str], dict[tuple[str, str], PublishedNumber]] = {}
     for line in csv.DictReader(text.splitlines()):

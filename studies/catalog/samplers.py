@@ -1,4 +1,4 @@
-"""Samplers and schedulers of a search, by their names in `sampler` and `scheduler`."""
+"""Registries of the samplers and schedulers that `[search] sampler` and `scheduler` can name."""
 
 from __future__ import annotations
 

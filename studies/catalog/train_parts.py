@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStep:
-    """The part of a training step that a loss term needs: inputs, outputs and targets of sequences.
+    """The data of a training step that a loss term receives: inputs, outputs and targets of sequences.
 
     `outputs` and `targets` have the form that registered metrics get (`Measure`), without padding; `inputs`
     are the model's inputs with padding. `activations` are the outputs of the modules that the term watches,

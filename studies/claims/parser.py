@@ -361,7 +361,7 @@ class _ClaimParser(TokenReader):
         return SpeedupExpression(start=word.start, end=self._end(), fast=fast, slow=slow, target=target)
 
     def quantity(self) -> SyntaxNode:
-        """Parse `quantity = METRIC [ "[" [ INDEX { "," INDEX } ] { FACTOR "=" level } "]" ]`, with commas."""
+        """Parse `quantity = METRIC [ "[" selectors "]" ]`; for `selectors`, see `_selectors`."""
         word = self._word()
         if self.token.kind != "[":
             return MetricReference(start=word.start, end=word.end, word=word)
@@ -477,7 +477,7 @@ class _ClaimParser(TokenReader):
         return ForClause(variable=variable, iterates=self.set())
 
     def _selectors(self) -> tuple[tuple[str, ...], tuple[tuple[Identifier, LevelLiteral], ...]]:
-        """Parse indices, then `FACTOR "=" level`, separated by commas."""
+        """Parse `selectors = [ INDEX { "," INDEX } ] { FACTOR "=" level }`; commas separate all items."""
         index: list[str] = []
         selectors: list[tuple[Identifier, LevelLiteral]] = []
         while True:
@@ -539,12 +539,12 @@ class _ClaimParser(TokenReader):
         return inside
 
     def _require(self, kind: str, expected: str) -> None:
-        """Raise the fault of a next token of another kind."""
+        """Raise a fault unless the next token is of this kind."""
         if self.token.kind != kind:
             raise self._error(f"expected {expected}, got {self._found()}")
 
     def _skip(self, kind: str, expected: str) -> None:
-        """Pass a token of this kind; raise the fault of a token of another kind."""
+        """Consume the next token; raise a fault if it is of another kind."""
         self._require(kind, expected)
         self._advance()
 

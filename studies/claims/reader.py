@@ -137,7 +137,7 @@ class Scope:
 
 
 def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
-    """Return the names that claims in a study of this design may use."""
+    """Return what claims in a study with this design may refer to."""
     factors = {name: levels for name, levels in design.factors.items() if name != SEED}
     seeds = design.factors[SEED]
     return Scope(
@@ -391,7 +391,7 @@ class _Resolver:
         return self.fail(node.word, message)
 
     def _quantities(self, node: syntax.MetricReference, bound: Bindings) -> tuple[Quantity, ...] | None:
-        """Return a metric in each cell with the named levels."""
+        """Return a metric in each of the cells that have the levels in its brackets."""
         word, sound = node.word, True
         if word.text not in self._scope.metrics:
             what = "unknown metric" if not node.bare or not bound else "unknown metric or variable"
@@ -470,7 +470,7 @@ class _Resolver:
             return self.fail(found, str(error))
 
     def _level_set(self, level_set: syntax.LevelSet, bound: Bindings) -> tuple[BoundLevel, ...]:
-        """Return the levels of a set in its order, without the levels after `except`."""
+        """Return the levels of a set in their order, without the levels after `except`."""
         listed = tuple(self._substituted(level, bound) for level in level_set.levels)
         factor = level_set.factor
         if factor is not None:

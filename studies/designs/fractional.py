@@ -116,7 +116,7 @@ class TwoLevels(RowDesign):
 
 @dataclass(frozen=True, kw_only=True)
 class Fractional(TwoLevels):
-    """A design of the smallest regular fraction with at least this resolution."""
+    """A design with the runs of the smallest regular fraction that has at least this resolution."""
 
     resolution: int = 0
 

@@ -62,7 +62,7 @@ class Gates(Expansion):
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the gates of a document; report faults."""
+        """Return the gates of a study file; report faults."""
         if diagnostics.has_search:
             diagnostics.report((TABLE,), "a gate holds back the cells of a grid; a search has none")
             return None

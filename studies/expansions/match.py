@@ -159,7 +159,7 @@ def _smallest_reaching(count: Callable[[int], float], target: float, low: int, h
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeMatcher:
-    """Solver of the sizes at which cells cost as much as their baselines."""
+    """Solver that computes the sizes at which cells cost as much as their baselines."""
 
     template: Template
     design: Design
@@ -259,7 +259,7 @@ _NOUNS: Mapping[MatchedCost, str] = {
 
 
 class Match(Expansion):
-    """An expansion that solves a size in each cell, so that the cell costs as much as its baseline."""
+    """Expansion that computes a size for each cell, so that the cell costs as much as its baseline."""
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self:
@@ -289,7 +289,7 @@ class Match(Expansion):
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
-        """Return the solved size of a cell; if no size is within the tolerance, report the nearest sizes."""
+        """Return the computed size of a cell; report the nearest sizes if none is within the tolerance."""
         if (matched := grid.design.matched_size) is None:
             return Filling()
         recipe = read_recipe(grid.template.recipe({**levels, matched.name: f"{{{matched.name}}}"}))

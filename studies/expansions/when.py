@@ -17,7 +17,7 @@ TABLE = "when"
 
 
 class When(Expansion):
-    """An expansion that makes factors conditional on the levels of other factors."""
+    """Expansion that makes factors conditional on the levels of other factors."""
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:

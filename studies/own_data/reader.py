@@ -1,4 +1,7 @@
-"""Reader of a corpus's files, which reads each file once and reports faults at the key of the file."""
+"""Reader of the files of a user's corpus.
+
+It reads each file once, and reports faults at the study file's key that names the file.
+"""
 
 from __future__ import annotations
 

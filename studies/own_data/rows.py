@@ -60,7 +60,7 @@ def is_missing(value: Any) -> bool:  # noqa: ANN401 -- as above
 
 
 def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
-    """Return a label as a class; it must be a non-blank text, a whole number, or a boolean."""
+    """Return the name of the class in a label, which is a non-blank text, a whole number, or a boolean."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # what pandas makes of whole numbers where some are missing
     if isinstance(value, str | int) and (text := str(value).strip()):
@@ -105,7 +105,7 @@ def read_split(value: Any, names: Sequence[str] = ()) -> str | None:  # noqa: AN
 
 
 def split_named(name: str) -> str | None:
-    """Return the split that has this name, if any."""
+    """Return the split (train, dev or test) that goes by this name, such as `validation`; else None."""
     return _SPLIT_NAMES.get(name)
 
 
@@ -130,7 +130,7 @@ _TEXTS = {"csv": read_csv, "tsv": read_tsv, "jsonl": read_json_lines}
 
 
 class Row(NamedTuple):
-    """A sequence, its target, and its split."""
+    """A row of data: its split, its sequence, and its target."""
 
     split: str
     sequence: str

@@ -102,7 +102,10 @@ _Short = tuple[str, tuple[float, float], tuple[float | None, float | None]]
 
 
 def find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[InsufficientReach, ...]:
-    """Return the recipes, by label, whose reach is less than a task requires; skip tasks of unknown reach."""
+    """Return the models that cannot see all inputs on which their task's targets depend.
+
+    Tasks are skipped if their required reach is unknown.
+    """
     found: dict[_Short, dict[str, None]] = {}
     for label, settings in labelled:
         task = settings.task

@@ -157,7 +157,7 @@ class ShorterTrials:
                 self._found.setdefault(_without_epochs(settings), []).append(shorter)
 
     def add(self, trial: Trial) -> None:
-        """Add a newly finished trial whose last state is kept."""
+        """Add a newly finished trial whose final state is kept."""
         shorter = ShorterTrial(trial=trial.id, epochs=trial.settings.train.epochs)
         self._found.setdefault(_without_epochs(trial.settings), []).append(shorter)
 
@@ -278,7 +278,7 @@ def _differs(settings: Mapping[str, Any], fixed: Mapping[str, Any]) -> bool:
 
 
 def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that fit a search, with the factors of the search.
+    """Return the stored rows that fit a search, with their levels in that search as `factors`.
 
     For each point there are rows for all of its seeds, or none.
     """

@@ -216,10 +216,10 @@ def outcome_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, Trial]:
 
 
 def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
-    """Return the outcomes of a study's trials, whichever study ran them; for a search, of all tried points.
+    """Return the outcomes of a study's trials, also of those that another study has trained.
 
-    With `all_seeds` the outcomes include further seeds of a search's points, such as the seeds of a former
-    baseline.
+    For a search, these are the outcomes of all tried points. With `all_seeds` the outcomes include further
+    seeds of a search's points, such as the seeds of a former baseline.
 
     Proposed points that another study has trained are included, with this study's factors. Trials with other
     settings or seeds, of another space, or with other plug-in source are not. With a warm start, trials of

@@ -121,7 +121,7 @@ def probe_command(study: str) -> str:
 
 
 class ValueStatus(StrEnum):
-    """Why a trial has a value of a metric or none.
+    """State of a trial's value of a metric, such as done, pending or failed.
 
     Several trials without a value show the first of their states in this order.
     """
@@ -227,7 +227,10 @@ def last_members(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
 
 
 def combined_status(statuses: Collection[str]) -> ValueStatus:
-    """Return the status shown for several trials."""
+    """Return the one status that a table shows for several trials.
+
+    It is the first of their statuses in the order of `ValueStatus`.
+    """
     return next((status for status in ValueStatus if status in statuses), ValueStatus.NO_VALUE)
 
 

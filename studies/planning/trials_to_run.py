@@ -1,4 +1,4 @@
-"""Selection of trials to train: missing trials, unfinished trials, and the user's part of a grid.
+"""Selection of trials to train: missing and unfinished trials, and the part of a grid that a user selects.
 
 A run leaves out trials with an outcome in the store, and those beyond the budget of their search.
 """

@@ -140,7 +140,7 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
 
 
 def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the faults of a table of changes: a wrong baseline, or keys that other tables have."""
+    """Yield the faults of a table of changes: a wrong baseline, or keys that only other tables can have."""
     factors = design.known_levels
     if CHANGES in factors:
         yield (

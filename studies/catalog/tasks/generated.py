@@ -78,7 +78,7 @@ class GeneratedTask(TaskSettings, ABC):
         """Draw `count` training examples with a random generator."""
 
     def test_sets(self) -> Mapping[str, Draw]:
-        """The test sets by name (such as a length), with the same examples for every trial."""
+        """The test sets by name, such as `50` for length 50; all trials have the same test examples."""
         return {}
 
     @property
@@ -112,7 +112,7 @@ class GeneratedTask(TaskSettings, ABC):
         return None
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor | None:
-        """Return the loss of each scored target, in the targets' shape.
+        """Return the loss of each scored target, as a tensor with the shape of `targets`.
 
         Return None to use the default loss of the task's kind. Tagging gets logits (scored, vocab) and
         symbols (scored,), by default with cross-entropy. Regression gets numbers of shape (sequences,) or

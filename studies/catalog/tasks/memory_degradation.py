@@ -11,7 +11,7 @@ NUM_SPECIAL_TOKENS = 4
 
 
 class DegradationSettings(TaskSettings):
-    """`[task]` of a toy problem, which has no keys besides its name."""
+    """Keys of `[task]` for the toy problems, which have no key besides `name`."""
 
     @property
     def interface(self) -> ModelInterface:
@@ -58,7 +58,7 @@ class DegradationProblem(TaskSpec):
 
     @property
     def tokens(self) -> int:
-        """The length of all sequences, with start, end and padding."""
+        """The number of tokens of every sequence, with start, end and padding."""
         return self.max_length + 2
 
 

@@ -17,7 +17,7 @@ SizeChoice = Literal["all", "estimated"]
 
 
 class SentencePairSettings(TaskSettings, ABC):
-    """The keys shared by translation and parsing."""
+    """Keys of `[task]` that the tasks translation and parsing share."""
 
     tokens: Literal["words", "bpe", "spelled", "spelled_digits"]
     """the kind of token; spelled: frequent words, and letters for other words; spelled_digits: the same, with

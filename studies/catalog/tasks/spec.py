@@ -76,7 +76,7 @@ TASKS: Registry[TaskSpec] = Registry("task")
 
 
 class TaskSettings(NamedSettings, ABC):
-    """`[task]`: the task to learn; each task has its own keys besides its name."""
+    """Base class for the keys of `[task]`; each task adds its own keys to `name`."""
 
     registry: ClassVar = TASKS
 

@@ -1,4 +1,4 @@
-"""Shared [task] keys, test sets and drawing rules of synthetic tasks."""
+"""Base classes of synthetic tasks: their shared `[task]` keys, test sets, and rules to draw examples."""
 
 from __future__ import annotations
 

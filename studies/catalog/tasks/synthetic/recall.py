@@ -78,7 +78,7 @@ class MqarSettings(SyntheticTask):
 
     @property
     def chance(self) -> float:
-        """Return the accuracy of guessing one of the values of a sequence, where it has most pairs."""
+        """Return the accuracy of guessing one of the values in a sequence with the most pairs."""
         return 1 / max([pairs for _, pairs, _ in self.shapes] + [pairs for _, pairs in self.tests])
 
     @property
