@@ -1,4 +1,7 @@
-"""The choice of additional seeds that decide the most open questions per hour of training."""
+"""The choice of the seeds to add next: those that decide the most open questions per hour of training.
+
+A question is an undecided comparison of a claim, or an undecided difference in a table.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ class NextSeeds:
 
     @property
     def chance(self) -> float | None:
-        """Return the mean chance that a question is decided at `seeds_at_decision`; None if unknown."""
+        """Return the expected share of questions that are decided at `seeds_at_decision`; None if unknown."""
         return None if self.expected is None else self.expected / self.undecided
 
 
@@ -88,7 +91,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def groups(self) -> list[list[QuestionT]]:
-        """Return the groups of questions to which seeds may be added: single questions, then several."""
+        """Return single questions and larger groups of questions; each group may be given more seeds."""
 
     @abstractmethod
     def num_looks(self, question: QuestionT) -> int:
@@ -100,11 +103,14 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def trials(self, question: QuestionT, seeds: Collection[int]) -> Iterable[Trial]:
-        """Return the trials of a question that have one of these seeds and have not ended."""
+        """Return the trials that a question still needs for these seeds."""
 
     @abstractmethod
     def expect(self, group: Sequence[QuestionT], ahead: int) -> tuple[Sequence[QuestionT], float]:
-        """Return the questions that `ahead` more looks may decide, and how many decisions are expected."""
+        """Return the questions to which seeds are added, and the expected number of decisions.
+
+        The decisions fall within `ahead` more looks.
+        """
 
     def count(self, group: Sequence[QuestionT]) -> int:
         """Return the number of questions in a group."""
@@ -162,7 +168,7 @@ def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float |
 
 @dataclass(frozen=True, slots=True)
 class _Chances:
-    """The probabilities that a comparison or a statement is confirmed, and that it is refuted."""
+    """The probabilities that a comparison, or a whole claim, will be confirmed and refuted."""
 
     confirmed: float
     refuted: float
@@ -190,7 +196,7 @@ def claim_candidates(
 
 @dataclass(frozen=True, kw_only=True)
 class _OpenClaim(OpenResult[Comparison]):
-    """An undecided claim, with the tests of its comparisons at each look and their current verdicts.
+    """An undecided claim: the tests of its comparisons at every look, and their present verdicts.
 
     `level` is the significance level of one look.
     """
@@ -284,7 +290,10 @@ def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
 
 
 def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _Chances:
-    """Return the chances that a statement is confirmed or refuted, if its parts are independent."""
+    """Return the chances that a statement is confirmed or refuted, from those of its comparisons.
+
+    The comparisons are treated as independent.
+    """
     match statement:
         case Comparison():
             return chances[statement]
@@ -307,7 +316,10 @@ def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedDifference:
-    """A difference between two cells of a table, its decision, and the smallest difference that matters."""
+    """A difference between two cells of a table, with its test.
+
+    `margin` is the smallest difference that matters.
+    """
 
     cells: tuple[CellKey, CellKey]
     found: DecidedDifference
@@ -315,12 +327,15 @@ class JudgedDifference:
 
 
 def asks_for_seeds(study: Study) -> list[CellsTable]:
-    """Return the tables of a study that define a smallest difference."""
+    """Return the tables for which seeds may be added: they state a smallest difference that matters."""
     return [spec for spec in study.tables if isinstance(spec, CellsTable) and spec.asks_for_seeds]
 
 
 def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]:
-    """Return the number of decided differences and of all differences in the tables that define a margin."""
+    """Return how many differences of tables are decided, and how many there are.
+
+    Only tables with a smallest difference that matters are counted.
+    """
     decided = left = 0
     for spec in asks_for_seeds(study):
         made = TableCells(study=study, spec=spec, outcomes=outcomes)

@@ -129,7 +129,7 @@ class Study:
 
     @cached_property
     def budget(self) -> StudyBudget:
-        """The limits on models in [study], and a search's limits on quantities known before training."""
+        """The limits on models: those of [study], and the search limits that are known before training."""
         limits = self.search.bounds if self.search else ()
         return StudyBudget(
             max_parameters=self.header.max_parameters,
@@ -139,17 +139,20 @@ class Study:
 
     @property
     def ladder(self) -> Ladder | None:
-        """The sizes that grow together, if there are any."""
+        """The sizes of models in the table [ladder], if the study has one."""
         return cast("Ladder | None", self.expansions.get("ladder"))
 
     @property
     def fidelity(self) -> Fidelity | None:
-        """The rungs of a search; None if the search has no rungs, or rungs of epochs."""
+        """The stages of a search (rungs) between which a setting such as the width grows.
+
+        Return None if the search has no rungs, or if only the number of epochs grows.
+        """
         return cast("Fidelity | None", self.expansions.get("fidelity"))
 
     @property
     def gates(self) -> Gates | None:
-        """The gates that hold trials back until claims are confirmed, if there are any."""
+        """The gates, which hold trials of cells back until the named claims are confirmed, if any."""
         return cast("Gates | None", self.expansions.get("gate"))
 
     @property
@@ -170,11 +173,14 @@ class Study:
 
     @property
     def asks_for_seeds(self) -> bool:
-        """Whether claims, or differences of a table, may be decided by added seeds."""
+        """Whether more seeds may be added, to decide claims or differences of a table."""
         return bool(self.claims) or any(table.asks_for_seeds for table in self.tables)
 
     def with_later_seeds(self) -> Study:
-        """Return the study with the trials of all seeds that may be added; its factors do not change."""
+        """Return the study with the trials of all seeds that may be added later.
+
+        Its factors do not change.
+        """
         later, first = self.later_seeds, self.seeds[0]
         starts = [trial for trial in self.cells if trial.levels[SEED] == first]
         if not later or any(trial.levels[SEED] == later[0] for trial in self.cells):
@@ -233,19 +239,25 @@ class Study:
         return count_points(self.choose, self.dimensions, self._identify_point, self.search.trials)
 
     def _identify_point(self, values: Mapping[str, Level]) -> str | None:
-        """Return the id of a point's first trial; None if the point is over the budget."""
+        """Return an id that is equal for equal points; None if the model exceeds the limits.
+
+        It is the id of the point's first trial.
+        """
         trial = self.trial_for(values, self.seeds[0], self.point_levels[0])
         return trial.id if self.budget.allows(trial.settings) else None
 
     @property
     def points_by_rung(self) -> list[int]:
-        """The number of points that a search trains on each rung; the baseline is only on the last rung."""
+        """The number of points that a search trains on each rung.
+
+        The baseline is only trained on the last rung.
+        """
         if self.fidelity is None:
             return [self.num_points]
         return self.fidelity.planned(self.num_points, has_baseline=bool(self.baseline))
 
     def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
-        """Return representative trials of a search: all dimensions at their first values, then at their last.
+        """Return trials of a search at the ends of its space: all first values, then all last values.
 
         There are two trials for each level of `across`. If `level` is given, these trials have this level of
         the rung.
@@ -256,7 +268,10 @@ class Study:
         return [self.trial_for(end, self.seeds[0], each) for end in ends for each in at]
 
     def point_seeds(self, values: Mapping[str, Level]) -> tuple[int, ...]:
-        """Return the seeds of a search point; the baseline may have additional seeds after the largest."""
+        """Return the seeds with which a search point is trained.
+
+        The baseline may have more seeds than other points.
+        """
         if not self.baseline or dict(values) != dict(self.baseline):
             return self.seeds
         more, first = (self.header.baseline_seeds or 0) - len(self.seeds), max(self.seeds) + 1
@@ -276,7 +291,10 @@ class Study:
 
     @property
     def point_levels(self) -> tuple[Mapping[str, Level], ...]:
-        """The levels of `across` at which each search point is trained."""
+        """The levels of the factors in `[search] across`, in all combinations.
+
+        Every search point is trained at each of them.
+        """
         names = self.search.across if self.search else ()
         return tuple(
             dict(zip(names, levels, strict=True))
@@ -284,7 +302,7 @@ class Study:
         )
 
     def choose(self, suggest: Suggest) -> dict[str, Level]:
-        """Choose a search point by calling `suggest` for each dimension; return its values by name.
+        """Return a search point: `suggest` is called for each dimension, and chooses its value.
 
         Inactive dimensions are left out.
         """
@@ -293,10 +311,10 @@ class Study:
     def trial_for(
         self, values: Mapping[str, Level | Recipe], seed: int = 0, at: Mapping[str, Level] | None = None
     ) -> Trial:
-        """Return the trial of a search point with values named as in `dimensions`, at one of `point_levels`.
+        """Return the trial that trains a search point at one of `point_levels`, with one seed.
 
-        Values of inactive dimensions are ignored. Raise ValueError for missing values, unknown names, and
-        values that do not fit.
+        `values` maps names in `dimensions` to values. Values of inactive dimensions are ignored. Raise
+        ValueError for missing values, unknown names, and values that do not fit.
         """
         plain = {name: value.text if isinstance(value, Recipe) else value for name, value in values.items()}
         used = self.choose(lambda name, dimension: plain.get(name, representative_values(dimension)[0]))
@@ -307,7 +325,7 @@ class Study:
         return Trial(study=self.name, levels=levels, settings=resolve_settings(self.template, levels))
 
     def read_point(self, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-        """Return the values of the search point with these stored levels; None for another space's levels."""
+        """Return the search point that these stored levels describe; None if they fit another space."""
         return read_point(self.choose, levels)
 
     @property
@@ -377,7 +395,7 @@ def _names_own_corpus(diagnostics: Diagnostics) -> bool:
 def _study_of(
     diagnostics: Diagnostics, path: Path | None, overrides: Sequence[str], corpus: OwnCorpus | None
 ) -> Study:
-    """Return the study of a document; if a stage of reading fails, raise StudyError with all its faults."""
+    """Return the study of a parsed file; raise StudyError with all faults of the first stage that fails."""
     study = _read_study(diagnostics, path, tuple(overrides), corpus)
     if study is None or diagnostics.faults:
         raise StudyError(diagnostics.document.source, diagnostics.faults)
@@ -387,7 +405,7 @@ def _study_of(
 def _read_study(
     diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...], own_corpus: OwnCorpus | None
 ) -> Study | None:
-    """Return the study of a document; report faults, and return None if a table is faulty."""
+    """Return the study of a parsed file; report faults, and return None if a table has any."""
     _check_tables(diagnostics)
     expansions, header, design = _read_design(diagnostics)
     written = diagnostics
@@ -448,7 +466,10 @@ def _read_study(
 
 
 def follow_rounds(study: Study, store: Store) -> Study:
-    """Return a study with all rounds that stored results have decided, and the trials of the next round."""
+    """Return a study with all rounds of trials that can be chosen by the stored results so far.
+
+    Designs such as `path` choose the cells of a round by the results of earlier rounds.
+    """
     while (design := study.design.next_round(study, store)) is not None:
         study = with_design(study, design)
     return study
@@ -465,7 +486,7 @@ def with_design(study: Study, design: Design) -> Study:
 
 
 def has_more(further: Study, study: Study) -> bool:
-    """Return whether `further`, a later version of a study, has trials that `study` does not have."""
+    """Return whether a later version of a study has trials that an earlier one does not have."""
     known = {trial.id for trial in study.trials}
     return any(trial.id not in known for trial in further.trials)
 
@@ -497,20 +518,23 @@ def _check_tables(diagnostics: Diagnostics) -> None:
 
 
 def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
-    """Return the table [study] of a grid, and the number of cells times seeds; report faults."""
+    """Return the table [study] of a grid, and its number of trials: cells times seeds; report faults."""
     _, header, design = _read_design(diagnostics)
     return header, sum(1 for _ in design.cells())
 
 
 def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudySettings | None, Design]:
-    """Return expansions, the table [study] (None if it is faulty) and the design; report faults."""
+    """Return the optional features of a study, its table [study] and its design; report faults.
+
+    The table is None if it is faulty.
+    """
     expansions, data = read_expansions(diagnostics), diagnostics.data
     header = diagnostics.validate(StudySettings, ("study",), data["study"]) if "study" in data else None
     return expansions, header, read_design(diagnostics, header, expansions.values())
 
 
 def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:
-    """Return the table [decode], if any; report a fault if the study keeps no weights."""
+    """Return the table [decode], if any; report a fault if the study does not keep trained weights."""
     data = diagnostics.data
     if "decode" in data and header is not None and not header.keep_weights:
         diagnostics.report(("decode",), "it needs trained models: set keep_weights = true in [study]")
@@ -562,7 +586,7 @@ def _check_data(diagnostics: Diagnostics, study: Study) -> None:
 
 
 class Shown(NamedTuple):
-    """The tables, figures and claims of a study that have no faults."""
+    """The valid tables, figures and claims of a study."""
 
     tables: Sequence[TableKind]
     curves: Sequence[CurveKind]
@@ -589,7 +613,10 @@ def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trial
 def _check_metrics_beside_faults(
     diagnostics: Diagnostics, template: Template, design: Design, shown: Shown
 ) -> None:
-    """Report impossible metrics of a grid that has other faults, unless those may affect metrics."""
+    """Report impossible metrics even if a grid has other faults.
+
+    Nothing is reported if the other faults may change which metrics exist.
+    """
     if diagnostics.invalid or design.count() > _MAX_TRIED * len(design.factors[SEED]):
         return
     size = {design.matched_size.name: design.matched_size.size} if design.matched_size else {}

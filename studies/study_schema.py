@@ -28,7 +28,10 @@ _HOLE = {"type": "string", "pattern": r"\{\w+\}", "description": "a hole that a 
 
 
 class _Schema(GenerateJsonSchema):
-    """Generator of the JSON Schema with descriptions; a value with a custom validator may be anything."""
+    """Generator of the JSON Schema, with a description of each key.
+
+    The schema allows any value for keys that a custom validator checks.
+    """
 
     def model_schema(self, schema: Any) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
         """Return the schema of a model, with the docstrings of its keys as descriptions."""
@@ -95,7 +98,7 @@ def _table(name: str, model: type[StrictModel], definitions: dict[str, Any]) -> 
 
 
 def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
-    """Return a schema that also allows the shorthand forms of a study file.
+    """Return a schema that also allows shorter notations, such as a name in place of a table.
 
     A name stands for a table with only that name, a single text for a list of it, and a hole for any value.
     """
@@ -121,7 +124,10 @@ def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
 
 
 def _property(name: str, schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
-    """Return the schema of a key; the keys of a registered rule depend on its name."""
+    """Return the schema of one key.
+
+    A rule such as an optimizer may have any keys beside its name.
+    """
     if name in _RULES:
         return {"description": schema.get("description", ""), "anyOf": [{"type": "string"}, _NAMED]}
     if name in _LISTS_OF_RULES:

@@ -52,7 +52,10 @@ _LOG = "log "
 
 
 def _known_value(value: float | None, status: str) -> float | None:
-    """Return a trial's value: infinity if it ended without its target, None if the value is missing."""
+    """Return a trial's value, or infinity if the training ended before it reached its target.
+
+    Return None if the value is missing.
+    """
     if status == ValueStatus.CENSORED:
         return math.inf
     return value if status in (ValueStatus.DONE, ValueStatus.INFINITE) else None
@@ -60,7 +63,7 @@ def _known_value(value: float | None, status: str) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellValues:
-    """The known values of a quantity by seed, including those of added seeds, and the missing trials.
+    """The values of one quantity in one cell by seed, and the trials without a value.
 
     `notes` list diverged seeds, which count with the worst value, and seeds that ended before they reached a
     target, which count as larger than all others. `step` is the smallest difference that the quantity can
@@ -74,7 +77,7 @@ class CellValues:
 
 
 class CellResults:
-    """The outcomes of a study's trials, by cell and seed.
+    """The results of a study's trials, by cell and seed.
 
     `outcomes` and `metrics` are the store's latest attempts; only metrics with an index are read.
     """
@@ -146,7 +149,7 @@ class CellResults:
         return found
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return the missing trials of a comparison, including those of added seeds."""
+        """Return the trials of a comparison that have no value, including those of added seeds."""
         gaps = [gap for part in iter_quantities(comparison) for gap in self._answers[part].gaps]
         undefined = len(self.seeds) - len(self.differences(comparison, self.seeds))
         if undefined and not gaps:
@@ -155,25 +158,31 @@ class CellResults:
         return tuple(dict.fromkeys(gaps))
 
     def is_censored(self, comparison: Comparison) -> bool:
-        """Return whether a training in a comparison of targets missed its target or diverged."""
+        """Return whether a comparison has a training that did not reach its target, or diverged.
+
+        Comparisons without targets have none.
+        """
         parts = [each for each in iter_quantities(comparison) if is_target(each.metric)]
         return any(math.isinf(value) for each in parts for value in self._answers[each].values.values())
 
     def notes(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return the diverged or censored trainings of a comparison, which count with the worst value."""
+        """Return notes on trainings that diverged or missed their target, and count with the worst value."""
         notes = [note for part in iter_quantities(comparison) for note in self._answers[part].notes]
         return tuple(dict.fromkeys(notes))
 
     def step(self, comparison: Comparison) -> float:
-        """Return the smallest difference that a comparison can show: the larger step of its two sides."""
+        """Return the smallest difference between left and right that the precision of the values can show."""
         return max(self._step(comparison.left), self._step(comparison.right))
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Return the variance of left minus right, pooled over all comparable cells with these seeds."""
+        """Return the variance of left minus right, estimated from all comparable cells together."""
         return self._comparable.pool(comparison, seeds)
 
     def rounding_sd(self, comparison: Comparison) -> float:
-        """Return the standard deviation of left minus right that rounding causes: a value's step over √12."""
+        """Return the standard deviation that rounding of values adds to left minus right.
+
+        Rounding a value to steps of s adds s / √12.
+        """
         return math.sqrt(self._variance(comparison.left) + self._variance(comparison.right))
 
     def _finite_value(self, metric: str, trial: Trial) -> float | None:
@@ -184,7 +193,7 @@ class CellResults:
         return value if name == metric else math.log(value - self._smallest_step(name, trial) / 2)
 
     def _smallest_step(self, metric: str, trial: Trial | None) -> float:
-        """Return the smallest difference that a metric can show.
+        """Return the smallest difference that two values of a metric can have.
 
         For a target it is the trial's cost between two evaluations.
         """
@@ -231,7 +240,10 @@ class CellResults:
                 return 0.0 if fast == slow else slow - fast
 
     def _log_middle(self, quantity: Quantity, seed: int) -> float | None:
-        """Return log(cost − step / 2) of a target, where the step is the cost between two evaluations."""
+        """Return the logarithm of the probable cost of reaching a target, which lies between two evaluations.
+
+        The probable cost is the one at the second evaluation, minus half the cost between the evaluations.
+        """
         value = self._answers[quantity].values.get(seed)
         if value is None:
             return None
@@ -239,7 +251,10 @@ class CellResults:
         return math.log(value - self._smallest_step(quantity.metric, trial) / 2)
 
     def _relative_step(self, quantity: Quantity) -> float:
-        """Return the mean ratio of the cost between evaluations to the cost of reaching the target."""
+        """Return the cost between two evaluations as a fraction of the cost of reaching a target.
+
+        The fraction is the mean over seeds.
+        """
         trials, values = self._trials.get(cell_key(quantity.cell), {}), self._answers[quantity].values
         shares = [
             step / (value - step / 2)
@@ -271,7 +286,7 @@ class CellResults:
         return math.fsum(known) / len(known) if known else 0.0
 
     def _step(self, number: Number) -> float:  # noqa: PLR0911 -- one return for each kind
-        """Return the smallest difference that a number can show.
+        """Return the smallest difference that two values of a number can have.
 
         A quotient's step is its change when both of its sides change by their own step.
         """
@@ -383,9 +398,10 @@ _Group = tuple[str, str, CellKey]
 
 
 class ComparableCells:
-    """The cells of a study, in groups of cells that are comparable.
+    """The cells of a study, grouped so that the cells of a group have the same task and settings of it.
 
-    `trials` maps each cell to its trials by seed. `value` returns a metric of one trial.
+    A group's cells are used together to estimate a variance. `trials` maps each cell to its trials by seed.
+    `value` returns a metric of one trial.
     """
 
     def __init__(
@@ -400,9 +416,10 @@ class ComparableCells:
         self._pools: dict[tuple[_Group, tuple[int, ...]], Pool | None] = {}
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Return the pooled variance of left minus right for one seed; None with too few values.
+        """Return the variance of left minus right for one seed, from all comparable cells.
 
-        The degrees of freedom of a sum of variances are Satterthwaite's (1946).
+        Return None with too few values. The degrees of freedom of a sum of variances are Satterthwaite's
+        (1946).
         """
         weights = _linear(comparison.left, 1.0, {})
         weights = None if weights is None else _linear(comparison.right, -1.0, weights)
@@ -424,9 +441,10 @@ class ComparableCells:
         return Pool(variance=variance, degrees=int(variance**2 / weight))
 
     def _groups(self, weights: Mapping[Quantity, float]) -> dict[_Group, float] | None:
-        """Return the sum of squared weights of each group; None if the weights in a group do not add up to 0.
+        """Return the sum of squared weights for each group of comparable cells.
 
-        If they add up to 0, effects that all cells of a seed share drop out of the difference.
+        Return None if the weights in a group do not add up to 0. If they add up to 0, effects that all cells
+        of a seed share drop out of the difference.
         """
 
         def task(quantity: Quantity) -> tuple[str, str]:
@@ -463,7 +481,7 @@ class ComparableCells:
 
 
 def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:
-    """Multiply the weights of a number's quantities by `factor`, and add them to `found`.
+    """Add the weights of a number's quantities, each multiplied by `factor`, to `found`.
 
     Return None if the number is not a weighted sum.
     """

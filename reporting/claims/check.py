@@ -1,4 +1,4 @@
-"""Checks of claims: every comparison is tested, and the results of the tests are combined into a verdict.
+"""Checks of claims: every comparison is tested, and the verdicts are combined.
 
 The comparisons of a claim are one family. Hochberg's procedure chooses the level of all tests: the claim's
 own level if all are decided at it, else a stricter one. So an `all` is confirmed when each part alone would
@@ -66,7 +66,7 @@ WIDER = 3.0
 def check_claims(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None = None
 ) -> tuple[ClaimResult, ...]:
-    """Return the result of each claim of a study, in the file's order, from the store's latest attempts.
+    """Return the result of each claim of a study, in the order of the file.
 
     `study` comes from `with_later_seeds`, and `outcomes` are its known outcomes. `metrics` are the metrics of
     its trials in the store, which are needed only if `needs_metrics(study)`. Raises ClaimError if trainings
@@ -84,9 +84,10 @@ def check_claims(
 def results_of_claims(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> list[CellResults]:
-    """Return, for each claim of a study, the results of the cells on which its verdict may depend.
+    """Return the results of the cells that each claim may depend on, one object for each claim.
 
-    The arguments are the same as for `check_claims`.
+    If a claim opens a gate, the cells that this gate or a later one holds back are left out. The arguments
+    are the same as for `check_claims`.
     """
     gates = study.gates
     stages = [gates.first_gate(claim.spec.name) if gates else None for claim in study.claims]
@@ -162,7 +163,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
 
 
 def _spread_notes(test: PairedTest) -> Iterator[MissingTrials]:
-    """Yield a note if the interval is wide only because other cells vary much more than the compared ones."""
+    """Yield a note if other cells make the interval of a comparison much wider than its own cells would."""
     if test.own_spread and test.spread and test.spread > WIDER * test.own_spread:
         times = f"{test.spread / test.own_spread:.0f} times as much"
         yield MissingTrials(
@@ -175,9 +176,10 @@ def _spread_notes(test: PairedTest) -> Iterator[MissingTrials]:
 def comparison_tests(
     comparison: Comparison, claim: Claim, results: CellResults, family: int
 ) -> list[PairedTest]:
-    """Return the tests of a comparison: at the first look, and at later looks whose seeds all have values.
+    """Return the tests of a comparison, one for each look at the results.
 
-    Costs that are computed, not measured, are exact.
+    A look adds seeds. Later looks are included as long as all their seeds have values. Costs that are
+    computed, not measured, are exact.
     """
     names = {each.metric for each in iter_quantities(comparison)}
     found: list[PairedTest] = []
@@ -211,7 +213,7 @@ def _verdict(test: PairedTest, threshold: float) -> Verdict:
 
 
 def _shown(difference: float | None, comparison: Comparison) -> float | None:
-    """Return the effect to display: for a speedup the ratio itself, otherwise the difference."""
+    """Return the effect as displayed: a speedup as a ratio, any other comparison as a difference."""
     if difference is None or not comparison.is_ratio:
         return difference
     ratio = math.inf if difference == math.inf else math.exp(difference)
@@ -246,7 +248,10 @@ def _claim_quantities(claim: Claim) -> Iterator[Quantity]:
 
 
 def full_text(comparison: Comparison, claim: Claim) -> str:
-    """Return a comparison as text that can be parsed again; leave out factors with a single level."""
+    """Return a comparison as text that the parser of claims can read again.
+
+    Factors with a single level are left out.
+    """
     names = {
         factor: [level_text(level) for level in levels] for factor, levels in claim.varied_factors.items()
     }
@@ -254,7 +259,7 @@ def full_text(comparison: Comparison, claim: Claim) -> str:
 
 
 def comparison_labels(claim: Claim) -> dict[Comparison, str]:
-    """Return a short label for each comparison of a claim: `addition: conv > sa`.
+    """Return a mapping from the comparisons of a claim to short labels, such as `addition: conv > sa`.
 
     Levels that the whole claim shares are left out, and so are levels that follow from other levels. Levels
     that both sides share become a prefix; it includes the metric if the claim has several metrics. If the
@@ -296,7 +301,7 @@ def _shared_levels(quantities: Iterable[Quantity]) -> CellKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LabelWriter:
-    """Formatter of comparisons: either in full, or short and without the `omitted` levels.
+    """Writer of comparisons as texts: in full, or as short labels without the levels in `omitted`.
 
     Only the factors in `varied` are included, with the `names` of their levels. Metrics are included if
     `metrics` is set.
@@ -384,7 +389,10 @@ class _LabelWriter:
         return f"{quantity.metric} of {inside}" if self.metrics else inside
 
     def _is_named(self, factor: str, level: Level) -> bool:
-        """Return whether a label names this level: constant and absent factors are not named."""
+        """Return whether a label contains this level.
+
+        A label leaves out levels that all cells share, and factors that a cell does not have.
+        """
         return factor in self.varied and level != ABSENT
 
     def _name(self, factor: str, level: Level) -> str:

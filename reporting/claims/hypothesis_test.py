@@ -32,10 +32,11 @@ from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_dec
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTest:
-    """The paired test of whether the mean of `differences` (by seed) lies in the open interval `region`.
+    """A test of paired differences: whether their mean lies in the open interval `region`.
 
-    An infinite difference outweighs all finite ones. The test is then the limit for larger and larger
-    differences: infinite ones count as 1, finite ones and the ends of the region as 0.
+    `differences` has left minus right for each seed. An infinite difference outweighs all finite ones. The
+    test is then the limit for larger and larger differences: infinite ones count as 1, finite ones and the
+    ends of the region as 0.
 
     Values of trainings that did not reach a target are `censored`: infinite, and only their ranks count. The
     effect is then the median difference, and the test is Wilcoxon's. It decides nothing unless the median and
@@ -58,12 +59,15 @@ class PairedTest:
 
     @property
     def n(self) -> int:
-        """Return the number of known seeds."""
+        """Return the number of seeds with a difference."""
         return len(self.differences)
 
     @cached_property
     def effect(self) -> float | None:
-        """Return the mean difference, or the median if values are censored; None if no seed is known."""
+        """Return the estimated difference; None without seeds.
+
+        It is the mean over seeds, or the median if some values are censored.
+        """
         if self.censored:
             return median(self.differences.values()) if self.differences else None
         if self._limit is not None:
@@ -72,7 +76,7 @@ class PairedTest:
 
     @cached_property
     def _limit(self) -> PairedTest | None:
-        """Return the test that replaces this one if some differences are infinite; None if all are finite."""
+        """Return the test that replaces this one if some differences are infinite; None if not."""
         if self.censored or not any(map(math.isinf, self.differences.values())):
             return None
         low, high = self.region
@@ -89,7 +93,10 @@ class PairedTest:
 
     @property
     def method(self) -> Test:
-        """Return the kind of test to use; with enough seeds, a permutation test replaces the default."""
+        """Return the test that is used: the one that was asked for, or a permutation test.
+
+        The permutation test replaces the pooled test if there are enough seeds.
+        """
         if self.test != "pooled":
             return self.test
         if permutation_decides(self.n, self.family):
@@ -98,12 +105,18 @@ class PairedTest:
 
     @property
     def spread(self) -> float | None:
-        """Return the standard deviation of a difference, at least `rounding_sd`; None below two seeds."""
+        """Return the standard deviation of the differences; None below two seeds.
+
+        It is at least `rounding_sd`.
+        """
         return None if self._spread is None else self._spread[0]
 
     @property
     def own_spread(self) -> float | None:
-        """Return the standard deviation of the comparison's own differences; None unless pooled."""
+        """Return the standard deviation of the comparison's own differences.
+
+        Return None unless the test uses the pooled variance of all comparable cells.
+        """
         is_pooled = self.method == "pooled" and self._spread is not None
         return sample_sd(list(self.differences.values())) if is_pooled else None
 
@@ -140,7 +153,7 @@ class PairedTest:
 
     @cached_property
     def p(self) -> float:
-        """Return the p-value: the smallest level at which the comparison is decided, at most 1."""
+        """Return the p-value, at most 1: the smallest significance level at which the test decides."""
         if self.effect is None or not self.complete:
             return 1.0
         if self._limit is not None:
@@ -161,7 +174,10 @@ class PairedTest:
         return (self.effect - half, self.effect + half)
 
     def needed(self, level: float) -> int | None:
-        """Return how many seeds would decide the comparison with a power of 80 %, if its effect is true."""
+        """Return how many seeds would decide the comparison, if the effect is as large as estimated.
+
+        They decide it with a power of 80 %.
+        """
         effect, spread = self.effect, self.spread
         if self.censored and effect is not None and self.complete:
             fewest = next(n for n in count(2) if smallest_p(n) <= 1 - level)
@@ -188,7 +204,7 @@ class PairedTest:
         return [low] if self.effect <= low else [high]
 
     def _p_against(self, end: float) -> float:
-        """Return the two-sided p-value of the hypothesis that the mean difference is `end`."""
+        """Return the two-sided p-value of the hypothesis that the true mean difference is `end`."""
         assert self.effect is not None
         if self.censored:
             return self._rank_p(end)
@@ -205,7 +221,7 @@ class PairedTest:
         )
 
     def _rank_p(self, end: float) -> float:
-        """Return the p-value of Wilcoxon's test in which infinite differences share the highest rank."""
+        """Return the p-value of Wilcoxon's test; all infinite differences share the highest rank."""
         finite = [abs(each - end) for each in self.differences.values() if math.isfinite(each)]
         far = 2 * max(finite, default=0.0) + 1
         distances = {

@@ -1,4 +1,4 @@
-"""Claims for a terminal: the verdict, text and deciding numbers of each, followed by its comparisons.
+"""Text of claims for a terminal: a row for each claim, followed by rows for its comparisons.
 
 confirmed on sort, where order matters most, convolution beats attention +34.0 [32.0, 36.0] p < .001 n = 3
 undecided sa is best on sort +1.3 [−4.0, 6.7] n = 3, 11 would do confirmed sa > cgru +22.0 [17.7, 26.3] p =
@@ -57,10 +57,11 @@ def claims_to_terminal(
     settings: Sequence[str] = (),
     width: int = 80,
 ) -> str:
-    """Return the rows of all claims and a legend, at most `width` columns wide unless a word is longer.
+    """Return the text of all claims: their rows, then a legend.
 
-    `measured` are sentences about the metrics, `settings` about the settings, and `provenance` is one about
-    the origin of the numbers. Blank lines separate the claims if one of them has several comparisons.
+    No line is wider than `width` columns, unless a single word is. `measured` are sentences about the
+    metrics, `settings` about the settings, and `provenance` is one about the origin of the numbers. Blank
+    lines separate the claims if one of them has several comparisons.
     """
     rows = [row for each in checked for row in _rows(each)]
     widths: dict[int, int] = {}  # width of verdicts with the gap, by indent
@@ -193,7 +194,10 @@ def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> s
 
 
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
-    """Return notes on missing trials; cells whose trials are missing for the same reason share a note."""
+    """Return notes on missing trials.
+
+    Cells share a note if their trials are missing for the same reason.
+    """
     cells_by_gap: dict[str, list[str]] = {}
     for gap in dict.fromkeys(each for finding in findings for each in (*finding.gaps, *finding.notes)):
         cells_by_gap.setdefault(gap.what, []).append(gap.where)
@@ -204,7 +208,7 @@ def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
 
 
 def _has_stricter_level(checked: ClaimResult) -> bool:
-    """Return whether the intervals of a claim have a higher confidence level than the claim asks for."""
+    """Return whether intervals have a higher level because the claim has several comparisons."""
     return checked.level > checked.level_of_look + 1e-9 and any(each.interval for each in checked.findings)
 
 
@@ -232,7 +236,10 @@ def _row(
     needed: int | None,
     notes: tuple[str, ...] = (),
 ) -> _ClaimRow:
-    """Return the row of a claim or comparison; `head` has its verdict and its text."""
+    """Return the row of a claim or comparison.
+
+    `head` is its verdict and its text.
+    """
     verdict, text = head
     effect, ends, p = format_numbers(finding, finding.verdict if indent > INDENT else checked.verdict)
     n = format_seeds(finding, checked.seeds, needed)
@@ -260,7 +267,10 @@ def _numbers(rows: Sequence[_ClaimRow]) -> list[str]:
 
 
 def measured_sentences(study: Study) -> tuple[str, ...]:
-    """Return a sentence on each metric that depends on settings, such as `loss: loss, nats a token`."""
+    """Return sentences that say what the compared metrics measure, if that depends on settings.
+
+    An example is `loss: loss, nats a token`.
+    """
     compared = {
         quantity: None
         for claim in study.claims

@@ -36,7 +36,10 @@ OPEN = (Verdict.UNDECIDED, Verdict.NOT_RUN)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingTrials:
-    """Missing trials of a cell: `where` has the levels of the cell, `what` the state of the trials."""
+    """A cell with missing trials, and the reason.
+
+    `where` names the levels of the cell; `what` is the state of its trials, or another note.
+    """
 
     where: str
     what: str
@@ -109,9 +112,10 @@ class ClaimResult:
 
     @property
     def deciding_parts(self) -> str:
-        """Return which comparisons give the verdict: `refuted part: sa > conv`, or `5 of 9 parts refuted`.
+        """Return which comparisons cause the verdict, such as `refuted part: sa > conv`.
 
-        The text is empty if all comparisons have the same verdict.
+        Many parts are only counted, as in `5 of 9 parts refuted`. The text is empty if all comparisons have
+        the same verdict.
         """
         kinds = OPEN if self.verdict in OPEN else (self.deciding.verdict,)
         labels = [each.label for each in self.findings if each.verdict in kinds]
@@ -166,7 +170,7 @@ def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict
 def deciding_comparison(
     statement: Statement, verdicts: Mapping[Comparison, Verdict], p: Callable[[Comparison], float]
 ) -> Comparison:
-    """Return the comparison that determines the verdict of a statement.
+    """Return the comparison on which the verdict of a statement depends most.
 
     It is the comparison with the lowest p if one comparison is enough, and with the highest p if all are
     needed.
@@ -188,7 +192,7 @@ def deciding_comparison(
 def seeds_needed(
     statement: Statement, verdicts: Mapping[Comparison, Verdict], needed: Callable[[Comparison], int | None]
 ) -> int | None:
-    """Return how many seeds would decide a statement, as estimated from its undecided parts.
+    """Return how many seeds would decide a statement, given the seeds that each open comparison needs.
 
     The result is the maximum over these parts, or None if the number of one part is unknown. A single part
     may decide the statement sooner.
@@ -211,6 +215,9 @@ def _opposite(verdict: Verdict) -> Verdict:
 
 
 def _resolving_verdicts(statement: AllOf | AnyOf) -> tuple[Verdict, Verdict]:
-    """Return the verdict that a single part can cause, and the verdict that needs all parts."""
+    """Return two verdicts of a compound statement: one that a single part causes, one that needs all.
+
+    A single refuted part refutes "all of"; a single confirmed part confirms "any of".
+    """
     pair = (Verdict.REFUTED, Verdict.CONFIRMED)
     return pair if isinstance(statement, AllOf) else (pair[1], pair[0])

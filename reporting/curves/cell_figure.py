@@ -72,7 +72,7 @@ _ROLES = ("x", "y", "series", "panels", "rows")
 
 
 class CellFigure(CurveKind):
-    """The keys shared by all figures of cells."""
+    """The keys that all figures of a study's cells share."""
 
     value: str
     """the metric or cost; a family such as `bleu` is drawn over its index"""
@@ -95,13 +95,16 @@ class CellFigure(CurveKind):
 
     @property
     def roles(self) -> dict[str, str]:
-        """Return a mapping from each role in use (x, y, series, panels, rows) to its factor or other name."""
+        """Return a mapping from the keys x, y, series, panels and rows to their values, if they are used.
+
+        A value is a factor or another name, such as `epoch`.
+        """
         found = {role: getattr(self, role, None) for role in _ROLES}
         return {role: name for role, name in found.items() if name is not None}
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor one of whose levels is drawn in colour."""
+        """Return the factor of the level that the key `accent` draws in colour."""
         return self.x
 
     @property
@@ -144,7 +147,7 @@ class CellFigure(CurveKind):
             yield ("rows",), "expected the key panels as well, for the columns of these rows"
 
     def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault for each role, such as x or series, with an invalid name or another role's name."""
+        """Yield a fault if x, series or a similar key has an invalid name, or the same name as another."""
         named = (((role,), name) for role, name in self.roles.items())
         yield from factor_faults(named, factors, self.special)
 
@@ -158,7 +161,7 @@ class CellFigure(CurveKind):
         yield from self.mixed_faults(design)
 
     def mixed_faults(self, design: Design) -> Iterator[KeyFault]:
-        """Yield a fault if a factor with several levels has no role, such as x or series."""
+        """Yield a fault if a factor has several levels but is not shown, such as on an axis or as lines."""
         levels = selected_levels(self.select, design.factors)
         factors = [name for name in self.roles.values() if name in levels]
         if mixed := describe_mixed_levels(factors, self.select, design):
@@ -192,11 +195,14 @@ class CellFigure(CurveKind):
         )
 
     def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Content:
-        """Return the content of a panel, made from its samples."""
+        """Return what a panel draws, made from the rows of its samples."""
         raise NotImplementedError
 
     def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-        """Return the panels to draw; kinds may override this method to change or split the panels."""
+        """Return the panels to draw.
+
+        A kind of figure may override this method to change or split them.
+        """
         del metric
         return panels
 
@@ -215,7 +221,7 @@ class CellFigure(CurveKind):
         yield from ()
 
     def value_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
-        """Yield the note on the mark for the centre, such as a mean, and on the number of seeds."""
+        """Yield a note such as "Bar: mean of 3 seeds", on the drawn centre and the number of seeds."""
         counts = cells.samples.frame.group_by(self.count_places).len()["len"]
         low, high, what = min(counts), max(counts), self.center_mark(panels[0].content)
         if high == 1:
@@ -228,7 +234,7 @@ class CellFigure(CurveKind):
 
     @property
     def count_places(self) -> tuple[str, ...]:
-        """Return the columns of the samples that together identify one mark."""
+        """Return the columns by which samples are counted: samples that are equal in them share a mark."""
         return ("panel", "series", "x", "y")
 
     def _center_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
@@ -251,7 +257,7 @@ class CellFigure(CurveKind):
 
 
 class SeriesFigure(CellFigure):
-    """The keys of figures that connect cells by lines."""
+    """The keys of figures whose cells are grouped in series, each drawn as a line or in one colour."""
 
     series: str | None = None
     """the factor with one line for each level"""
@@ -266,13 +272,13 @@ class SeriesFigure(CellFigure):
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor whose levels are drawn as lines."""
+        """Return the factor of the level in `accent`, whose levels are lines."""
         return self.series
 
 
 @dataclass(frozen=True, kw_only=True)
 class FigureCells:
-    """The values of one figure, with the names of its panels, rows, series and positions.
+    """The values of one figure, and the names and positions for its panels, lines and axes.
 
     `paper` is the published table drawn with them. `levels` are the selected levels of every factor, in the
     order of the study.
@@ -287,7 +293,10 @@ class FigureCells:
 
     @classmethod
     def collect(cls, spec: CellFigure, subject: ResultSubject, metrics: pl.DataFrame | None) -> Self:
-        """Collect the values of a figure; a figure of final values does not read `metrics`."""
+        """Collect the values of a figure from a study's results.
+
+        `metrics` has stored histories; a figure of final values does not need them.
+        """
         from .samples import collect_samples  # noqa: PLC0415 -- as above
 
         study, settings = subject.study, subject.settings
@@ -306,7 +315,10 @@ class FigureCells:
         )
 
     def panels(self) -> tuple[Panel, ...]:
-        """Return a panel for each level of `panels` and of `rows`, or a single one."""
+        """Return the panels of the figure, one for each pair of a level of `panels` and a level of `rows`.
+
+        Without these keys there is a single panel.
+        """
         frame, columns = self.samples.frame, self.full_names(self.spec.panels) or ("",)
         places = product(self.full_names(self.spec.rows) or ("",), columns)
         return tuple(
@@ -324,7 +336,7 @@ class FigureCells:
         return Axis(title=self.axis_title(self.spec.x), log=getattr(self.spec, "logx", False), ticks=ticks)
 
     def axis_title(self, name: str) -> str:
-        """Return the title of an axis: an index, another metric, a time or a factor."""
+        """Return the title of an axis, which shows an index, a metric or cost, a time or a factor."""
         if name in INDEX_AXES:
             return dict(zip(INDEX_AXES, self.metric.index_titles, strict=False)).get(name, "Index")
         if self.spec.is_course and name == self.spec.x:
@@ -352,7 +364,10 @@ class FigureCells:
 
     @cached_property
     def positions(self) -> tuple[Mapping[object, float], tuple[tuple[float, str], ...]]:
-        """Return a mapping from the samples' x to positions, and the ticks (empty for round numbers)."""
+        """Return a mapping from the samples' x to positions on the axis, and the ticks.
+
+        The ticks are empty for round numbers.
+        """
         name = self.spec.x
         if self.spec.is_course:
             return {x: float(x) for x in self.samples.frame["x"].unique()}, ()
@@ -367,15 +382,16 @@ class FigureCells:
         return dict(enumerate(numbers)), tuple(sorted(zip(numbers, texts, strict=True)))
 
     def placeholders(self, panel: int) -> dict[tuple[object, object], str]:
-        """Return the texts for the rows and columns of a panel that have no value."""
+        """Return the texts that a panel shows where a value is missing, by row and column."""
         found = self.samples.placeholders.items()
         return {(y, x): word for (at, _, x, y), word in found if at == panel}
 
     def published_value(self, **at: object) -> float | None:
-        """Return the paper's number at the levels of these roles and of the selection, if any.
+        """Return the paper's number for one mark of the figure; None without such a number.
 
-        Any of these levels may be the paper's row, and any its column (see `match_published_keys`); a table
-        with one column is matched only by its rows.
+        The keywords in `at` are the positions of the mark: its panel, series and x. Any of these levels may
+        be the paper's row, and any its column (see `match_published_keys`); a table with one column is
+        matched only by its rows.
         """
         if self.paper is None:
             return None
@@ -391,7 +407,10 @@ class FigureCells:
         return next((cell.value for cell in cells if cell is not None), None)
 
     def _resolved_levels(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
-        """Yield each factor that a role or the selection fixes at one level, with the level's index."""
+        """Yield each factor that has a single level at a mark of the figure, with the level's index.
+
+        The level is fixed by the position of the mark, or the factor has only one selected level.
+        """
         panel, columns = at.get("panel"), len(self.levels.get(self.spec.panels or "", ())) or 1
         row, column = divmod(panel, columns) if isinstance(panel, int) else (None, None)
         roles = {
@@ -422,7 +441,10 @@ def mean_interval(
 
 
 def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> list[tuple]:
-    """Return the keys of each group with the group's values in sorted order."""
+    """Return a tuple for each group of rows with equal `keys`: the keys, then a sorted list of values.
+
+    The values come from the column or columns in `of`.
+    """
     rows = frame.select(*keys, *of).sort(*keys, *of).iter_rows()
     count = len(keys)
     return [
@@ -432,13 +454,13 @@ def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("valu
 
 
 def interval_point(x: float, found: tuple[float, float | None, float | None], n: int) -> Point:
-    """Return a point at x from a result of `mean_interval`."""
+    """Return a point of a figure at `x`, with the mean and interval that `mean_interval` returned."""
     value, low, high = found
     return Point(x=float(x), y=value, low=low, high=high, n=n)
 
 
 def word_faults(spec: CellFigure, design: Design) -> Iterator[KeyFault]:
-    """Yield a fault if the factor on a numeric x axis has words as levels."""
+    """Yield a fault if a numeric x axis shows a factor whose levels are words."""
     levels = selected_levels(spec.select, design.factors)
     words = [format_value(level) for level in levels.get(spec.x, ()) if isinstance(level, str | bool)]
     if words:

@@ -63,7 +63,10 @@ class ResultKeys(StrictModel):
 
     @property
     def needs_history(self) -> bool:
-        """Return whether values of every epoch or index are needed, not only final ones."""
+        """Return whether the result needs all stored values of a metric, not only the final ones.
+
+        Other values belong to earlier epochs, or to single indices of a metric, as in `bleu[10-20]`.
+        """
         return False
 
     @property
@@ -105,7 +108,7 @@ class ResultKeys(StrictModel):
             yield ("value",) if len(names) == 1 else ("value", number), name
 
     def with_levels(self, design: Design) -> Self:
-        """Return the keys with level names replaced by levels.
+        """Return these keys with each level's name, such as "sa", replaced by the level itself.
 
         `select = { mixer = "sa" }` becomes the level `sa(heads=4)` if no other level matches. A name that
         matches no level, or several, stays, and the checks report it.
@@ -140,7 +143,10 @@ class TableKind(ResultKeys):
     """Base class of the kinds of tables."""
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
-        """Return a study's table from the store's latest attempts; the keys must fit the study."""
+        """Return a study's table, made from the stored outcomes of its trials.
+
+        `outcomes` has the latest attempt at each trial. The keys must have no faults for this study.
+        """
         raise NotImplementedError
 
 
@@ -148,8 +154,9 @@ class CurveKind(ResultKeys):
     """Base class of the kinds of figures."""
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
-        """Return a study's figure from the store's latest attempts; the keys must fit the study.
+        """Return a study's figure, made from the stored outcomes of its trials.
 
+        `outcomes` has the latest attempt at each trial. The keys must have no faults for this study.
         `metrics` are the stored histories, needed if `needs_history`.
         """
         raise NotImplementedError
@@ -164,20 +171,29 @@ def _module_names() -> tuple[str, ...]:
 
 
 def find_kind(role: Role, name: str) -> type[TableKind | CurveKind] | None:
-    """Return the class of a kind of tables or figures; None if no kind has that name."""
+    """Return the class for a kind of table or figure, such as "cells"; None if there is no such kind.
+
+    `role` selects tables or figures.
+    """
     if name not in _module_names():
         return None
     return getattr(import_module(f"{_KINDS}.{name}", __package__), role.upper(), None)
 
 
 def kinds_of(role: Role) -> dict[str, type[TableKind | CurveKind]]:
-    """Return all kinds of tables or figures by name, loading all of them."""
+    """Return a mapping from names to classes of all kinds of tables or of figures.
+
+    Every class is imported.
+    """
     found = {name: find_kind(role, name) for name in _module_names()}
     return {name: kind for name, kind in found.items() if kind is not None}
 
 
 def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Return the level for a name, or the levels for a list of names; names without a match stay."""
+    """Return the level that a name stands for, or a list of levels for a list of names.
+
+    A name that matches no level, or several, is returned unchanged.
+    """
     names = NamedLevels(levels, "here")
     if isinstance(named, list):
         return [names.find(each) if names.has(each) else each for each in named]
@@ -185,7 +201,10 @@ def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- 
 
 
 def column_text(name: str, texts: Sequence[str]) -> str:
-    """Return the internal name of a column: a level, a metric, or `metric:level`."""
+    """Return the full name of a column that a user has written in short.
+
+    A column is a level, a metric, or `metric:level`. A level may be written in short.
+    """
     metric, colon, level = name.partition(":")
     return f"{metric}:{find_levels(level, texts)}" if colon else str(find_levels(name, texts))
 
@@ -246,7 +265,7 @@ def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> 
 def check_tuned_metrics(
     diagnostics: Diagnostics, tables: Sequence[TableKind], curves: Sequence[CurveKind]
 ) -> None:
-    """Report tables and figures that show metrics of decoder tuning in a study without [decode]."""
+    """Report tables and figures with metrics of decoder tuning, if the study has no table [decode]."""
     for role, specs in (("table", tables), ("curve", curves)):
         for index, spec in enumerate(specs):
             for path, name in spec.named_metrics():
@@ -287,7 +306,11 @@ def _read(diagnostics: Diagnostics, role: Role, design: Design, paper: str | Non
 def _report_unknown_kind(
     diagnostics: Diagnostics, role: Role, path: KeyPath, kind: object
 ) -> tuple[type[ResultKeys] | None, str | None]:
-    """Report a missing or unknown kind; return the intended kind, whose keys are then checked."""
+    """Report a table or figure whose `kind` is missing or unknown.
+
+    Return the class and name of the kind that is most similar to an unknown one, so that the caller can check
+    the other keys. Return (None, None) if no kind is similar.
+    """
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     if kind is None:
         diagnostics.report(path, f"missing key 'kind'; known: {', '.join(own)}")
@@ -304,7 +327,10 @@ def _report_unknown_kind(
 def _report_wrong_kind(
     diagnostics: Diagnostics, role: Role, path: KeyPath, kind: str, *, in_file: bool
 ) -> None:
-    """Report a kind for the cells of a grid in a search, or a kind for the points of a search in a grid."""
+    """Report a kind of table or figure that needs a grid, used in a search, or the reverse.
+
+    Some kinds show the cells of a grid, others the points of a search.
+    """
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     has = ("the cells of a grid; a search has none", "the points of a search; a grid has none")
     message = f"'{kind}' is about {has[not diagnostics.has_search]}: expected {', '.join(own)}"
@@ -356,7 +382,10 @@ def selected_levels(
 
 
 def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
-    """Return whether a trial with these levels is selected; a missing factor never excludes it."""
+    """Return whether a trial with these levels is selected.
+
+    A factor in `select` that the trial does not have is ignored.
+    """
     return all(_keeps(select, factor, levels[factor]) for factor in select if factor in levels)
 
 
@@ -379,7 +408,7 @@ def select_faults(
 
 
 def level_name_fault(name: object, known: tuple[Level, ...], factor: str) -> str:
-    """Return the fault of a level's name; "" if exactly one level of the factor matches."""
+    """Return an error message unless exactly one level of the factor has this name; else ""."""
     try:
         NamedLevels(known, f"of {factor}").find(name)
     except ValueError as error:

@@ -32,10 +32,12 @@ _MAX_LISTED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """A metric in one trial: its title, the text after its name in headings, and its settings.
+    """The meaning of a metric in one trial, in words.
 
-    `short` is a shorter title for an axis, if there is one. `shows_index` is true if the title contains the
-    index of a family's member in words.
+    `title` is the metric's title with these settings, `heading` the text that follows the metric's name in
+    headings, and `details` has the settings on which the metric depends. `short` is a shorter title for an
+    axis, if there is one. `shows_index` is true if the title contains the index of a family's member in
+    words.
     """
 
     title: str
@@ -48,9 +50,10 @@ class Meaning:
 def with_true_title(
     metric: Metric, settings: Iterable[TrialSettings], *, over_index: bool = False
 ) -> tuple[Metric, str]:
-    """Return the metric with titles that fit all of these trials, and the text that follows its name.
+    """Return a metric with titles that are true for all of these trials, and a text for headings.
 
-    `over_index` leaves out the index of a family, which is then an axis.
+    The text follows the metric's name; it is "" if the trials differ. `over_index` leaves out the index of a
+    family, which is then an axis.
     """
     meanings = _meanings(metric, settings, over_index=over_index)
     titles, headings = {(each.title, each.short) for each in meanings}, {each.heading for each in meanings}
@@ -102,7 +105,7 @@ def _meanings(
 
 
 def _index_words(metric: Metric) -> str:
-    """Return the index of a family's member as the end of a title: `, source length 10-20`."""
+    """Return the index of a metric such as `bleu[10-20]` as the end of a title: `, source length 10-20`."""
     index = metric.name.partition("[")[2].removesuffix("]")
     if not index:
         return ""
@@ -186,7 +189,10 @@ _SPLIT_SCORES = {
 def _length_facts(
     metric: Metric, settings: TrialSettings, task: AlgorithmicSettings, *, over_index: bool
 ) -> dict[str, str]:
-    """Return the lengths and the number of sequences on which a split's score is taken."""
+    """Return the lengths, and the number of sequences, on which a metric of one split is measured.
+
+    The split is `test` or `dev`; each value is a text.
+    """
     split, index = metric.name.partition("_")[0], metric.name.partition("[")[2].removesuffix("]")
     is_test = split == "test"
     lengths = task.test_lengths if is_test else settings.train.lengths or ()
@@ -224,7 +230,10 @@ def _loss_unit(task: TaskSettings) -> str:
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
-    """Yield the kind of tokens, and which tokens are scored, if the loss depends on this choice."""
+    """Yield settings of a text task that change its loss: tokens, batching and longest line.
+
+    Each is a pair of a name and a text.
+    """
     if isinstance(task, LanguageModelSettings | SentencePairSettings | LabelledSettings):
         pieces = getattr(task, "pieces", None)
         tokens = getattr(task, "tokens", "")

@@ -1,4 +1,6 @@
-"""Resolution of a study: fill placeholders with levels, make trials with ids, and report all faults.
+"""Resolution of a study: placeholders are filled with levels, and trials get their ids.
+
+All faults of the study file are reported together.
 
 `template` is the study as written and makes settings, whose conflicts `compatibility` finds and whose steps
 `training_budget` counts. `draft` checks the fillings of its holes. `trial` adds the id. `grid`

@@ -91,7 +91,7 @@ def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for an estimated output length if the model does not use the output length."""
+    """Yield a fault if `[task] sizes` has no effect: it estimates output lengths for models that need one."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if not isinstance(task, SentencePairSettings) or task.sizes == "all":
         return
@@ -139,7 +139,7 @@ def covers_nothing(root: Node) -> bool:
 
 
 def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for a corpus that is unknown or does not support the tokens.
+    """Yield a fault if the corpus is unknown, or does not support the kind of tokens that the task reads.
 
     An invalid task of a plug-in is a fault, too.
     """
@@ -214,7 +214,7 @@ def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield faults of model settings that conflict with each other or with a sequence length."""
+    """Yield faults of [model] keys that conflict with each other, or positions that do not fit the task."""
     try:
         interface = settings.task.interface
     except (CorpusError, TaskError):  # a rule of its own
@@ -231,7 +231,10 @@ def _faults(config: ModelConfig) -> tuple[str, ...]:
 
 
 def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
-    """Return why a task cannot use these positions: there are too few, or they reveal a hidden length."""
+    """Return why a task cannot use this kind of positions; None if it can.
+
+    There may be too few positions, or they may reveal a sequence length that the model must not know.
+    """
     task, name, kind = settings.task, config.position, config.position_kind
     longest = kind.longest
     if kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
@@ -294,7 +297,7 @@ def _room_for_longest(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield faults for keys of models with one vocabulary, if the task has two vocabularies."""
+    """Yield a fault for a key that needs a single vocabulary, if the task has two of them."""
     task, model = settings.task.spec, settings.model
     if task.kind is TaskKind.TRANSDUCTION and (model.cutoffs or model.tied):
         key = "cutoffs" if model.cutoffs else "tied"
@@ -313,7 +316,7 @@ def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _has_dev_loss(settings: TrialSettings) -> bool:
-    """Return whether the same examples are scored after each epoch."""
+    """Return whether a task computes a loss on the same dev examples after each epoch."""
     if settings.train.lengths is not None or isinstance(settings.task, GeneratedTask | LabelledSettings):
         return True
     return settings.task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION)
@@ -403,7 +406,11 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
 
 
 def _offending_part(root: Node, gives: str | None) -> str:
-    """Return the part of a recipe that decides its kind of output: the pooling part, or the first block."""
+    """Return the text of the part of a recipe that decides its kind of output.
+
+    It is the part that pools positions to one vector if `gives` is a vector, else the first block that gives
+    this kind.
+    """
     parts = root.parts if isinstance(root, SeriesNode) else (root,)
     if gives == VECTOR:
         return render(next(part for part in parts if output_kind(part) == gives))

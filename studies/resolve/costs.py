@@ -52,7 +52,7 @@ def gains_from_bf16(model: ModelSettings, positions: int) -> bool:
 
 
 def model_config(model: ModelSettings, interface: ModelInterface) -> ModelConfig:
-    """Return the config of a trial's model from its settings and its task's interface."""
+    """Return the config of a trial's model, for the inputs and outputs of its task."""
     return _config(tuple((name, value) for name, value in model if name != "recipe"), interface)
 
 
@@ -98,7 +98,7 @@ def parameter_count(settings: TrialSettings) -> int:
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
-    """Return the representative sequence length of a trial: the longest if there are several.
+    """Return the sequence length at which a trial's costs are stated: the longest if there are several.
 
     Return REFERENCE_TOKENS if the length grows.
     """
@@ -142,7 +142,10 @@ def reads_lines(settings: TrialSettings) -> bool:
 
 
 def has_many_lengths(settings: TrialSettings) -> bool:
-    """Return whether training batches have different lengths: growing, drawn, or from texts."""
+    """Return whether training batches have different lengths.
+
+    Lengths grow with a curriculum, are drawn at random, or follow from the texts of a corpus.
+    """
     task, train = settings.task, settings.train
     if isinstance(task, AlgorithmicSettings) and train.lengths is not None:
         return train.lengths[0] != train.lengths[1]
@@ -174,13 +177,16 @@ def step_flops(settings: TrialSettings) -> int:
 
 
 def flops_per_token(settings: TrialSettings) -> float:
-    """Return the operations for each of `sequence_tokens` tokens, forward and backward."""
+    """Return the FLOPs of a forward and backward pass, per token of a sequence of `sequence_tokens`."""
     tokens = sequence_tokens(settings)
     return cost(settings, tokens).flops / tokens
 
 
 def state_bytes(settings: TrialSettings) -> int:
-    """Return the bytes of the state after `sequence_tokens` tokens of generation, four for each number."""
+    """Return the bytes of the state that generation keeps after `sequence_tokens` tokens.
+
+    Each number takes four bytes. A part of the state grows with every token, and a window has a fixed size.
+    """
     found = _whole(settings)
     return 4 * (found.state * sequence_tokens(settings) + found.window)
 
@@ -219,7 +225,10 @@ def model_cost(name: str, settings: TrialSettings) -> float:
 
 
 def max_learnable_length(settings: TrialSettings) -> int | None:
-    """Return the longest length that a trial can learn without lucky guesses; None if reach sets no limit."""
+    """Return the longest length that a trial can learn, given how far its model can see.
+
+    At greater lengths only lucky guesses are correct. Return None if every length can be learned.
+    """
     task = settings.task.spec
     return task.max_learnable_length(reach(settings)) if isinstance(task, AlgorithmicTask) else None
 
@@ -265,9 +274,10 @@ def flops_of_test(settings: TrialSettings) -> float:
 
 
 def max_training_flops(settings: TrialSettings) -> float:
-    """Return the maximum training FLOPs of a trial, assuming that a growing length grows in every epoch.
+    """Return the most FLOPs that a trial's training can need.
 
-    The length grows until one step past its ceiling and stays there. A random length counts by its mean.
+    If a curriculum makes the length grow, it is assumed to grow in every epoch. The length grows until one
+    step past its ceiling and stays there. A random length counts by its mean.
     """
     train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask):

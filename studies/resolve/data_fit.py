@@ -33,7 +33,10 @@ class TrainLengths:
 
 
 def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengths | None:
-    """Return the lengths of a trial's training sequences; None for streams, and for learnt vocabularies."""
+    """Return the lengths of a trial's training sequences, in tokens.
+
+    Return None for streams of text, and if the lengths depend on a vocabulary that is still to be learned.
+    """
     task = settings.task
     if isinstance(task, LabelledSettings):
         if (found := summary.lengths.get(task.vocabulary[0])) is None:
@@ -93,9 +96,9 @@ _BATCHES = 64  # drawn to estimate their padding
 
 
 def separated_padding(settings: TrialSettings, summary: CorpusSummary) -> str:
-    """Return how much of a training step is padding if documents are separate, estimated from their sizes.
+    """Return a sentence on how much of a training step is padding if rows are cut at document ends.
 
-    Return "" for other tasks.
+    The share is estimated from the sizes of the documents. Return "" for other tasks.
     """
     task, rows = settings.task, settings.train.batch_size // settings.train.accumulate or 1
     if not isinstance(task, LanguageModelSettings) or not task.separate_documents:
@@ -165,7 +168,7 @@ _LEARNT_FROM = {
 
 
 def _piece_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield the reasons why no bpe vocabulary of the task's size can be learnt, and what to change."""
+    """Yield the reasons why the corpus gives no bpe vocabulary of `[task] pieces`, and what to change."""
     task = settings.task
     pieces, is_joint = getattr(task, "pieces", None), getattr(task, "joint_vocabulary", False)
     if getattr(task, "tokens", None) != "bpe" or pieces is None:

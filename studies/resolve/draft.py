@@ -32,7 +32,10 @@ PlacedLevels = tuple[tuple[KeyPath, Level], ...]
 
 
 def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return the kind of each name that fills placeholders: a factor, a dimension or a size."""
+    """Return a mapping from each name that can fill a placeholder to what it is, such as "a factor".
+
+    It may also be "a dimension" of a search, or "a size" that is solved in each cell.
+    """
     search, study, cells = data.get("search"), data.get("study"), data.get("cells")
     tables = [
         (study.get("baseline") if isinstance(study, Mapping) and "match" in study else None, "a size"),
@@ -45,7 +48,7 @@ def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
 
 
 def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names in [recipes], valid or not."""
+    """Return the names that [recipes] gives to parts of recipes, even if the parts are invalid."""
     table = data.get("recipes")
     return tuple(table) if isinstance(table, Mapping) else ()
 
@@ -60,11 +63,11 @@ class Draft:
     space: Mapping[str, Dimension]
 
     def declared_names(self) -> set[str]:
-        """Return every name that can fill a placeholder, even if its values are invalid."""
+        """Return every name that the file declares for placeholders, even if its values are invalid."""
         return {*filler_kinds(self.diagnostics.data), *named_fragments(self.diagnostics.data)} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
-        """Return the values that fill placeholders, by name, each with its path.
+        """Return, for each name, the values that may fill its placeholders, each with its path in the file.
 
         The values are a factor's levels, a dimension's representatives, or a size. A factor has the levels in
         [factors] first, then the levels that only [[cells]] have.
@@ -85,12 +88,12 @@ class Draft:
         return {**factors, **space, **sizes}
 
     def combined_levels(self, factor: str) -> PlacedLevels:
-        """Return the levels of a factor in [factors]."""
+        """Return the levels that [factors] gives to a factor, each with its path in the file."""
         levels = self.design.combined_factors.get(factor, ())
         return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
 
     def combined_cells(self) -> Iterator[dict[str, tuple[KeyPath, Level]]]:
-        """Yield the cells of the design by factor: each level with its path."""
+        """Yield the cells that the design makes, as mappings from a factor to a path and a level."""
         paths = {
             name: {level_key(level): path for path, level in reversed(self.combined_levels(name))}
             for name in self.design.crossed
@@ -102,9 +105,10 @@ class Draft:
             }
 
     def listed_cells(self) -> list[dict[str, tuple[KeyPath, Level]]]:
-        """Return the cells of [[cells]], by factor: each level with its path, which may be in the baseline.
+        """Return the cells of [[cells]], as mappings from a factor to a path and a level.
 
-        Cells that lack a factor or name an unknown factor are left out.
+        A level that [[cells]] does not state has its path in the baseline. Cells that lack a factor or name
+        an unknown factor are left out.
         """
         tables = self.diagnostics.data.get("cells", [])
         return [
@@ -142,7 +146,7 @@ def _is_fragment(
     text: Any,  # noqa: ANN401 -- TOML holds anything
     others: Mapping[str, str],
 ) -> bool:
-    """Return whether a name and a text are a valid fragment; report their faults."""
+    """Return whether an entry of [recipes] has a valid name and text; report faults if not."""
     path: KeyPath = (_FRAGMENTS, name)
     if not is_name(diagnostics, path):
         diagnostics.invalid.add(path)
@@ -205,7 +209,7 @@ _NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
 
 
 def check_recipes(draft: Draft) -> None:
-    """Read the recipe and every level and option that becomes part of it; report their faults.
+    """Report faults of the recipe, and of every level and option that becomes part of it.
 
     Holes in levels and fragments are followed. A misspelt hole is followed to the nearest name, so that the
     faults of its levels are reported too.
@@ -273,7 +277,7 @@ def check_holes(draft: Draft) -> None:
 
 
 def _holes_as_written(draft: Draft) -> set[str]:
-    """Return the names of all placeholders of the file without its overrides."""
+    """Return the names of all placeholders in the file as it is without `--set` overrides."""
     document = draft.diagnostics.document
     tables = (document.as_written or document).data
     with_holes = (*TRIAL_TABLES, "recipes", "factors", "cells", "search")
@@ -326,7 +330,7 @@ def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
-    """Return the placeholders of a recipe that take parts.
+    """Return the placeholders that stand for parts of a recipe, not for numbers or words.
 
     For an unreadable recipe, return the holes that are not the value of a named argument.
     """
@@ -356,7 +360,7 @@ _MAX_TRIED = 200  # cells; the faults of more are told without the place of a le
 
 
 def check_levels(draft: Draft) -> None:
-    """Try the levels of the design and of [[cells]], and report their faults.
+    """Try the levels of the design and of [[cells]] in the recipe and settings, and report their faults.
 
     Freely combined levels are tried one by one. Cells that are paired, drawn or listed are tried whole: a
     combination that never occurs is not a fault.
@@ -373,10 +377,11 @@ def check_levels(draft: Draft) -> None:
 
 
 def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
-    """Try the first levels of all factors together, then each other level with the other first levels.
+    """Fill the placeholders with levels, and report the faults of the resulting settings.
 
-    A problem of the first levels is attributed to an axis if only its other levels remove it. So faults are
-    reported for levels, not for cells, and a grid of any size needs one try per level.
+    The first levels of all factors are tried together, then each other level with the first levels of the
+    other factors. A problem of the first levels is attributed to an axis if only its other levels remove it.
+    So faults are reported for levels, not for cells, and a grid of any size needs one try per level.
     """
     first = {name: levels[0][1] for name, levels in axes.items()}
     first_problems = _problems(draft, draft.design.with_absent(first))
@@ -399,7 +404,10 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
 
 
 def _required_levels(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
-    """Return these levels, changed as a factor's condition requires, with ABSENT for absent factors."""
+    """Return these levels, changed so that factor `name` exists in the cell.
+
+    A factor may have a condition on other factors. Factors that then do not exist have the level ABSENT.
+    """
     asked = list(design.conditions.get(name, {}).items())
     found = dict(levels)
     for other, of in asked:  # grows while it is walked
@@ -429,8 +437,9 @@ def report_cell_problem(
     levels: Mapping[str, Level],
     paths: Mapping[str, KeyPath],
 ) -> None:
-    """Report a problem of a cell at the level that causes it, or at the invalid key with the cell's levels.
+    """Report an invalid setting of a cell, at the level in the file that causes it.
 
+    If there is no single such level, report it at the invalid key, together with the levels of the cell.
     `paths` has the known paths of levels in the file.
     """
     values = {name: [level] for name, level in levels.items()}
@@ -456,7 +465,7 @@ def _combined_levels(draft: Draft, name: str, levels: PlacedLevels) -> PlacedLev
 def report_problem(
     diagnostics: Diagnostics, problem: ValidationProblem, origin: KeyPath | None = None
 ) -> None:
-    """Report a problem of settings at the level that causes it, or at the key of the invalid value.
+    """Report an invalid setting at `origin`, the level that causes it, or else at its own key.
 
     At a level the message names the key where it was tried: `[factors] width: as [model] d_model: expected
     …`.
@@ -469,7 +478,7 @@ def report_problem(
 
 
 def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
-    """Return the search dimensions that the recipe has, not those of [search.space]."""
+    """Return the search dimensions that are written inside the recipe, not in [search.space]."""
     text = draft.template.texts.get(RECIPE_PATH)
     if text is None or RECIPE_PATH in draft.diagnostics.invalid:
         return {}
@@ -504,7 +513,10 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
 
 
 def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:
-    """Return the problems of the settings with these values, without already reported problems."""
+    """Return the faults of the settings in which these values fill the placeholders.
+
+    Faults that are already reported are left out.
+    """
     unfilled = {name: f"{{{name}}}" for name in draft.template.hole_names}
     try:
         resolve_settings(draft.template, {**unfilled, **values, SEED: 0})

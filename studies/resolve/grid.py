@@ -42,7 +42,7 @@ class StudyBudget:
         return self.usage(settings) <= 1 and not any(self._exceeded(settings))
 
     def usage(self, settings: TrialSettings) -> float:
-        """Return the model's cost as a fraction of its tightest limit; 0 without limits."""
+        """Return the largest share of a limit that the model uses, such as 0.5; 0 without limits."""
         return max((spent / bound for spent, bound, _ in self._bounded_costs(settings)), default=0.0)
 
     def describe_excess(self, settings: TrialSettings) -> str:
@@ -85,7 +85,10 @@ class TrialGrid:
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
-        """Every trial once, with the levels of its first cell."""
+        """Every trial once, although several cells may have it.
+
+        Its levels are those of its first cell.
+        """
         first: dict[str, Trial] = {}
         for trial in (*self.cells, *self.added):
             first.setdefault(trial.id, trial)
@@ -94,7 +97,7 @@ class TrialGrid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridBuilder:
-    """Builder of a study's grid; faults of combined levels are reported.
+    """Builder of a study's grid of trials, which reports cells with invalid combinations of levels.
 
     `tolerance` bounds how far a cell's matched costs may be from its baseline's, as a fraction of the latter.
     """
@@ -165,7 +168,7 @@ class GridBuilder:
         return settings, match
 
     def _report_over_budget(self, trials: Sequence[Trial]) -> None:
-        """Report a budget that every cell exceeds, and by how much the smallest model exceeds it."""
+        """Report that every cell exceeds the limits on models, and by how much the smallest model does."""
         smallest = min(trials, key=lambda trial: self.budget.usage(trial.settings))
         cell = ", ".join(
             f"{name}={level_text(level)}" for name, level in smallest.levels.items() if name != SEED

@@ -1,4 +1,7 @@
-"""The points of a search: values are chosen one by one, for the dimensions that a point uses."""
+"""Points of a search: each is a choice of one value for every dimension that the point uses.
+
+A dimension inside an option is used only if that option is chosen.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,12 @@ ChoosePoint = Callable[[Suggest], dict[str, Level]]
 def resolve_point(
     template: Template, dimensions: Mapping[str, Dimension], fixed: Mapping[str, Level], suggest: Suggest
 ) -> dict[str, Level]:
-    """Return the values of a point's active dimensions, in the order of `dimensions`.
+    """Choose the values of a search point by calling `suggest`, and return them by dimension.
 
-    Dimensions in the recipe are chosen first, in text order; those inside an option only if it is chosen.
-    Then come the dimensions that fill the recipe's holes, the holes in the values of these dimensions, and
-    the holes of other tables. Raise ValueError for a value outside its dimension.
+    Only active dimensions are included, in the order of `dimensions`. Dimensions in the recipe are chosen
+    first, in text order; those inside an option only if it is chosen. Then come the dimensions that fill the
+    recipe's holes, the holes in the values of these dimensions, and the holes of other tables. Raise
+    ValueError for a value outside its dimension.
     """
     chosen: dict[str, Level] = {}
 
@@ -49,7 +53,7 @@ def resolve_point(
 
 
 def read_point(choose: ChoosePoint, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-    """Return the values of the search point with these stored levels; None for levels of another space."""
+    """Return the search point that these stored levels describe; None if a value is not in the space."""
 
     def stored(name: str, dimension: Dimension) -> Level:
         if name not in levels or not contains(dimension, levels[name]):
@@ -63,7 +67,7 @@ def read_point(choose: ChoosePoint, levels: Mapping[str, Level]) -> dict[str, Le
 
 
 def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:
-    """Yield every point; the dimension suggested last varies fastest.
+    """Yield every point of a space; the dimension that is asked for last changes fastest.
 
     Equivalent points are all included. Raise ValueError for a real dimension.
     """

@@ -24,7 +24,7 @@ TRIAL_TABLES = ("model", "task", "train")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """The tables that define a trial; some of their texts have placeholders.
+    """The tables [model], [task] and [train] with placeholders in some of their texts.
 
     `fragments` fill holes of the recipe, of its levels and of each other. Recipes and filled levels are
     cached by the values that they use, so that large grids parse few of them. A level of `table_levels`
@@ -65,14 +65,14 @@ class Template:
         return {*inside, *(name for names in self.holes.values() for name in names)}
 
     def names_in(self, text: str) -> list[str]:
-        """Return the names of values that a text uses: its placeholders, and those in its fragments."""
+        """Return the names of the placeholders in a text, and of those in the fragments that it uses."""
         names = _with_inner_names(
             HOLE_PATTERN.findall(text), lambda name: HOLE_PATTERN.findall(self.fragments.get(name, ""))
         )
         return [name for name in names if name not in self.fragments]
 
     def names_in_level(self, level: Level, factor: str = "") -> list[str]:
-        """Return the names of values that a level uses.
+        """Return the names of the placeholders in a level.
 
         Only a text, or a table of the factor, can use names.
         """
@@ -85,7 +85,7 @@ class Template:
         return self._names[level]
 
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
-        """Return the names of values at a path: its placeholders, and the placeholders in their levels.
+        """Return the names of the placeholders at a path, and of those in the levels that fill them.
 
         A key may also come from a level: a table that fills a hole around it.
         """
@@ -104,13 +104,16 @@ class Template:
         )
 
     def expand(self, text: str) -> Recipe:
-        """Return the recipe of a text with its fragments expanded; raise RecipeError for unfit fragments."""
+        """Return the parsed recipe of a text, with fragments of [recipes] in place of their names.
+
+        Raise RecipeError if a fragment does not fit.
+        """
         if text not in self._expanded:
             self._expanded[text] = _filled_recipe(read_recipe(text), self.fragments)
         return self._expanded[text]
 
     def fill(self, values: Mapping[str, Level], left_out: Collection[str] = ()) -> dict[str, Any]:
-        """Return the tables with all placeholders filled except the recipe's.
+        """Return the tables with their placeholders filled; the recipe keeps its own.
 
         Raise KeyError for a hole without a value. A text that is exactly one hole becomes the value itself; a
         key with a hole in `left_out` is omitted. Parts without holes are shared with the template.
@@ -142,7 +145,10 @@ class Template:
         return self._filled_text(value, values)
 
     def _filled_text(self, text: str, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Return a text with its placeholders filled; a single placeholder gives the level or its table."""
+        """Return a text with its placeholders filled.
+
+        A text that is only a placeholder becomes the level itself, which may be a number or a table.
+        """
         hole_only = HOLE_PATTERN.fullmatch(text)
         if hole_only is None:
             return HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), text)
@@ -159,7 +165,10 @@ class Template:
         return self._filled_text(value, values) if isinstance(value, str) else value
 
     def is_left_out(self, path: KeyPath, names: Collection[str]) -> bool:
-        """Return whether a key's value has only placeholders with these names, alone or in a list."""
+        """Return whether a key's value consists only of placeholders with these names.
+
+        The value is one placeholder or a list of them. The recipe is never left out.
+        """
         value: Any = self.tables
         for part in _key_of(path):
             value = value[part]
@@ -201,9 +210,10 @@ class Template:
         return self._levels[key]
 
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
-        """Return the names of a recipe's dimensions and placeholders, and of those in their values.
+        """Return the names of the values that a recipe needs for its dimensions and placeholders.
 
-        A name without a value is inside an option that was not chosen.
+        The values may contain names that need further values. A name without a value is inside an option that
+        was not chosen.
         """
         names = _with_inner_names(
             [*(name for name, _ in recipe.dimensions), *recipe.holes],
@@ -220,7 +230,7 @@ def _with_inner_names(names: Iterable[str], inside: Callable[[str], Iterable[str
 
 
 def value_holes(root: Node) -> frozenset[str]:
-    """Return the placeholders for counts, numbers or words of blocks, not for parts of the recipe."""
+    """Return the placeholders that stand for counts, numbers or words, not for parts of a recipe."""
     names: set[str] = set()
     for node in walk(root):
         if isinstance(node, RepeatNode) and isinstance(node.count, HoleNode):
@@ -246,7 +256,7 @@ def iter_texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _key_of(path: KeyPath) -> KeyPath:
-    """Return the key whose value, a text or a list, contains the text."""
+    """Return the path of the key whose value is the text at this path, or a list with this text."""
     return path if isinstance(path[-1], str) else _key_of(path[:-1])
 
 
@@ -273,10 +283,14 @@ _OF_METRICS = ("lengths", "curriculum", "keep", "measure", "loss_terms", "callba
 
 
 class InvalidSettingsError(InvalidTableError):
-    """Error for invalid settings; `known` has the valid settings, or None if metrics may be affected."""
+    """Error for invalid settings of a trial.
+
+    `known` has the settings with examples in place of invalid values, or None if these values may change the
+    trial's metrics.
+    """
 
     def __init__(self, problems: tuple[ValidationProblem, ...], known: TrialSettings | None) -> None:
-        """Store the problems and the valid settings."""
+        """Store the problems, and the settings with examples in place of invalid values."""
         super().__init__(problems)
         self.known = known
 
@@ -329,7 +343,10 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
 
 
 def _touches_metrics(problem: ValidationProblem) -> bool:
-    """Return whether a faulty key may affect metrics; an unknown key counts as the nearest known key."""
+    """Return whether a faulty key may change which metrics a trial has.
+
+    An unknown key of [train] counts, since it may be a misspelt one that does.
+    """
     table, *keys = problem.path or ("",)
     return table == "task" or (table == "train" and (problem.key or not keys or keys[0] in _OF_METRICS))
 
@@ -348,7 +365,7 @@ def _unfilled(
 
 
 def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> TrialSettings | None:
-    """Return settings with example values at faulty keys; None if the settings are still invalid."""
+    """Return settings with example values in place of faulty ones; None if they are still invalid."""
     faulty = {problem.path[:2] for problem in problems}
     repaired = {
         name: {**_ANY_VALUES.get(name, {}), **_sound_keys(name, tables.get(name), faulty)}

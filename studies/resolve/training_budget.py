@@ -46,7 +46,10 @@ class TrainingBudget:
         return ("train", self.key)
 
     def steps_of(self, settings: TrialSettings) -> int:
-        """Return the steps of an epoch; raise ValueError if the number is unknown or less than one."""
+        """Return how many steps the budget allows in each epoch.
+
+        Raise ValueError if the number is unknown, or if the budget is less than half a step in each epoch.
+        """
         if has_many_lengths(settings):
             raise ValueError(f"expected {_STEPS}, since steps of different lengths differ in cost")
         if self.key == "flops":
@@ -64,15 +67,19 @@ class TrainingBudget:
         return max(1, round(self.amount / least))
 
     def spend(self, settings: TrialSettings) -> TrialSettings:
-        """Return the settings with the steps that the budget allows; raise ValueError for too few steps."""
+        """Return the settings with the number of steps that the budget allows.
+
+        Raise ValueError if that number is unknown or too small.
+        """
         train = settings.train.model_copy(update={_STEPS: self.steps_of(settings)})
         return settings.model_copy(update={"train": train})
 
 
 def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) -> TrainingBudget | None:
-    """Remove the budget from the tables of a trial, and insert one step as a placeholder.
+    """Move a budget out of a trial's [train] table and return it.
 
-    Return None for a faulty budget, which is added to the problems, and for seconds, which stay.
+    Set steps_per_epoch to 1 if it is missing. Return None for a faulty budget, which is added to the
+    problems, and for seconds, which stay.
     """
     train = tables["train"]
     given = [key for key in (_STEPS, *BUDGET_KEYS) if key in train]
@@ -94,7 +101,7 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
 
 
 def budget_words(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> str:
-    """Describe the steps that a budget of [train] allows, with their deviation; "" without a budget."""
+    """Describe how many steps the budget in [train] gives, and how exactly; "" without a budget."""
     key = next((key for key in BUDGET_KEYS if key in train), None)
     if key == "seconds":
         return "seconds end each training: its steps depend on the device, and FLOPs count one step an epoch"

@@ -39,9 +39,10 @@ def with_code(settings: TrialSettings) -> TrialSettings:
 
 
 def code_here(settings: TrialSettings) -> dict[str, str]:
-    """Return the digests of the plug-in source that these settings use, by task, rule or other part.
+    """Return a mapping from each plug-in that these settings use to the digest of its source code.
 
-    Metrics are not included: they do not change what is trained.
+    Plug-ins are tasks, rules, and other parts of a model or training. Metrics are not included: they do not
+    change what is trained.
     """
     model, train = settings.model, settings.train
     return _code_of(
@@ -58,9 +59,10 @@ def code_here(settings: TrialSettings) -> dict[str, str]:
 
 
 def changed_code(stored: str) -> dict[str, tuple[str, str]]:
-    """Return the source of each plug-in that has changed since a row was stored, as (stored, current).
+    """Return the plug-ins whose code has changed since a trial was stored.
 
-    The stored source is "" if it was not recorded. Plug-ins that are not loaded are left out.
+    Each name maps to a pair of digests: the stored one, then the current one. The stored one is "" if it was
+    not recorded. Plug-ins that are not loaded are left out.
     """
     try:
         record = json.loads(stored)
@@ -98,7 +100,7 @@ def _blocks(recipe: str) -> tuple[str, ...]:
 
 
 def code_fault(settings: TrialSettings) -> str | None:
-    """Return how the loaded plug-in source differs from the source in the settings; None if both agree."""
+    """Return an error message if loaded plug-ins differ from those recorded in the settings; else None."""
     here = code_here(settings)
     whats = here.keys() | settings.code.keys()
     other = [what for what in whats if digest(here.get(what, "")) != digest(settings.code.get(what, ""))]
@@ -112,7 +114,7 @@ def code_fault(settings: TrialSettings) -> str | None:
 
 
 def digest(code: str) -> str:
-    """Return the digest without the file's name, so that a renamed file counts as unchanged."""
+    """Return a plug-in's digest without its file name, so that a renamed file counts as unchanged."""
     return code.rpartition(" ")[2]
 
 
@@ -148,7 +150,7 @@ class Trial:
 
     @property
     def cell(self) -> CellKey:
-        """Return a key of the trial's cell, which is equal for all of its seeds."""
+        """Return a key for the trial's cell: all its levels except the seed."""
         return frozenset((name, level_key(level)) for name, level in self.levels.items() if name != SEED)
 
     def to_json(self) -> str:
@@ -165,7 +167,7 @@ class Trial:
 
 
 def first_of_each_kind(trials: Iterable[Trial]) -> list[Trial]:
-    """Return the first trial of each kind; trials of a kind differ only in their seed."""
+    """Return one trial of each group of trials that differ only in their seed: the first one."""
     kinds: dict[Kind, Trial] = {}
     for trial in trials:
         kinds.setdefault(Kind(trial.settings), trial)
@@ -173,7 +175,10 @@ def first_of_each_kind(trials: Iterable[Trial]) -> list[Trial]:
 
 
 def settings_to_json(settings: TrialSettings) -> str:
-    """Return the settings as the JSON of rows and checkpoints, with the key names that ids use."""
+    """Return settings as the JSON text that rows of a store and checkpoints contain.
+
+    Keys have the names from which ids are computed.
+    """
     return settings.model_dump_json(by_alias=True)
 
 

@@ -48,42 +48,49 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filling:
-    """The values that fill placeholders in a cell, and the costs that a solved size makes equal."""
+    """The values that fill the placeholders of one cell, and how its size was solved.
+
+    With `[study] match`, a size such as `width` is solved so that every cell costs as much as the baseline;
+    `size_match` describes the solution.
+    """
 
     values: Mapping[str, Level] = field(default_factory=dict[str, Level])
     size_match: SizeMatch | None = None
 
 
 class Expansion:
-    """A feature of a study that one key turns on, called at each stage of reading the study."""
+    """Base class of optional features that one key of a study file turns on, such as `[ladder]`.
+
+    Each method belongs to a stage of reading the study. All except `read` change nothing by default.
+    """
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the expansion if the study file turns it on, else None; report faults."""
+        """Return the feature if the study file turns it on, else None; report faults."""
         raise NotImplementedError
 
     def changed_tables(self) -> Mapping[str, Any]:
-        """Return the tables of the study that the expansion changes, in their new form."""
+        """Return the tables of the study file that the feature replaces, in their new form."""
         return {}
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        """Return the fields that the expansion adds to the design; report faults."""
+        """Return the fields of `Design` that the feature sets; report faults."""
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
-        """Return the values of the expansion's placeholders in a cell; None if faults are reported."""
+        """Return values for placeholders that the feature fills in a cell; None if faults are reported."""
         return Filling()
 
     def change(self, settings: TrialSettings, levels: Mapping[str, Level]) -> TrialSettings:
-        """Return the settings of a cell after the expansion's changes."""
+        """Return the settings of a cell as the feature changes them."""
         return settings
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
-        """Return the study with the additions that depend on its claims and cells; report faults."""
+        """Return the study with what the feature adds once all cells and claims are read; report faults."""
         return study
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Yield the notes that a plan shows about the expansion, each with a label."""
+        """Yield labelled notes about the feature for the plan of a study."""
         yield from ()
 
 
@@ -96,7 +103,10 @@ def _module_names() -> tuple[str, ...]:
 
 
 def read_expansions(diagnostics: Diagnostics) -> dict[str, Expansion]:
-    """Return the expansions that a document's keys name; report their faults, and add their tables."""
+    """Return the optional features that a study file turns on, by key; report their faults.
+
+    The tables that they change are replaced in the document's data.
+    """
     study, search = (diagnostics.data.get(name) for name in ("study", "search"))
     scheduler = part_table(search.get("scheduler")) if isinstance(search, Mapping) else {}
     keys = {*diagnostics.data, *(study if isinstance(study, Mapping) else ()), *scheduler}
@@ -116,7 +126,7 @@ MAX_TRIALS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedSize:
-    """The size that is solved in each cell: its name, its value in the baseline, and the equal costs."""
+    """The size, such as `width`, that is solved in each cell so that its costs equal the baseline's."""
 
     name: str
     size: int
@@ -125,7 +135,9 @@ class MatchedSize:
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """The cells of a study; `seed` is a factor, too, and is crossed with the cells of every design.
+    """The design of a study: which combinations of factor levels are its cells, and which seeds they have.
+
+    The factor `seed` is combined with the cells of every kind of design.
 
     `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]] with all their
     levels. `baseline` has the levels that [study] names, `matched_size` the only name there that is not a
@@ -169,11 +181,11 @@ class Design:
 
     @classmethod
     def own_fields(cls, reader: DesignReader) -> Mapping[str, Any]:
-        """Return the fields that this kind of design adds, read from its keys; report faults."""
+        """Return the fields that only this kind of design has, read from the study file; report faults."""
         return {}
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield the reasons why the factors do not fit the design."""
+        """Yield reasons why this kind of design cannot use the factors, such as a wrong number of levels."""
         yield from ()
 
     def trial_faults(self, trials: Iterable[Trial]) -> Iterator[tuple[KeyPath, str]]:
@@ -203,7 +215,7 @@ class Design:
 
     @property
     def known_levels(self) -> dict[str, tuple[Level, ...]]:
-        """Every factor with its known levels: the current ones, then those that overrides have removed."""
+        """Every factor with all of its levels: the current ones, then those that overrides have removed."""
         written = self.as_written.factors if self.as_written else {}
         return {
             name: (*levels, *(level for level in written.get(name, ()) if not has_level(levels, level)))
@@ -212,7 +224,7 @@ class Design:
 
     @property
     def crossed(self) -> dict[str, tuple[Level, ...]]:
-        """The factors that the design combines, without the seeds."""
+        """The factors of [factors], without the seeds."""
         return {name: levels for name, levels in self.combined_factors.items() if name != SEED}
 
     def written_level(self, name: str, level: Level) -> Any:  # noqa: ANN401 -- TOML holds anything
@@ -234,7 +246,10 @@ class Design:
 
     @property
     def inner(self) -> dict[str, tuple[Level, ...]]:
-        """The factors that the design combines: all except the seeds and the factors of `around`."""
+        """The factors that this kind of design combines itself: all except the seeds and those in `around`.
+
+        Factors in `around` are then combined with every resulting cell.
+        """
         return {name: levels for name, levels in self.crossed.items() if name not in self.around}
 
     def with_absent(self, levels: Mapping[str, Level]) -> dict[str, Level]:
@@ -283,7 +298,10 @@ class Design:
                 yield {name: cell[name] for name in order}
 
     def combined_cells(self) -> Iterator[dict[str, Level]]:
-        """Yield the cells that the design makes, without seeds; nothing if a study lists all of its cells."""
+        """Yield the cells that the design makes, without seeds.
+
+        There are none if a study only lists its cells in [[cells]].
+        """
         if self.crossed or not self.listed_cells:
             yield from self._combine()
 
@@ -308,14 +326,17 @@ class Design:
 
 
 class RowDesign(Design):
-    """Base class of designs that make their cells row by row; other factors may be crossed with the rows."""
+    """Base class of designs that compute their cells as a list of rows.
+
+    Factors in `around` are combined with every row.
+    """
 
     def rows(self) -> list[dict[str, Level]]:
-        """Return the cells without seeds and crossed factors; empty if a factor has no levels."""
+        """Return the cells without the seeds and the factors in `around`; empty if a factor has no levels."""
         return self.make_rows() if all(self.inner.values()) else []  # which is a fault of its own
 
     def make_rows(self) -> list[dict[str, Level]]:
-        """Return the cells without seeds and crossed factors."""
+        """Return the cells without the seeds and the factors in `around`."""
         raise NotImplementedError
 
     def _count_combined(self) -> int:
@@ -329,7 +350,10 @@ class RowDesign(Design):
 
 
 def with_absent(conditions: Conditions, levels: Mapping[str, Level]) -> dict[str, Level]:
-    """Return the levels of a cell, with ABSENT for each factor whose condition fails."""
+    """Return the levels of a cell, with ABSENT for each factor that does not exist in this cell.
+
+    A factor may have a condition on the levels of other factors.
+    """
     found = dict(levels)
     for name, condition in conditions.items():
         present = (other not in found or has_level(of, found[other]) for other, of in condition.items())
@@ -398,7 +422,7 @@ class DesignReader:
         }
 
     def design(self, expansions: Iterable[Expansion]) -> Design:
-        """Return the design; fall back to another kind of design if the factors do not fit the named kind."""
+        """Return the design; use another kind if the factors do not fit the one that [study] names."""
         header = self.header
         # the baseline of a search is a point, which is checked once the dimensions are known
         named = {} if self.diagnostics.has_search else header.baseline
@@ -485,7 +509,7 @@ class DesignReader:
                 self.diagnostics.report(("study", key), f"unknown factor '{name}'{near}")
 
     def _around(self) -> tuple[str, ...]:
-        """Return the factors that cross the design; report and drop invalid names."""
+        """Return the factors in `[study] around`; report and drop invalid names."""
         names, path = self.header.around, ("study", "around")
         if names and self.header.design == "grid":
             message = "a grid crosses all of its factors: around needs another design"
@@ -499,9 +523,10 @@ class DesignReader:
     def _listed_cells(
         self, baseline: Mapping[str, Level], conditions: Conditions, labels: Collection[str]
     ) -> dict[int, dict[str, Level]]:
-        """Return the cells of [[cells]] that have a level for each factor that the baseline does not name.
+        """Return the complete cells of [[cells]] by their index in the file.
 
-        Unknown factors, invalid levels, levels of absent factors, and duplicate cells are reported.
+        A cell is complete if each factor has a level in the cell or in the baseline. Unknown factors, invalid
+        levels, levels of absent factors, and duplicate cells are reported.
         """
         listed: dict[int, dict[str, Level]] = {}
         seen: set[tuple[str, ...]] = set()
@@ -528,7 +553,7 @@ class DesignReader:
         return listed
 
     def sizes(self) -> dict[str, int | float]:
-        """Return the numbers in the baseline whose names are not factors."""
+        """Return the numbers in the baseline that are no levels of factors, such as the size to solve."""
         baseline = self.header.baseline
         others = {name: value for name, value in baseline.items() if name not in (*self.names, SEED)}
         return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool

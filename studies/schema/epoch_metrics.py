@@ -1,4 +1,4 @@
-"""Metrics of a trial: of each epoch, of the last epoch, and those that other settings would add."""
+"""The metrics that a trial reports after each epoch or at its end, and why others are missing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ from .settings import GradientMeasure, TrainSettings, TrialSettings, read_recipe
 
 
 def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
-    """Return the metrics of every epoch, except those that may be missing or depend on the machine."""
+    """Return the metrics that a trial certainly reports after every epoch.
+
+    Metrics that may be missing, or depend on the machine, are left out.
+    """
     kind = settings.task.spec.kind
     registered = (
         name
@@ -54,7 +57,7 @@ def final_metrics(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
-    """Return the metrics that exist only after the last epoch: those of test sets, outputs, a solved task."""
+    """Return the metrics that a trial reports only after its last epoch, such as those of test sets."""
     task, kind = settings.task, settings.task.spec.kind
     if isinstance(task, AlgorithmicSettings):
         return ("test_loss", "test_accuracy", "test_exact") if task.test_lengths else ()
@@ -74,7 +77,7 @@ def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def task_metrics(spec: TaskSpec) -> dict[str, str]:
-    """Return a mapping from the metrics of a task to the keys that add them, "" if all trials have a metric.
+    """Return the metrics of a task, each with the key that adds it, or "" if every trial reports it.
 
     Metrics that are known only from a probe or from the user's own corpus are left out.
     """
@@ -161,7 +164,10 @@ def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
 
 
 def course_fault(name: str, axis: str, trials: Iterable[TrialSettings]) -> str:
-    """Return why a figure cannot show a metric over time; "" if it can, or if x is not a time."""
+    """Return why a figure cannot show a metric over the time of training; "" if it can.
+
+    Return "" also if the axis is not a time.
+    """
     if axis not in ("epoch", "step", *CURRENCIES.values()):
         return ""
     family, trials = metric_family(name), list(trials)
@@ -200,7 +206,10 @@ def _grows(settings: TrialSettings) -> bool:
 
 
 def _reports(name: str, settings: TrialSettings) -> bool:
-    """Return whether a trial reports a metric; an indexed metric needs a test set named by the index."""
+    """Return whether a trial reports a metric.
+
+    An index, as in `test_loss[40]`, must name one of the trial's test sets.
+    """
     family, task = metric_family(name), settings.task
     index = name.removeprefix(family).strip("[]")
     if family not in final_metrics(settings):
@@ -213,7 +222,7 @@ def _reports(name: str, settings: TrialSettings) -> bool:
 
 
 def _missing_key(name: str, settings: TrialSettings) -> str:
-    """Return the key that would make a trial report a metric; "" if no key would."""
+    """Return the key of the study file that adds a metric to a trial; "" if no key does."""
     family = metric_family(name)
     for way, other in _other_settings(name, settings):
         if _reports(name, other):

@@ -181,7 +181,7 @@ def one_line(text: str) -> str:
 
 
 def first_line(reason: str) -> str:
-    """Return the first line of a failure reason, without the traceback that may follow."""
+    """Return the first line of the stored reason why a trial failed, without its traceback."""
     return one_line(reason.partition("\n")[0])
 
 
@@ -198,7 +198,7 @@ def level_name(level: Level) -> str:
 
 
 def value_name(value: Level) -> str:
-    """Return a dimension's value for display, with `…` in place of other dimensions inside the value."""
+    """Return a dimension's value as displayed; dimensions inside the value are shown as `…`."""
     return f"{value:.4g}" if isinstance(value, float) else _RANGE.sub("…", level_name(value))
 
 
@@ -212,7 +212,7 @@ def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return short names of levels, without arguments that are equal in every use of a block.
+    """Return short names of levels: a block loses its arguments if they are equal wherever it is used.
 
     If another level has `conv(k=20)`, `sa + conv(k=20)` becomes `sa + conv`; if it has `conv(k=3)`, the
     arguments stay.
@@ -222,7 +222,7 @@ def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def named_levels(factor: str, levels: Sequence[Level], *, joint: str = " ") -> tuple[str, ...]:
-    """Return short names of a factor's levels; numbers get the factor's name: `filter 64`."""
+    """Return short names of a factor's levels, with the factor's name before numbers: `filter 64`."""
     texts = short_level_names(levels)
     if all(isinstance(level, str) for level in levels):
         return texts
@@ -244,7 +244,7 @@ def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
 
 
 def bare_level_names(level: Level) -> tuple[str, ...]:
-    """Return shorter forms of a level: without innermost arguments, then also without the next, and so on.
+    """Return shorter forms of a level, each with one layer of arguments fewer than the one before.
 
     `sa(pos=rope(theta=1e4))` gives `sa(pos=rope)` and `sa`.
     """
@@ -268,7 +268,7 @@ class NamedLevels:
     """
 
     def __init__(self, levels: Iterable[Level], where: str) -> None:
-        """Index the levels of a factor; `where` locates them in errors: `of mixer`."""
+        """Index the levels of a factor; `where` is a part of error messages, such as `of mixer`."""
         self.levels = tuple(levels)
         self.where = where
         self._found: dict[str, Level] = {}

@@ -121,7 +121,10 @@ def check_search_space(
 
 
 def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePoint) -> list[str]:
-    """Draw points, and return the dimensions that are missing in some of these points."""
+    """Return the dimensions that only some points of a search have.
+
+    They are found by drawing points at random.
+    """
     absent: set[str] = set()
     rng = Random(0)
     for _ in range(_PROBES):
@@ -132,9 +135,10 @@ def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePo
 def check_search_ends(
     diagnostics: Diagnostics, settings: SearchSettings, ends: Iterable[TrialSettings]
 ) -> None:
-    """Report metrics that trials at the corners of a search's space never have, or have too late.
+    """Report objectives and limits that trials at the ends of a search's space do not have.
 
-    Also report a first rung at which all trials have already ended.
+    An objective may also be known too late for a scheduler that reads it after each epoch. Also report a
+    first rung at which all trials have already ended.
     """
     ends = list(ends)
     for objective in settings.objectives:
@@ -181,7 +185,7 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
 
 
 def _too_late(name: str, search: SearchSettings, ends: Sequence[TrialSettings]) -> str:
-    """Return the fault of a metric that a scheduler cannot read after each epoch; "" if it can."""
+    """Return an error message if the scheduler reads a metric that is known only at the end; else ""."""
     for each in ends if search.compares_epochs else ():
         if name in (late := last_metrics(each)):
             early = [one for one in final_metrics(each) if one not in late]
@@ -249,10 +253,10 @@ def search_dimensions(
     own: Mapping[str, Dimension],
     across: Collection[str] = (),
 ) -> dict[str, Dimension]:
-    """Return a search's dimensions: factors with several levels, [search.space], and those of the recipe.
+    """Return a search's dimensions from three sources: [factors], [search.space] and the recipe.
 
-    `own` has the dimensions of the recipe. Factors in `across` are excluded. The options of a choice are
-    plain data, parts of a recipe as text.
+    Only factors with several levels are dimensions. `own` has the dimensions of the recipe. Factors in
+    `across` are excluded. The options of a choice are plain data, parts of a recipe as text.
     """
     choices = {
         name: ChoiceDimension(levels)
@@ -324,7 +328,7 @@ def default_sampler(settings: SearchSettings) -> SamplerSettings:
 
 
 def as_listed(dimension: Dimension, value: Level) -> Level:
-    """Return a dimension's value in the form that points use: for whole numbers, 5.0 becomes 5."""
+    """Return a value in the type that the dimension has, so that 5.0 becomes 5 for whole numbers."""
     if isinstance(dimension, ChoiceDimension):
         return options_by_name(dimension).find(value)
     return float(value) if isinstance(dimension, RealDimension) else int(value)

@@ -84,7 +84,7 @@ def read_limit(name: str, text: str) -> Limit:
 
 
 def is_known_before(name: str) -> bool:
-    """Return whether a quantity is known before training, from a point's settings."""
+    """Return whether a quantity follows from the settings alone, without any training."""
     return name in MODEL_COSTS
 
 
@@ -101,7 +101,7 @@ def quantity_fault(name: str) -> str:
 
 
 def usual_direction(name: str) -> Direction | None:
-    """Return the better direction of a quantity; None if unknown."""
+    """Return "max" if higher values of a quantity are better, "min" if lower ones are; None if unknown."""
     metric = find_quantity(name)
     if metric is None or metric.higher_is_better is None:
         return None
@@ -116,7 +116,7 @@ NONE, RACE = "none", "race"
 
 
 class SamplerSettings(StrictModel):
-    """Settings of a sampler that has no keys of its own."""
+    """Settings of a sampler that has only a name."""
 
     name: str
     """the name of the sampler"""
@@ -147,14 +147,17 @@ class EvolutionSettings(SamplerSettings):
 
 
 class SchedulerSettings(StrictModel):
-    """Settings of a scheduler that has no keys of its own."""
+    """Settings of a scheduler that has only a name."""
 
     name: str
     """the name of the scheduler"""
 
 
 class RungSettings(SchedulerSettings):
-    """The keys of the schedulers `asha` and `hyperband`."""
+    """The keys of the schedulers `asha` and `hyperband`, which train points in stages called rungs.
+
+    Only the best points of a rung continue on the next one.
+    """
 
     fidelity: str = EPOCHS
     """what grows from rung to rung: `epochs`; `length`, the longest training length; `data`, the steps of an
@@ -168,7 +171,7 @@ class RungSettings(SchedulerSettings):
 
     @property
     def reduction_factor(self) -> int:
-        """The reduction of the rungs: the one in the file, or the scheduler's default."""
+        """The number of points on a rung for each one that continues: from the file, or by default."""
         return self.reduction or REDUCTIONS[self.name]
 
 
@@ -194,7 +197,10 @@ SCHEDULER_KEYS: dict[str, type[SchedulerSettings]] = {
 
 
 def part_table(given: object) -> Mapping[str, Any]:
-    """Return a study's sampler or scheduler as a table; empty for a value that is no name or table."""
+    """Return the sampler or scheduler of [search] as a table, also if the file gives only its name.
+
+    Return an empty table for any other value.
+    """
     if isinstance(given, str):
         return {"name": given}
     return given if isinstance(given, Mapping) else {}
@@ -327,12 +333,12 @@ class SearchSettings(StrictModel, table="search"):
 
     @property
     def fidelity(self) -> str:
-        """The quantity that grows from rung to rung."""
+        """The quantity that grows from one rung to the next, such as `epochs`."""
         return self.scheduler.fidelity if isinstance(self.scheduler, RungSettings) else EPOCHS
 
     @property
     def compares_epochs(self) -> bool:
-        """True if a scheduler compares points after each epoch."""
+        """True if a scheduler compares points after each epoch, to stop the worse ones."""
         return self.scheduler.name not in (NONE, RACE) and self.fidelity == EPOCHS
 
     @property

@@ -148,7 +148,10 @@ GradientMeasure = Literal["gradient_norm"]
 
 
 def _check_compile(value: object) -> object:
-    """Raise ValueError with all valid values in one message; a union would report them one by one."""
+    """Raise ValueError unless `compile` has a valid value.
+
+    The message lists all valid values; Pydantic would report a fault for each type.
+    """
     if isinstance(value, bool) or value == "reduce-overhead":
         return value
     raise ValueError(f'expected true, false or "reduce-overhead", got {format_value(value)}')
@@ -299,7 +302,7 @@ class TrainSettings(StrictModel, table="train"):
     @field_validator("measure")
     @classmethod
     def _order_measures(cls, measure: tuple[str, ...]) -> tuple[str, ...]:
-        """Remove duplicates and sort, so that the order does not change the trial."""
+        """Return the names of measures sorted and without duplicates, so that their order changes no id."""
         return tuple(sorted(set(measure)))
 
     @field_validator("loss_terms", "callbacks")
@@ -573,7 +576,10 @@ class TrialSettings(StrictModel):
     code: Mapping[str, str] = Field(default_factory=dict[str, str])
 
     def with_seed(self, seed: int) -> TrialSettings:
-        """Return a copy of these settings with another seed; to save memory, copies share all other parts."""
+        """Return a copy of these settings with another seed.
+
+        The copies share all other parts, to save memory.
+        """
         found = object.__new__(TrialSettings)
         object.__setattr__(found, "__dict__", {**self.__dict__, "seed": seed})
         for name in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):

@@ -29,7 +29,10 @@ _HOLE = re.compile(r"\{ *([A-Za-z]\w*) *\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The origin of a setting: a section of the paper, a file of the program, or the author's reason."""
+    """The origin of a setting, with a detail such as a section of the paper or a file of its program.
+
+    If the author of the study chose the value, the detail is the reason.
+    """
 
     origin: Origin
     detail: str
@@ -40,9 +43,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcedSetting:
-    """A setting with its source; `is_default` if the file states neither its value nor its source.
+    """A setting of a study, with the source of its value.
 
-    `source` is None in a study without the table [source].
+    `is_default` is true if the file states neither the value nor a source. `source` is None in a study
+    without the table [source].
     """
 
     name: str
@@ -65,7 +69,10 @@ class SourceSheet:
     is_given: bool
 
     def names(self, origin: Origin, *, is_default: bool = False) -> tuple[str, ...]:
-        """Return the names of the settings with this origin."""
+        """Return the names of the settings with this origin.
+
+        `is_default` selects default values instead of those that the file states.
+        """
         return tuple(
             setting.name
             for setting in self.settings
@@ -137,7 +144,10 @@ def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tu
 
 
 def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings: Iterable[KeyPath]) -> None:
-    """Report sources of unknown settings; accept all tasks' keys, since overrides may change the task."""
+    """Report entries of [source] for settings that do not exist.
+
+    The keys of all tasks are accepted, since an override may change the task.
+    """
     keys = {("task", key) for name in task_names() for key in require_task(name).settings.model_fields}
     known = {path[:depth] for path in (*settings, *keys) for depth in range(1, len(path) + 1)}
     names = [".".join(map(str, path)) for path in known]
@@ -148,7 +158,7 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
 
 
 def _written(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, object]]:
-    """Yield the settings that a file gives; a list is one setting."""
+    """Yield each setting that a file gives, with its path; a list is a single setting."""
     for name in _TABLES:
         if name in data:
             yield from _leaves((name,), data[name])

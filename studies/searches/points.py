@@ -91,12 +91,12 @@ class SearchPoints:
 
     @property
     def num_infeasible(self) -> int:
-        """The number of points that exceed a limit of the search."""
+        """The number of points that violate a limit of the search."""
         return sum(point.feasible is False for point in self.points)
 
     @property
     def num_undetermined(self) -> int:
-        """The number of points with objectives for which a quantity with a limit is unknown."""
+        """The number of trained points for which it is unknown whether they respect the limits."""
         return sum(point.status == ValueStatus.DONE and point.feasible is None for point in self.points)
 
     def sign(self, metric: Metric) -> int:
@@ -174,7 +174,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
 def _below(
     values: Mapping[str, Level], rows: Sequence[Mapping[str, Any]], measured: Iterable[str]
 ) -> FoundPoint:
-    """Return a point that has no result because it reached only lower rungs."""
+    """Return a search point without a result, since no training of it reached the last rung."""
     return FoundPoint(
         values=values,
         trials=tuple(row["trial"] for row in rows),
@@ -192,7 +192,7 @@ def point_key(values: Mapping[str, Level]) -> PointKey:
 
 
 def _is_feasible(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[SearchObjective]) -> bool | None:
-    """Return whether a point's means over the seeds respect the limits; None if a mean is unknown."""
+    """Return whether a point respects the limits, by its means over seeds; None if a mean is unknown."""
     seeds = set.intersection(*(set(point.measured[goal.name]) for goal in goals))
     known = [(bound, point.measured[bound.name]) for bound in bounds]
     if not seeds or any(seeds - values.keys() for _, values in known):
@@ -212,7 +212,10 @@ def _found(
     goals: Sequence[SearchObjective],
     study: Study,
 ) -> FoundPoint:
-    """Return the point that these stored rows belong to; rows of some seeds may be missing."""
+    """Return a search point with the results in these rows, one row for each trial that has ended.
+
+    Rows of some seeds may be missing.
+    """
     across, seeds = len(study.point_levels), {int(row["seed"]) for row in rows}
     statuses = [measured[each.name][row["trial"]][1] for each in goals for row in rows]
     if len(rows) < across * len(study.point_seeds(values)):
@@ -241,7 +244,7 @@ def _by_seed(
 
 
 def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:
-    """Return a mapping from trials to the metric's value and its status.
+    """Return a mapping from trials to pairs of a metric's value and its status.
 
     Costs known from settings count once the trial is done.
     """
@@ -277,7 +280,7 @@ class BestPoint:
 
 
 def comparison_note(study: Study) -> str:
-    """Return a note if curricula reach different lengths, so that a search's metric is not comparable.
+    """Return a note if a metric cannot be compared because curricula have reached different lengths.
 
     Return "" otherwise.
     """

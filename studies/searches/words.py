@@ -69,7 +69,7 @@ def _work(trial: Trial) -> float:
 
 
 def space_size(study: Study) -> Cardinality | None:
-    """Return the number of different recipes of a search; None for a grid, or if recipes do not vary.
+    """Return how many different recipes a search can try; None for a grid, or if its recipe is fixed.
 
     The number is an upper bound if a dimension may fill two holes of one recipe, which then have the same
     value.
@@ -144,7 +144,10 @@ def over_limit_sentence(found: SearchPoints) -> Iterator[str]:
 
 
 def left_out(found: SearchPoints) -> Iterator[tuple[int, str]]:
-    """Yield (number, reason) for ended points that are not ranked, except failed and pruned points."""
+    """Yield the number of ended points that are not ranked, for each reason such as divergence.
+
+    Failed and pruned points are not counted.
+    """
     statuses = Counter(point.status for point in found.points)
     values = "; ".join(
         f"{metric} is not finite ({', '.join(f'{n} × {word}' for word, n in words.items())})"
@@ -177,7 +180,7 @@ def best_words(found: SearchPoints, shown: int) -> str:
 
 
 def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
-    """Describe rungs: `20 points at width=8, 6 at 24, 2 at 72: 28 epochs, as much work as 5.3 whole …`."""
+    """Describe the points, epochs and work of rungs, as in `20 points at width=8, 6 at 24, 2 at 72`."""
     first, *others = rungs
     ways = [f"{plural(first.points, 'point')} at {name}={first.value}"]
     ways += [f"{each.points:,} at {each.value}" for each in others]
@@ -197,7 +200,10 @@ def scheduler_words(search: SearchSettings) -> str:
 
 
 def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
-    """Describe a search: `20 points by tpe for the lowest loss, cut short by asha`; add reused trials."""
+    """Describe a search: `20 points by tpe for the lowest loss, cut short by asha`.
+
+    `elsewhere` is the number of points whose results are known from other studies.
+    """
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
     mean = f", means over each {' and '.join(search.across)}" if search.across else ""
     startup = min(search.trials, getattr(search.sampler, "n_startup_trials", 0))

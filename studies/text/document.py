@@ -57,7 +57,10 @@ def syntax_fault(text: str, error: str) -> StudyFault:
 
 
 def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
-    """Return the span and message of a fault that tomllib finds at `start`, in the line from `first` on."""
+    """Return where to show a fault that tomllib finds at `start`, and a clearer message for it.
+
+    `first` is the start of the line.
+    """
     span, message, found = (start, start + 1), what, text[start : start + 1]
     if what == "Cannot overwrite a value":  # noticed at the end of the line
         span, message = (first, start), "this key was set before"
@@ -106,9 +109,10 @@ def _expected_value(got: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The data of a study file; `places` maps each path to its source text and span.
+    """A parsed study file: its data, and where each value is written.
 
-    `as_written` is the file without its overrides; None if there are no overrides.
+    `places` maps each path to a text, the file or an override, and to the span in this text. `as_written` is
+    the file without its overrides; None if there are no overrides.
     """
 
     source: str  # what messages call it
@@ -120,7 +124,7 @@ class Document:
     def fault(
         self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None
     ) -> StudyFault:
-        """Return a fault at the value of a path, or at the key of the path.
+        """Return a fault located at the value of a path, or at the key of this path.
 
         `within` narrows it to a part of a text value. The fault of a missing path is shown at its table.
         """
@@ -134,7 +138,7 @@ class Document:
         return fault_at(text, self._narrowed(path, within) or span, message, override=text != self.text)
 
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
-        """Return the span of a part of a text value; None if the value has escapes in the file."""
+        """Return the span in the file of a part of a text value; None if the value contains escapes."""
         if within is None:
             return None
         value: Any = self.data
@@ -215,7 +219,10 @@ def apply_override(
 
 
 def _keys(nested: Any) -> list[str]:  # noqa: ANN401 -- what tomllib gives
-    """Return the keys of nested tables with one key each, the outermost first; empty for a comment."""
+    """Return the keys on the way to the innermost of nested tables, each of which has one key.
+
+    Return an empty list if the tables come from a comment.
+    """
     keys = []
     while isinstance(nested, dict) and nested:
         (key, nested), *_ = nested.items()
@@ -236,10 +243,11 @@ def _value(left: str, right: str) -> tuple[Any, dict[KeyPath, KeyValueSpan]]:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """The faults of a document; `invalid` has the paths of values whose other faults are suppressed.
+    """Collector of a study file's faults.
 
-    `data` has the document's tables after expansions: a ladder, rungs of a search, an ablation, and levels
-    that are tables. The document itself does not change.
+    Other faults of a value whose path is in `invalid` are not reported. `data` has the document's tables
+    after expansions: a ladder, rungs of a search, an ablation, and levels that are tables. The document
+    itself does not change.
     """
 
     document: Document
@@ -268,7 +276,7 @@ class Diagnostics:
         self.invalid.add(path)
 
     def report_faults(self, path: KeyPath, faults: Iterable[Fault]) -> None:
-        """Add the faults of a text at a path, each at the faulty words, and mark the text as invalid."""
+        """Add faults of a text, each located at its words, and mark the value at this path as invalid."""
         for fault in faults:
             self.report_invalid(path, fault.message, within=(fault.start, fault.end))
 
@@ -292,7 +300,7 @@ class Diagnostics:
         return []
 
     def validate(self, model: type[ModelT], path: KeyPath, data: Mapping[str, Any]) -> ModelT | None:
-        """Return the model of the table at a path; None if problems of the table are reported."""
+        """Return the table at a path as an object of its Pydantic class; None if its faults are reported."""
         try:
             return validate(model, data)
         except InvalidTableError as error:
@@ -301,5 +309,5 @@ class Diagnostics:
             return None
 
     def already_reported(self, path: KeyPath) -> bool:
-        """Return whether a value, or a table or list around it, has a reported fault."""
+        """Return whether a fault is reported for a value, or for a table or list that contains it."""
         return any(path[:depth] in self.invalid for depth in range(1, len(path) + 1))

@@ -74,7 +74,7 @@ def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> 
 
 
 def path_prefix(path: KeyPath) -> str:
-    """Return the beginning of a message: the table in brackets, then the key in it.
+    """Return the beginning of an error message, which names a table and a key in it.
 
     `("train", "optimizer", "lr")` gives `[train] optimizer.lr: `, `("table", 0)` gives `[[table]] `.
     """
@@ -125,9 +125,10 @@ def _label(fault: StudyFault) -> str:
 
 
 def command_line(*words: str, **options: str | int | Sequence[str] | None) -> str:
-    """Return a shell command: the program, its words, and the options that have a value.
+    """Return a shell command that calls this program with these words and options.
 
-    True gives the option without a value, a list of texts the option once for each.
+    Options without a value are left out. True gives the option without a value, a list of texts the option
+    once for each.
     """
     line = [program_name(), *words]
     for name, value in options.items():

@@ -34,7 +34,7 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     def __init_subclass__(cls, *, table: str = "", **kwargs: Any) -> None:  # noqa: ANN401 -- Pydantic's
-        """Note the name of the table of a study file that always has these keys, if there is one."""
+        """Register the class for the study-file table `table`, if this table always has these keys."""
         super().__init_subclass__(**kwargs)
         if table:
             KEY_OWNERS[table] = cls
@@ -67,7 +67,7 @@ def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """Annotation of a key with its valid names, which are listed if the key is missing."""
+    """Annotation of a key that takes a name: the names to list in the error if the key is missing."""
 
     list_names: Callable[[], Iterable[str]]
 
@@ -75,7 +75,10 @@ class KnownNames:
 def class_faults(
     settings: type[BaseModel], base: type[BaseModel], given: Collection[str] = ("name",)
 ) -> list[str]:
-    """List what is missing in a plug-in's class of settings; keys in `given` are exempt."""
+    """List what a plug-in's settings class lacks: base class, defaults, or docstrings of keys.
+
+    Keys in `given` need neither a default nor a docstring.
+    """
     missing = contract_faults(settings, base)
     if not (isinstance(settings, type) and issubclass(settings, base)):
         return missing
@@ -112,7 +115,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ValidationProblem:
-    """A problem at a path of a table; `key` is True if the key itself is wrong."""
+    """An error message for the value at a path of a table, or for the key itself if `key` is True."""
 
     path: KeyPath
     message: str
@@ -129,7 +132,7 @@ class InvalidTableError(ActivememError):
 
 
 def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
-    """Return the model of a table's data; raise InvalidTableError if the data are invalid."""
+    """Return a table as an object of its Pydantic class; raise InvalidTableError if it is invalid."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -137,14 +140,14 @@ def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
 
 
 def _without_misspelt_keys(model: type[BaseModel], errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Return the errors without those about missing keys that an unknown key misspells."""
+    """Return Pydantic's errors, but not for a missing key that the table has in a misspelt form."""
     unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden"]
     meant = {(*loc[:-1], _meant_key(str(loc[-1]), _model_at(model, loc[:-1]))) for loc in unknown}
     return [error for error in errors if error["type"] != "missing" or error["loc"] not in meant]
 
 
 def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[ValidationProblem]:
-    """Yield each error as a problem; a missing key is reported at its table."""
+    """Yield a problem for each of Pydantic's errors; a missing key is reported at its table."""
     for error in _without_misspelt_keys(model, errors):
         path, context = error["loc"], error.get("ctx", {})
         match error["type"]:
@@ -193,7 +196,10 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
 
 
 def _is_quoted(kind: str, got: object) -> bool:
-    """Return whether a text is a number, or true or false, in quotes, where the plain value is expected."""
+    """Return whether a value has needless quotes: it is a text such as "3" where a number is expected.
+
+    The same holds for "true" and "false".
+    """
     if not isinstance(got, str):
         return False
     if kind == "bool_type":
@@ -203,7 +209,7 @@ def _is_quoted(kind: str, got: object) -> bool:
 
 
 class NamedSettings(StrictModel):
-    """A table whose `name` is looked up in a registry."""
+    """A table with a `name`, such as an optimizer's, which selects one registered class of settings."""
 
     registry: ClassVar[Registry[Any]]
 
@@ -221,7 +227,7 @@ class NamedSettings(StrictModel):
 
 
 def read_named(base: type[NamedSettings]) -> BeforeValidator:
-    """Return a validator that reads a table in the class selected by its name.
+    """Return a validator that reads a table with the settings class for its `name`.
 
     A table without a known name keeps only the keys common to its kind, since other keys cannot be checked.
     """
@@ -261,13 +267,13 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
 
 
 def _meant_key(key: str, table: type[BaseModel]) -> str | None:
-    """Return the key of a table that an unknown key means: its synonym, or the nearest one."""
+    """Return the known key that an unknown key probably means: a synonym, or the most similar key."""
     synonym = SYNONYMS.get(key.lower())
     return synonym if synonym in table.model_fields else nearest(key, table.model_fields)
 
 
 def _unknown_key_hint(key: str, table: type[BaseModel]) -> str:
-    """Return a hint at the key that is meant: of this table, of inner tables, or of another table."""
+    """Return a hint at the key that is probably meant, in this table, its inner tables, or another table."""
     fields, synonym = table.model_fields, SYNONYMS.get(key.lower(), key)
     if synonym in fields:
         return f"; nearest: {synonym}"
@@ -290,7 +296,7 @@ def _unknown_key_hint(key: str, table: type[BaseModel]) -> str:
 
 
 def _keys_of(model: type[BaseModel]) -> set[str]:
-    """Return the keys of a table; for one with a name, those of every name."""
+    """Return the keys of a table; if they depend on its `name`, the keys for all names."""
     if not issubclass(model, NamedSettings):
         return set(model.model_fields)
     return set(model.model_fields).union(*(each.settings.model_fields for each in model.registry.values()))

@@ -140,7 +140,7 @@ def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
 
 
 def format_reach(value: Reach) -> str:
-    """Return a reach as text: `all`, `0`, `9 ← · → 10`."""
+    """Return as text how many tokens a model sees to each side: `all`, `0`, `9 ← · → 10`."""
     if value.left == value.right == math.inf:
         return "all"
     if value.left == value.right == 0:
@@ -149,7 +149,7 @@ def format_reach(value: Reach) -> str:
 
 
 def reach_as_json(value: Reach) -> dict[str, int | str]:
-    """Return a reach as data: tokens to each side, or "all"."""
+    """Return how many tokens a model sees to each side, as data: a number or "all" for each side."""
     sides = {"left": value.left, "right": value.right}
     return {side: "all" if tokens == math.inf else int(tokens) for side, tokens in sides.items()}
 
@@ -159,7 +159,7 @@ def _side(tokens: float) -> str:
 
 
 def number_range(numbers: Sequence[int]) -> str:
-    """Return sorted numbers as a range from the first to the last."""
+    """Return the range of sorted numbers as text, such as `3 to 9`."""
     return f"{numbers[0]}" if numbers[0] == numbers[-1] else f"{numbers[0]} to {numbers[-1]}"
 
 
