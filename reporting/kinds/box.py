@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import quantiles
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ...studies.catalog.metrics import find_metric
@@ -80,7 +81,7 @@ class BoxFigure(CellFigure):
 def _make_box(name: str, at: float, ordered: Sequence[float], *, accent: bool) -> Box:
     if len(ordered) < MIN_BOX_VALUES:
         return Box(name=name, at=at, n=len(ordered), values=tuple(ordered), accent=accent)
-    low, middle, high = (_quantile(ordered, share) for share in (0.25, 0.5, 0.75))
+    low, middle, high = quantiles(ordered, method="inclusive")
     reach = 1.5 * (high - low)
     inside = [value for value in ordered if low - reach <= value <= high + reach]
     return Box(
@@ -92,13 +93,6 @@ def _make_box(name: str, at: float, ordered: Sequence[float], *, accent: bool) -
         values=tuple(value for value in ordered if not inside[0] <= value <= inside[-1]),
         accent=accent,
     )
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    place = share * (len(ordered) - 1)
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

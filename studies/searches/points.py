@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import fsum
+from statistics import fmean
 from typing import Any
 
 import polars as pl
@@ -64,7 +65,7 @@ class FoundPoint:
     def mean(self, metric: str) -> float | None:
         """Return the mean of a metric over the seeds; None unless every seed has a value."""
         found = self.measured.get(metric, {})
-        return _mean(found.values()) if found and len(found) == self.seeds else None
+        return fmean(found.values()) if found and len(found) == self.seeds else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,12 +198,7 @@ def _is_feasible(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[Sea
     known = [(bound, point.measured[bound.name]) for bound in bounds]
     if not seeds or any(seeds - values.keys() for _, values in known):
         return None
-    return all(bound.holds(_mean(values[seed] for seed in seeds)) for bound, values in known)
-
-
-def _mean(values: Iterable[float]) -> float:
-    values = list(values)
-    return fsum(values) / len(values)
+    return all(bound.holds(fmean(values[seed] for seed in seeds)) for bound, values in known)
 
 
 def _found(
@@ -240,7 +236,7 @@ def _by_seed(
         value, status = found[row["trial"]]
         if status == ValueStatus.DONE:
             done.setdefault(int(row["seed"]), []).append(value)
-    return {seed: _mean(values) for seed, values in done.items() if len(values) == across}
+    return {seed: fmean(values) for seed, values in done.items() if len(values) == across}
 
 
 def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:
