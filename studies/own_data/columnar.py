@@ -24,7 +24,7 @@ _VALUE_BYTES = 50  # that any value takes in Python, about
 def read_columnar(data: bytes, form: str, columns: Sequence[str]) -> Cells:
     """Return these columns of a Parquet or Arrow file.
 
-    A name such as `translation.en` is the field `en` of the struct column `translation`.
+    The name `translation.en` stands for a field of the struct column `translation`.
 
     Raise RowsError for an invalid file, and for rows that exceed the size limit in memory.
     """
