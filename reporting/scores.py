@@ -17,9 +17,9 @@ from ..studies.presentation.kinds import (
     ResultKeys,
     absent_factors,
     column_text,
-    describe_mixed_levels,
     factor_faults,
     metric_faults,
+    mixed_levels_fault,
     select_faults,
     selected_levels,
 )
@@ -82,10 +82,8 @@ class ScoreKeys(ResultKeys):
             named.append((("tasks", number) if len(self.tasks) > 1 else ("tasks",), name))
         if faults := [*faults, *factor_faults(named, [name for name in factors if name != SEED])]:
             return faults
-        if mixed := describe_mixed_levels((methods, *self.tasks), self.select, design):
-            faults.append(
-                (("tasks",), f"expected every other factor but {SEED} to have one level, got {mixed}")
-            )
+        if mixed := mixed_levels_fault((methods, *self.tasks), self.select, design):
+            faults.append((("tasks",), mixed))
         if absent := absent_factors((methods, *self.tasks), self.select, design):
             faults.append((("tasks",), f"expected factors that all cells have, got {' and '.join(absent)}"))
         return [*faults, *_scale_faults(self, design)]

@@ -27,15 +27,14 @@ from ...studies.catalog.tasks import TEST_SETS
 from ...studies.presentation.kinds import (
     CurveKind,
     KeyFault,
-    describe_mixed_levels,
     factor_faults,
+    mixed_levels_fault,
     select_faults,
     selected_levels,
 )
 from ...studies.presentation.metric_words import in_sentence, with_true_title
 from ...studies.schema.design import Design
 from ...studies.schema.factors import (
-    SEED,
     level_key,
     level_name,
     level_text,
@@ -164,8 +163,8 @@ class CellFigure(CurveKind):
         """Yield a fault if a factor has several levels but is not shown, such as on an axis or as lines."""
         levels = selected_levels(self.select, design.factors)
         factors = [name for name in self.roles.values() if name in levels]
-        if mixed := describe_mixed_levels(factors, self.select, design):
-            yield ("x",), f"expected every other factor but {SEED} to have one level, got {mixed}"
+        if mixed := mixed_levels_fault(factors, self.select, design):
+            yield ("x",), mixed
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         """Return the figure: panels of cells, a caption and notes."""

@@ -24,11 +24,11 @@ from ...studies.presentation.kinds import (
     TableExtras,
     TableKind,
     column_text,
-    describe_mixed_levels,
     factor_faults,
     find_levels,
     level_name_fault,
     metric_faults,
+    mixed_levels_fault,
     select_faults,
     selected_levels,
 )
@@ -236,9 +236,9 @@ def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -
 def _mixed_level_faults(spec: CellsTable, design: Design) -> Iterator[KeyFault]:
     """Yield a fault if a cell of the table would mix levels of a factor that the table does not show."""
     shown = [name for name in (spec.rows, spec.columns, *spec.over) if name is not None]
-    if mixed := describe_mixed_levels(shown, spec.select, design):
+    if mixed := mixed_levels_fault(shown, spec.select, design, has_over=True):
         key = "rows" if spec.columns is None else "columns"
-        yield (key,), f"expected every other factor but {SEED} to have one level, got {mixed}"
+        yield (key,), mixed
 
 
 def _baseline_faults(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:

@@ -15,10 +15,10 @@ from ...studies.presentation.kinds import (
     TableExtras,
     TableKind,
     describe_levels,
-    describe_mixed_levels,
     factor_faults,
     level_name_fault,
     metric_faults,
+    mixed_levels_fault,
     select_faults,
     selected_levels,
 )
@@ -76,10 +76,8 @@ class SpeedupTable(TableKind):
                 faults.append((("value", number), f"expected {expected}, got '{name}'"))
         if faults:
             return faults
-        if mixed := describe_mixed_levels([self.rows], self.select, design):
-            faults.append(
-                (("rows",), f"expected every other factor but {SEED} to have one level, got {mixed}")
-            )
+        if mixed := mixed_levels_fault([self.rows], self.select, design):
+            faults.append((("rows",), mixed))
         levels = selected_levels(self.select, factors)[self.rows]
         if message := level_name_fault(self.baseline, levels, self.rows):
             faults.append((("baseline",), message))

@@ -383,11 +383,14 @@ class _Resolver:
         found = self._quantities(node, bound)
         if found is None or len(found) == 1:
             return found and found[0]
+        varying = self._scope.varying_factors(each.cell for each in found)
         ways = " and ".join(
-            f"{factor} ({', '.join(map(level_text, levels))})"
-            for factor, levels in self._scope.varying_factors(each.cell for each in found).items()
+            f"{factor} ({', '.join(map(level_text, levels))})" for factor, levels in varying.items()
         )
-        message = f"'{node.word.text}' matches {len(found)} cells here; expected one level of {ways}"
+        first = ", ".join(f"{factor}={level_text(levels[0])}" for factor, levels in varying.items())
+        message = (
+            f"'{node.word.text}' matches {len(found)} cells here; expected one level of {ways}: add {first}"
+        )
         return self.fail(node.word, message)
 
     def _quantities(self, node: syntax.MetricReference, bound: Bindings) -> tuple[Quantity, ...] | None:

@@ -7,6 +7,7 @@ found by name, so that a study loads only the kinds that it uses.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -444,16 +445,26 @@ def describe_levels(levels: Mapping[str, Level]) -> str:
     return ", ".join(f"{name} = {level_name(level)}" for name, level in levels.items())
 
 
-def describe_mixed_levels(shown: Collection[str], select: Mapping[str, Any], design: Design) -> str:
-    """Describe the factors whose levels one cell of a table or figure would mix; "" without such factors.
+def mixed_levels_fault(
+    shown: Collection[str], select: Mapping[str, Any], design: Design, *, has_over: bool = False
+) -> str:
+    """Return the fault of a table or figure with cells that mix levels of a factor, with a remedy, else "".
 
-    `shown` are the factors that determine a trial's cell; seeds are always mixed.
+    `shown` are the factors that determine a trial's cell; seeds are always mixed. A result that `has_over`
+    may also average over a factor.
     """
     levels = selected_levels(select, design.factors)
     mixed = {name: levels[name] for name in levels if name not in (*shown, SEED) and len(levels[name]) > 1}
     if mixed and (design.kind != "grid" or design.listed_cells or design.conditions):
         mixed = _mixed_in_one_place(shown, select, list(mixed), design)
-    return " and ".join(f"{name} ({', '.join(map(level_text, mixed[name]))})" for name in mixed)
+    if not mixed:
+        return ""
+    got = " and ".join(f"{name} ({', '.join(map(level_text, mixed[name]))})" for name in mixed)
+    first = ", ".join(f"{name} = {json.dumps(each[0], ensure_ascii=False)}" for name, each in mixed.items())
+    named = ", ".join(map(json.dumps, mixed))
+    average = f", or average: over = {named if len(mixed) == 1 else f'[{named}]'}" if has_over else ""
+    remedy = f"choose, as in select = {{ {first} }}{average}"
+    return f"expected every other factor but {SEED} to have one level, got {got}: {remedy}"
 
 
 def _mixed_in_one_place(

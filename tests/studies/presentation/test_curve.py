@@ -102,7 +102,8 @@ def test_all_faults_are_reported_together():
         (
             'kind = "line"\nx = "epoch"\nvalue = "loss"\nselect.task = "sort"',
             "x: expected every other factor but seed to have one level, got "
-            "mixer (sa, conv(k=20), sa + conv(k=20)) and filter (8, 80, 800)",
+            "mixer (sa, conv(k=20), sa + conv(k=20)) and filter (8, 80, 800): "
+            'choose, as in select = { mixer = "sa", filter = 8 }',
         ),
         (
             'kind = "line"\nx = "mixer"\nvalue = "loss"\nselect = { task = "sort", filter = 8 }',
