@@ -44,7 +44,7 @@ class KeptModel:
 
 
 def kept_models(study: Study, store: Store) -> list[KeptModel]:
-    """Return the models of a study's finished trials, sorted by trial."""
+    """Return the stored models of a study's finished trials, sorted by trial id."""
     rows = study_outcomes(study, store.trials()).filter(status="done").sort("trial")
     kept = store.files.trials_with_weights(rows["trial"])
     return [

@@ -87,7 +87,7 @@ class RequestedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request of a reviewer, with the cells to train for one or more models."""
+    """One request that a reviewer may make, with the cells that must be trained for it."""
 
     kind: RequestKind
     change: str
@@ -212,7 +212,7 @@ class MissingAblations:
 
 
 def find_missing(study: Study) -> MissingAblations:
-    """Return the ablations that a reviewer may request of a grid; raise MissingError for a search."""
+    """Return the ablations of a grid that a reviewer may request; raise MissingError for a search."""
     if study.search is not None:
         raise MissingError(
             f"{study.name} is a search: first write the study of its best points, with activemem study "

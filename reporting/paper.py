@@ -377,7 +377,7 @@ def papers() -> tuple[str, ...]:
 
 
 def paper_sheet(paper: str, store: Store | str | Path) -> PaperSheet:
-    """Return the sheet of a store's results for a paper; raise TableError for an unknown paper."""
+    """Return all results in a store for a paper; raise TableError for an unknown paper."""
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
     if paper not in papers():
         raise TableError(f"unknown paper '{paper}'{nearest_hint(paper, papers())}")

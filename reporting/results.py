@@ -174,7 +174,10 @@ class StudyResults:
         return planning.plan_study(self.study, self.store, machine, selected)
 
     def table(self, name: str | None = None, *, published: bool = True) -> Table:
-        """Return a table of the study file, by default its first, with published numbers."""
+        """Return a table of the study file, by default the first.
+
+        If `published`, it includes the paper's numbers.
+        """
         return self.tables(name, published=published)[0]
 
     def tables(self, name: str | None = None, *, published: bool = True) -> list[Table]:

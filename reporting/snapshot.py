@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A study, and the latest attempts of all studies in its store, read at one moment."""
+    """A study, and the latest attempt at each trial in its store (of any study), read at one moment."""
 
     study: Study
     store: Store
@@ -39,7 +39,7 @@ class Snapshot:
 
     @cached_property
     def own_outcomes(self) -> pl.DataFrame:
-        """Return the latest attempts at trials of the study."""
+        """Return the outcomes of the study's own trials: the latest attempt at each trial."""
         return study_outcomes(self.study, self.outcomes)
 
     @cached_property
@@ -76,7 +76,7 @@ class Snapshot:
         published: bool = True,
         begun: Collection[str] | None = None,
     ) -> list[Table]:
-        """Return these tables (default: those of the study file); raise TableError if one does not fit.
+        """Return the tables of `specs` (default: of the study file); raise TableError if one does not fit.
 
         `begun` replaces the begun trials that are found by their checkpoints.
         """
@@ -87,7 +87,7 @@ class Snapshot:
         ]
 
     def curves(self, specs: Sequence[CurveKind] | None = None) -> list[Curve]:
-        """Return these figures (default: those of the study file); raise CurveError if one does not fit."""
+        """Return the figures of `specs` (default: of the study file); raise CurveError if one is invalid."""
         return [
             build_curve(self.study, spec, self.outcomes, self.metrics if spec.needs_history else None)
             for spec in (self.study.curves if specs is None else specs)

@@ -69,7 +69,7 @@ def study_levels(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def factor_column(factor: str) -> str:
-    """Return the name of a factor's column."""
+    """Return the name of a factor's column: `factor_NAME` if another column has the factor's name."""
     return f"factor_{factor}" if factor in _RESERVED_COLUMNS else factor
 
 

@@ -65,7 +65,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """The points of one series from left to right, and the paper's numbers for this series.
+    """The points of one series, from left to right, and the numbers that the paper gives for this series.
 
     `number` is the index of the line's level among the levels without an accent. It determines the stroke, so
     that a level looks the same in every panel.
@@ -171,10 +171,10 @@ class Curve:
 def build_curve(
     study: Study, spec: CurveKind, outcomes: pl.DataFrame, metrics: pl.DataFrame | None = None
 ) -> Curve:
-    """Return the figure that `spec` describes, from the store's latest attempts at the study's trials.
+    """Build the figure that `spec` describes from the results in the store.
 
-    `metrics` are the metrics of these trials in the store, needed if `spec.needs_history`. Raises CurveError
-    if the specification does not fit the study.
+    `outcomes` has the latest attempt at each trial. `metrics` are the metrics of these trials in the store,
+    needed if `spec.needs_history`. Raises CurveError if the specification does not fit the study.
     """
     spec = spec.with_levels(study.design)
     if wrong := list(spec.faults(study.design, study.paper)):

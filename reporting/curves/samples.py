@@ -49,13 +49,14 @@ _POSITION_SCHEMA = {"trial": pl.String, "cell": pl.Int32, **dict.fromkeys(POSITI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """The finite values of finished trials, and the number of trials without a finite value.
+    """The values that a figure shows: all finite values of finished trials.
 
-    `frame` has the columns `trial`, `cell`, POSITION_COLUMNS and `value`. `cell` numbers the combinations of
-    levels without the seed, and `cells` has their levels. `trials` are all selected trials. `gaps` counts the
-    trials without a value by status, and `placeholders` has the status of the trials at each position.
-    `labels` has, by role, the index texts on which all trials agree. `noted` has, by panel and index, notes
-    for the figure: the labels of the index and of the next one with a value.
+    Trials without a finite value are only counted. `frame` has the columns `trial`, `cell`, POSITION_COLUMNS
+    and `value`. `cell` numbers the combinations of levels without the seed, and `cells` has their levels.
+    `trials` are all selected trials. `gaps` counts the trials without a value by status, and `placeholders`
+    has the status of the trials at each position. `labels` has, by role, the index texts on which all trials
+    agree. `noted` has, by panel and index, notes for the figure: the labels of the index and of the next one
+    with a value.
     """
 
     frame: pl.DataFrame
@@ -75,9 +76,9 @@ class Samples:
 def collect_samples(
     spec: CellFigure, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> Samples:
-    """Return the values that a figure needs, from the store's latest attempts at the study's trials.
+    """Collect the values that a figure shows from the results in the store.
 
-    A figure of final values does not need or read `metrics`.
+    `outcomes` has the latest attempt at each trial. A figure of final values does not need or read `metrics`.
     """
     placed, cells = _locate_trials(spec, selected_levels(spec.select, study.factors), study.cells)
     finals = trial_values(study.name, placed["trial"], outcomes, spec.value)

@@ -1,4 +1,7 @@
-"""`aggregate`: methods aggregated over all tasks and seeds, with bootstrap intervals within tasks."""
+"""`aggregate`: a table with statistics of each method over all tasks and seeds, with bootstrap intervals.
+
+Runs are resampled within each task.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ BETTER = "better"
 
 
 class AggregateTable(ScoreKeys, TableKind):
-    """`[[table]] kind = "aggregate"`: methods aggregated over all tasks and seeds."""
+    """`[[table]] kind = "aggregate"`: statistics of each method's scores over all tasks and seeds."""
 
     kind: Literal["aggregate"]
     rows: str

@@ -170,7 +170,7 @@ def model_faults(
 
 
 def _factor_faults(select: Mapping[str, Any], design: Design, *, interactions: bool) -> Iterator[KeyFault]:
-    """Yield a fault if no factor varies, or if the model would have too many columns."""
+    """Yield a fault if no factor varies, or if the linear model would have too many coefficients."""
     varied = varied_factors(select, design.factors)
     columns = [len(levels) - 1 for levels in varied.values()]
     count = sum(columns) + (sum(map(math.prod, combinations(columns, 2))) if interactions else 0)

@@ -109,7 +109,7 @@ class IncumbentFigure(SearchFigure):
 
 
 def axis_name(metric: Metric) -> str:
-    """Return the title of a metric on an axis."""
+    """Return the axis title of a metric."""
     return one_line(metric.axis_title or metric.title)
 
 
@@ -167,7 +167,10 @@ def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> P
 
 
 def hours_of(found: SearchPoints) -> list[float]:
-    """Return the total hours of training after each point; failed trainings count as well."""
+    """Return, for each point, the total hours of training up to this point.
+
+    Failed trainings count as well.
+    """
     return list(accumulate(point.seconds / _SECONDS_PER_HOUR for point in found.points))
 
 

@@ -142,7 +142,7 @@ class Lines(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the space for lines: ticks on the left and below, names on the right."""
+        """Return the sizes of a panel with lines: ticks are on the left and below, names on the right."""
         every = [line for content in contents for line in (*content.lines, *content.context)]
         points = [point for line in every for point in line.points]
         published = [number for line in every for number in line.published]

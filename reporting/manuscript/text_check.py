@@ -118,7 +118,10 @@ def _faults(text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, 
 
 
 def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
-    """Return what is wrong with the name of a number; "" for a number with a value."""
+    """Return what is wrong with the name of a number: it is unknown, or the number has no value yet.
+
+    Return "" if nothing is wrong.
+    """
     if name not in numbers:
         known = [each for each in numbers if "." in name or "." not in each]
         return f"unknown number '{name}'{nearest_hint(name, known) or '; paper.toml has no [numbers]'}"

@@ -1,10 +1,10 @@
-"""The report of a study: one reproducible HTML page without network or scripts.
+"""The report of a study: one HTML page that needs no network and no scripts.
 
-`report` assembles the page. A section takes its values from the shared `inputs`, or is None if it is empty.
-`section_study` has the question, the recipes, the settings and the commands. `section_results` has status,
-tables, figures, claims, failures and provenance. Templates in `templates/`, with `macros.html` and
-`style.css`, lay them out for light and dark, a screen, a phone and paper. `latex_section` writes the section
-of a paper from the same values.
+The same study and results always give the same page. `report` assembles the page. A section takes its values
+from the shared `inputs`, or is None if it is empty. `section_study` has the question, the recipes, the
+settings and the commands. `section_results` has status, tables, figures, claims, failures and provenance.
+Templates in `templates/`, with `macros.html` and `style.css`, lay them out for light and dark, a screen, a
+phone and paper. `latex_section` writes the section of a paper from the same values.
 """
 
 from .latex_section import LatexSection, latex_section

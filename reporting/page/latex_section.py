@@ -45,7 +45,7 @@ class LatexSection:
 
 
 def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSection:
-    """Return the section of a study; `form` is the format of its tables.
+    """Return a study as a LaTeX section with its figures; `form` is the format of its tables.
 
     Raises StoreError; raises TableError or CurveError if a table or a figure does not fit the study.
     """
@@ -91,7 +91,7 @@ def _file_name(study: Study, curve: Curve) -> str:
 
 
 def figure_float(study: Study, curve: Curve, file: str, drawn: bytes) -> str:
-    """Return the float of a drawn PDF file with the label `fig:STUDY-FIGURE`.
+    """Return a LaTeX float for a figure that is drawn as a PDF file, with the label `fig:STUDY-FIGURE`.
 
     A wide figure spans both columns; no figure is wider than the surrounding text.
     """

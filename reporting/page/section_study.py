@@ -246,7 +246,7 @@ def _rows(
 
 
 def _size_cells(model: ModelCost, size: float, *, matched: bool) -> Iterator[str]:
-    """Yield the cells about a model's size."""
+    """Yield a model's cells for its matched size (if the study matches costs), parameters and FLOPs."""
     if matched:
         solved = model.size_match
         yield f"{solved.size:,}" if solved and solved.size is not None else _NONE

@@ -235,7 +235,7 @@ def _shown(study: Study, found: SearchPoints, *, has_baseline: bool) -> Iterator
 def _claims(
     study: Study, found: SearchPoints, winners: Sequence[FoundPoint], baseline: Mapping[str, Level]
 ) -> Iterator[str]:
-    """Yield, for each winner, a claim that the winner is better than the baseline.
+    """Yield, for each best point (winner), a claim that it is better than the baseline.
 
     If the search has no baseline, the claim is that the first winner is the best.
     """

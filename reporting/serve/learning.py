@@ -132,7 +132,10 @@ def number(name: str, value: float) -> str:
 
 
 def trial_lines(now: StudyNow) -> list[TrialLine]:
-    """Return all trials of a study in the study's order; for a search, its stored and begun trials."""
+    """Return a line for each trial of a study, in the study's order.
+
+    For a search, these are the trials that are stored or unfinished.
+    """
     names, own = factor_names(now.study), own_metrics(now.study)
     rows = {row["trial"]: row for row in now.outcomes.iter_rows(named=True)}
     begun = {each.trial.id: "running" if each.held else "begun" for each in now.begun}

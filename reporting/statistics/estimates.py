@@ -175,9 +175,10 @@ def _format_seeds(values: Mapping[int, float]) -> str:
 
 
 def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Return the Holm-adjusted p-values of a family, to be compared with the level of a single test.
+    """Adjust the p-values of several tests by Holm's procedure.
 
-    No p-value becomes smaller or exceeds 1, and their order is kept (Holm 1979).
+    An adjusted p-value is compared with the level of a single test. No p-value becomes smaller or exceeds 1,
+    and their order is kept (Holm 1979).
     """
     count, raised = len(p_values), 0.0
     adjusted = [0.0] * count
@@ -195,7 +196,7 @@ def holm_levels(p_values: Sequence[float], alpha: float) -> tuple[float, ...]:
 
 
 def hochberg_threshold(p_values: Sequence[float], alpha: float) -> float:
-    """Return the largest significant p-value of a family by Hochberg's procedure (1988).
+    """Return the threshold up to which p-values are significant in Hochberg's procedure (1988).
 
     The result is `alpha` if all p-values are significant, and `alpha / n` if only one can be significant.
     """
@@ -205,7 +206,10 @@ def hochberg_threshold(p_values: Sequence[float], alpha: float) -> float:
 
 
 def hochberg_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Return the Hochberg-adjusted p-values of a family, to be compared with the level of a single test."""
+    """Adjust the p-values of several tests by Hochberg's procedure.
+
+    An adjusted p-value is compared with the level of a single test.
+    """
     lowest, adjusted = 1.0, [0.0] * len(p_values)
     descending = sorted(range(len(p_values)), key=p_values.__getitem__, reverse=True)
     for number, index in enumerate(descending, 1):

@@ -66,9 +66,10 @@ class SpeedupEstimate:
 
 
 def speedups(cells: Sequence[TargetCosts], baseline: int) -> list[SpeedupEstimate | None]:
-    """Return the speedup of each cell over the cell with the index `baseline`; None for unknown ones.
+    """Return the speedup of each cell over the baseline, which is the cell with the index `baseline`.
 
-    A speedup is unknown if the cells share no seed, or if trainings of both cells missed the target.
+    An item is None for the baseline itself and for an unknown speedup. A speedup is unknown if the cells
+    share no seed, or if trainings of both cells missed the target.
     """
     logs = {
         place: {seed: math.log(value) for seed, value in cell.middles.items()}

@@ -469,7 +469,7 @@ def rows_of(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> tuple[
 
 
 def rows_of_changes(changes: Changes) -> tuple[TableRow, ...]:
-    """Return the rows of a table of changes, each with its heading."""
+    """Return the rows of a table whose rows are changes of a baseline, each with its heading."""
     return tuple(TableRow(level=row.label, head=row.name, group=row.heading) for row in changes.rows)
 
 

@@ -111,7 +111,7 @@ def crop_names(names: Iterable[str], width: float = MAX_NAME_WIDTH) -> dict[str,
 
 
 def replace_missing_glyphs(text: str) -> str:
-    """Replace characters that are not in the font or that cannot be printed."""
+    """Replace characters that the font lacks or that cannot be printed by a replacement character."""
     from matplotlib.font_manager import FontProperties, findfont, get_font  # noqa: PLC0415 -- as above
 
     known = get_font(findfont(FontProperties(family=FONT)))
