@@ -41,7 +41,11 @@ def median_ms(steps: dict[str, Callable[[], Tensor]], inputs: Sequence[Tensor]) 
 
 
 def convolutions(width: int, k: int, length: int, *, batch: int = BATCH) -> None:
-    """Compare implementations of a convolution: ours, by positions, torch's conv1d, and unfold."""
+    """Compare the times of five implementations of a convolution.
+
+    Two are this project's, with and without Fourier transforms. Two use torch's conv1d, with the whole kernel
+    or with the part of it that the input can reach. The last one multiplies unfolded windows.
+    """
     ours, by_positions = (Convolution(width=width, k=k, causal=False, bias_init="zero") for _ in range(2))
     ours.initialise(None)
     by_positions.load_state_dict(ours.state_dict())

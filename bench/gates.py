@@ -48,7 +48,11 @@ def confirmed(table: np.ndarray, mixer: int, alpha: float) -> bool:
 def climb(
     rng: np.random.Generator, seeds: int, spread: list[float], better: int, alpha: float
 ) -> tuple[bool, int]:
-    """Return whether a mixer without effect passed a gate, and how many with an effect passed all gates."""
+    """Simulate a study with gates; return its wrong and its right decisions.
+
+    These are whether a mixer that is no better than the baseline passed a gate, and how many better mixers
+    passed all gates.
+    """
     left, wrong = set(range(1, MIXERS + 1)), False
     for _ in range(STAGES):
         table = rng.normal(0, 1, seeds) + rng.normal(0, 1, (MIXERS + 1, seeds)) * np.array(spread)[:, None]

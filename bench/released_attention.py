@@ -106,14 +106,14 @@ class ReleasedAttention(nn.Module):
 
 
 def _skew(weights: Tensor) -> Tensor:
-    """Shift weights by distance to weights by key: row t moves right by t."""
+    """Return attention weights by key, given weights by distance: shift row t to the right by t."""
     batch, rows, distances = weights.shape
     padded = functional.pad(weights, (0, rows + 1)).view(batch, -1)[:, :-rows]
     return padded.view(batch, rows, rows + distances)
 
 
 def _unskew(scores: Tensor) -> Tensor:
-    """Shift scores by key to scores by distance."""
+    """Return attention scores by distance, given scores by key."""
     batch, rows, keys = scores.shape
     padded = functional.pad(scores.view(batch, -1), (0, rows)).view(batch, rows, keys + 1)
     return padded[:, :, : keys - rows]

@@ -128,7 +128,7 @@ def packed_rows(form: PackForm, seconds: float, device: torch.device) -> Iterato
 
 
 def trial_rows() -> Iterator[Row]:
-    """Measure the overhead of empty trials."""
+    """Measure how long trials without any training take."""
     import overhead  # noqa: PLC0415 -- Ray, which nothing else needs
 
     from activemem.engine.run.ray_connection import RAY_ENVIRONMENT  # noqa: PLC0415 -- as above
@@ -215,7 +215,10 @@ def step_measures(
 
 
 def beside_packages(seconds: float, device: torch.device) -> Iterator[tuple[str, Measure]]:
-    """Yield measurements that need packages other than torch; the overhead is measured only on a CPU."""
+    """Yield measurements that need packages other than torch.
+
+    On a CPU, these include the cost of an empty trial and of a point of a search.
+    """
     yield from step_measures(step.beside_packages(), seconds, device)
     if device.type == "cpu":
         yield "a point of a search", search_rows

@@ -27,7 +27,7 @@ _REPORTED = "activemem.reported_plugins"  # the broken plug-ins that a context h
 
 
 class _CommandGroup(PanelGroup):
-    """A group of commands with the option `--plugin`."""
+    """A group of commands; each of its commands has the option `--plugin`."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
         """Return the named command; add the option `--plugin` unless the command is a group."""
@@ -74,7 +74,7 @@ class _Program(_CommandGroup):
 
 
 def _message(error: ActivememError | OSError) -> str:
-    """Return an error's message; for a system error, the file and the description without the number."""
+    """Return an error's message; for an error of the operating system, `FILE: DESCRIPTION`."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)

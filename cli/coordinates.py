@@ -1,4 +1,4 @@
-"""Output of a coordinate check, as text and as JSON."""
+"""Output of `study coordinates`, as text and as JSON: how much each layer changes at each width."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ Checks = Mapping[str, Sequence[LayerChange]]
 
 
 def ladder_groups(study: Study) -> dict[str, dict[int, list[TrialSettings]]]:
-    """Return, for each model of a ladder, its trials by d_model; levels other than the size name models.
+    """Return the settings of all trials with a size from [ladder], by model and then by width (d_model).
 
-    Raise CoordinateError for a study without a ladder.
+    A model is named by the levels of its other factors, without the seed. Raise CoordinateError for a study
+    without a ladder.
     """
     if study.ladder is None:
         raise CoordinateError(f"{study.name} has no [ladder]; this command compares the widths of a ladder")
@@ -50,7 +51,11 @@ def verdict(layers: Sequence[LayerChange]) -> str:
 
 
 def format_coordinates(study: Study, checks: Checks) -> str:
-    """Return a table for each model, with a row for each layer and a column for each width, and a verdict."""
+    """Return a table for each model, with a verdict.
+
+    A table has a row for each layer and a column for each width. The verdict says whether the changes depend
+    on the width.
+    """
     return "\n".join(_lines(study, checks))
 
 
@@ -79,7 +84,7 @@ def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
 
 
 def coordinates_page(study: Study, checks: Checks) -> StudyCoordinatesPage:
-    """Return the JSON page of a coordinate check."""
+    """Return the JSON output of `study coordinates`."""
     models = [
         {
             "model": group,

@@ -36,7 +36,10 @@ _ADDRESS = re.compile(r"auto|[^/:\s]+:[0-9]{1,5}")
 
 
 class SettingsError(ActivememError):
-    """Error for settings that cannot be used; the message lists the faults of all sources."""
+    """Error for settings of this machine that cannot be used.
+
+    The message lists the faults in the command line, in environment variables and in activemem.toml.
+    """
 
 
 class TrackSettings(StrictModel):
@@ -53,7 +56,7 @@ class TrackSettings(StrictModel):
 
 
 class MachineSettings(StrictModel):
-    """The settings: folders, cluster, resources and limits of a trial, format of tables, plug-ins."""
+    """The settings of a machine, such as its folders, its cluster, and the resources of each trial."""
 
     results: str = "results"
     """the store: a folder relative to this file, or s3://BUCKET/PREFIX"""
@@ -123,7 +126,10 @@ class MachineSettings(StrictModel):
     @field_validator("pack", mode="before")
     @classmethod
     def read_pack(cls, given: object) -> object:
-        """Return auto, off, or a number of trials, which may be given as text."""
+        """Return the value of `pack`: auto, off, or a number of trials.
+
+        The number may be given as text.
+        """
         read = int(given) if isinstance(given, str) and given.isdecimal() else given
         whole = isinstance(read, int) and not isinstance(read, bool) and read >= 1
         if not whole and read not in ("auto", "off"):
@@ -206,7 +212,11 @@ class ResolvedSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """The settings of one source, or its faults; `describe_source` names the source of a setting."""
+    """Settings from one place: the command line, the environment or activemem.toml.
+
+    `faults` has the errors found there. `describe_source` returns where a setting is set, for example the
+    name of a variable.
+    """
 
     name: str
     describe_source: Callable[[str], str]
@@ -263,17 +273,20 @@ def load_settings(
 def open_results(
     study: str | None, results: str | None, overrides: Sequence[str] | None = None
 ) -> StudyResults:
-    """Return a study with its store: by name as the study last ran, by path as its file is now."""
+    """Open a study, given by its name or by the path of its file, together with its store.
+
+    For a name, return the study as it last ran; for a path, as the file is now.
+    """
     from ..reporting.results import open_study
 
     return open_study(study, load_settings({"results": results}).store, overrides or ())
 
 
 def configured_plugins() -> tuple[Path, ...]:
-    """Return the plug-ins from the environment or activemem.toml, even if other settings there are wrong.
+    """Return the paths of the plug-ins that the environment or activemem.toml names.
 
-    Other settings can only be read after these plug-ins are loaded. If the plug-ins are not paths,
-    `load_settings` reports a fault.
+    Faults in other settings there are ignored. Other settings can only be read after these plug-ins are
+    loaded. If the plug-ins are not paths, `load_settings` reports a fault.
     """
     path = find_settings_file(Path.cwd())
     layers = [*([(path.parent, _file(path))] if path else []), (Path(), _environment(os.environ))]
@@ -300,7 +313,10 @@ def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault
 
 
 def _ray(environment: Mapping[str, str]) -> _Layer:
-    """Return the cluster in RAY_ADDRESS, which is used if activemem's settings name no cluster."""
+    """Return the address of the Ray cluster in the variable RAY_ADDRESS, as settings.
+
+    It is used if the other settings name no cluster.
+    """
     address = environment.get(_RAY_ADDRESS, "")
     values = {"address": address} if address not in ("", "local") else {}
     wrong = tuple(

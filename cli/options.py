@@ -178,17 +178,17 @@ class RunOptions:
     plugin: Sequence[str]
 
     def settings(self) -> dict[str, object]:
-        """Return the settings that the options override."""
+        """Return the machine settings in these options, by name; None for an option that was not given."""
         names = ("results", "address", "checkpoint_every", "pack")
         return {name: getattr(self, name) for name in names}
 
     def command(self, overrides: Sequence[str]) -> str:
-        """Return the command that continues the run of a study with these overrides."""
+        """Return the command that continues this run, with these overrides of the study's keys."""
         given = {"ray": self.local is False, **{name: getattr(self, name) for name in _REPEATED}}
         return command_line("study", "run", self.study, set=overrides, **given)
 
     def budget_s(self) -> float | None:
-        """Return how many seconds added seeds may train; None if there is no limit.
+        """Return how many seconds `--until-decided` may train added seeds; None if there is no limit.
 
         Raise BadParameter for options that contradict each other. Seeds can only be added to whole studies.
         """

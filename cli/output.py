@@ -60,7 +60,10 @@ def bold(text: str) -> str:
 
 
 def print_piece(text: str) -> None:
-    """Write a piece of text to standard output and flush it, without control characters."""
+    """Write a text to standard output at once, without a line break at its end.
+
+    Control characters are replaced.
+    """
     print(replace_unprintable(text), end="", flush=True)
 
 

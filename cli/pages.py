@@ -63,19 +63,22 @@ class RecipeName(Page):
 
 
 class SpaceSize(Page):
-    """The number of architectures of a recipe with choices; an upper bound if `exact` is false."""
+    """The number of architectures that a recipe describes; it is an upper bound if `exact` is false."""
 
     architectures: int | Literal["infinite"]
     exact: bool
 
     @classmethod
     def of(cls, count: Cardinality) -> Self:
-        """Return the size of a space with this count."""
+        """Return the entry for a counted number of architectures."""
         return cls(architectures="infinite" if count.infinite else count.forms, exact=count.exact)
 
 
 class RecipeCheckPage(Page):
-    """A recipe with its holes, dimensions and number of architectures; or the faults of a wrong recipe."""
+    """The output of `recipe check`: a recipe and its number of architectures, or all of its faults.
+
+    `holes` and `dimensions` name what the recipe leaves open: parts to fill in, and choices or ranges.
+    """
 
     text: str
     id: str | None = None
@@ -92,7 +95,10 @@ class RecipeComparePage(Page):
 
 
 class BudgetWithin(Page):
-    """The share of a space within a budget; `drawn` is the sample size, 0 if all recipes were checked."""
+    """The share of a space's architectures that are within the limits of parameters and FLOPs.
+
+    `drawn` is the number of architectures in the sample; it is 0 if all were checked.
+    """
 
     architectures: int | None = Field(validation_alias="within")
     share: float
@@ -101,7 +107,7 @@ class BudgetWithin(Page):
 
 
 class RecipeSamplePage(Page):
-    """Architectures of a space; `within` is the share within the budget."""
+    """Architectures drawn from a recipe's space; `within` is the share of the space within the limits."""
 
     recipe: str
     space: SpaceSize
@@ -111,7 +117,10 @@ class RecipeSamplePage(Page):
 
 
 class NearRecipeEntry(Page):
-    """A stored recipe: its distance and its differences from the given recipe, and its results."""
+    """A stored recipe that is similar to the given recipe, with its results.
+
+    `distance` and `difference` compare it with the given recipe.
+    """
 
     recipe: str = Field(validation_alias=AliasPath("recipe", "text"))
     id: str = Field(validation_alias=AliasPath("recipe", "id"))
@@ -147,7 +156,7 @@ class BlockPage(BlockEntry):
 
 
 class BlockCheckEntry(Page):
-    """A check of a block; `passed` is null if the check does not apply to the block."""
+    """The result of a check of a block; `passed` is null if the check does not apply to the block."""
 
     name: str
     passed: bool | None
@@ -155,7 +164,7 @@ class BlockCheckEntry(Page):
 
 
 class BlockVerifyPage(Page):
-    """The checks of a block; `against` is the other layer with which the block was compared, if any."""
+    """The results of all checks of a block; `against` is the layer it was compared with, if any."""
 
     block: str
     against: str | None
@@ -196,7 +205,7 @@ class MetricEntry(Page):
 
 
 class NameEntry(Page):
-    """A norm, a sampler or another name, with the `key` of a study file that takes such a name."""
+    """A name that study files can use, such as a norm or a sampler; `key` is the key that takes the name."""
 
     kind: str
     key: str
@@ -207,7 +216,10 @@ class NameEntry(Page):
 
 
 class KeyEntry(Page):
-    """A key of study files; `of` names the tasks or table kinds with this key, unless all have it."""
+    """A key of study files.
+
+    `of` names the tasks or the kinds of tables that have this key; it is empty if all have it.
+    """
 
     table: str
     key: str
@@ -299,7 +311,7 @@ class PlannedTrialEntry(Page):
 
 
 class StudyPlanPage(Page):
-    """The plan of a run: `models` with their costs, `trials` with their statuses and estimated times.
+    """The output of `study plan`: `models` with their costs, and `trials` with their estimated times.
 
     A model's `memory` is the peak memory of a training step over its trials in bytes. The page's `memory` is
     the largest of these, with its parts. `match` is the size solved for each model. `elsewhere` is the number
@@ -334,7 +346,7 @@ class StudyPlanPage(Page):
 
     @classmethod
     def of(cls, plan: Plan, noise: Sequence[str] = ()) -> Self:
-        """Return the page of a plan; `noise` has the differences that a search can detect."""
+        """Return the page of a plan; `noise` describes the smallest differences that a search can detect."""
         study, machine = plan.study, plan.machine
         design = study.design
         same = ("total", "subset_size", "counts", "elsewhere", "estimate", "models", "over_budget", "stale")
@@ -368,7 +380,7 @@ class StudyPlanPage(Page):
 
 
 class StudyCoordinatesPage(Page):
-    """How much each model's layers change in a few steps, by width, and whether widths change alike."""
+    """The output of `study coordinates`: for each model, how much its layers change at each width."""
 
     study: str
     steps: int
@@ -386,7 +398,7 @@ class StudySettingEntry(Page):
 
 
 class StudyShowPage(Page):
-    """The settings of a study; with --best, the cells of its table of best points instead."""
+    """The output of `study show`: the settings of a study or, with --best, the table of its best points."""
 
     study: str = Field(validation_alias="name")
     title: str
@@ -398,7 +410,10 @@ class StudyShowPage(Page):
 
 
 class ReachedEntry(Page):
-    """A begun trial: its last stored epoch, the metrics of that epoch, and the time when it was stored."""
+    """The progress of a trial that has begun: its last stored epoch, and the metrics of that epoch.
+
+    `saved_at` is the time when the epoch was stored.
+    """
 
     trial: str
     epoch: int
@@ -407,7 +422,7 @@ class ReachedEntry(Page):
 
 
 class WaitingEntry(Page):
-    """A trial of a search that was handed in but not started."""
+    """A trial of a point that was added with `study tell`, and that has not started yet."""
 
     trial: str
     values: Mapping[str, Level]
@@ -440,7 +455,7 @@ class StudyStatusEntry(Page):
 
     @classmethod
     def of(cls, study: str, title: str, status: StudyStatus, **more: Any) -> Self:  # noqa: ANN401 -- fields of pages
-        """Return a study's status, with further fields of a page."""
+        """Return the page with a study's status; `more` has the fields of a derived page."""
         counts = status.counts
         return cls(
             study=study,
@@ -494,14 +509,14 @@ class StudyListPage(Page):
 
 
 class LeftOutEntry(Page):
-    """A reason why points of a search are not ranked, and the number of these points."""
+    """A reason why a search does not rank some of its points, and the number of these points."""
 
     points: int
     reason: str
 
 
 class RunEntry(Page):
-    """The end of a run: whether it was `stopped`, or the `reason` for its early end.
+    """The end of a run. `stopped` is true after an interrupt; `reason` says why else a run ended early.
 
     `given_up` lists abandoned trials, whose workers died too often; `resume` is the command to continue, if
     trials are left.
@@ -514,7 +529,7 @@ class RunEntry(Page):
 
     @classmethod
     def of(cls, summary: Summary | None, resume: str) -> Self:
-        """Return the end of a run; the summary is None if an interrupt ended the run at once."""
+        """Return the entry for a run; its summary is None if an interrupt ended the run at once."""
         if summary is None:
             return cls(resume=resume)
         ended = not (summary.stopped or summary.stop_reason)
@@ -527,7 +542,10 @@ class RunEntry(Page):
 
 
 class StudyStatusPage(StudyStatusEntry):
-    """The status of a study, a search's best points, counts of its unranked points, and the end of a run."""
+    """The output of `study status`, `study watch` and `study run`: a study's status and its best points.
+
+    `left_out` counts the points that are not ranked. `run` is the end of the run, or null for other commands.
+    """
 
     best: Sequence[BestPoint]
     left_out: Sequence[LeftOutEntry]
@@ -548,7 +566,10 @@ class StudyStatusPage(StudyStatusEntry):
 
 
 class StudyForgetPage(Page):
-    """The removed parts of a study, or parts to remove: trials, rows of each dataset, files and bytes."""
+    """The output of `study forget`: the trials, rows and files of a study that were removed.
+
+    With --dry-run, `removed` is false, and these are the parts to remove.
+    """
 
     removed: bool
     study: str
@@ -575,7 +596,7 @@ class StudyRenamePage(Page):
 
 
 class StudyExportPage(Page):
-    """The exported parts of a study."""
+    """The output of `study export`: what was exported from a study, and to which program."""
 
     study: str
     to: str
@@ -584,7 +605,7 @@ class StudyExportPage(Page):
 
 
 class StudyNoisePage(Page):
-    """The differences that a study can detect, for each metric; null if no cell has two seeds."""
+    """The smallest difference of each metric that a study can detect; null if no cell has two seeds."""
 
     study: str
     noise: Mapping[str, NoiseFloor | None]
@@ -607,7 +628,10 @@ class MissingEntry(Page):
 
 
 class StudyMissingPage(Page):
-    """Ablations that a reviewer may request; `held` has the levels at which other factors are fixed."""
+    """The output of `study missing`: ablations that a reviewer may request.
+
+    `held` has the level at which each of the other factors stays fixed.
+    """
 
     study: str
     seeds: Sequence[int]
@@ -616,7 +640,7 @@ class StudyMissingPage(Page):
 
     @classmethod
     def of(cls, missing: MissingAblations, costs: Sequence[RequestCost]) -> Self:
-        """Return the page of these requests and their costs."""
+        """Return the page for these requested ablations and their costs."""
         return cls(
             study=missing.study.name,
             seeds=missing.seeds,
@@ -684,7 +708,7 @@ class MetricOverSeeds(Page):
 
 
 class OutcomeEntry(Page):
-    """The outcome of a training of a known point, with its finite metrics."""
+    """The outcome of one stored training of a point; metrics without a finite value are left out."""
 
     trial: str
     seed: int
@@ -694,7 +718,7 @@ class OutcomeEntry(Page):
 
 
 class AnswerLine(Page):
-    """The answer to a handed-in point; lines count from 1.
+    """The answer of `study tell` to one line of its input; `line` counts from 1.
 
     `results` are over the finished trainings of a known point.
     """
@@ -745,7 +769,10 @@ def metrics_over_seeds(metrics: Sequence[Mapping[str, float]]) -> dict[str, Metr
 
 
 class ProbeRunPage(Page):
-    """Counts of new and already `stored` measurements, and the reason for each skipped trial in `left`."""
+    """The output of `probe run`: counts of new measurements, and of those already `stored`.
+
+    `left` has the reason for each skipped trial.
+    """
 
     study: str
     probed: int
@@ -761,7 +788,10 @@ class ProbeComparePage(Page):
 
 
 class TableRenderPage(Page):
-    """The cells of tables in reading order, each with its estimate, spread and published number."""
+    """The output of `table render`: the cells of the tables, row by row.
+
+    Each cell has its estimate, its spread and its published number.
+    """
 
     cells: Sequence[Mapping[str, Any]]
 
@@ -792,7 +822,7 @@ class ClaimCheckPage(Page):
 
 
 class PaperEntry(Page):
-    """Results for a paper; `cells` are the cells of its tables with the measured numbers."""
+    """Results for a published paper; `cells` are the cells of its tables with the measured numbers."""
 
     paper: str
     printed: Sequence[PrintedTable]
@@ -809,7 +839,10 @@ class PaperShowPage(Page):
 
 
 class PaperNumberEntry(Page):
-    """A number of a paper; `text` is null if it has no value, and `gaps` says which results are missing."""
+    """A number in the text of the user's own paper.
+
+    `text` is null if the number has no value yet. `gaps` says which results are missing.
+    """
 
     text: str | None
     source: str
@@ -824,7 +857,10 @@ class PaperBuildPage(Page):
 
 
 class PaperFaultEntry(Page):
-    """A fault of a paper; lines count from 1, columns from 0, and `line` is null for a generated file."""
+    """A fault in the text of a paper, or in a file generated for it.
+
+    Lines count from 1, and columns from 0. `line` is null for a generated file.
+    """
 
     file: str
     line: int | None
@@ -855,7 +891,10 @@ class ModelListPage(Page):
 
 
 class ModelShowPage(Page):
-    """The facts in a model's file; `uses` are the commands that accept it."""
+    """The output of `model show`: the facts in a model's file.
+
+    `uses` are the commands that accept the model.
+    """
 
     trial: str
     study: str
@@ -889,7 +928,7 @@ class ModelShowPage(Page):
 
 
 def _without_content(symbols: Any) -> Any:  # noqa: ANN401 -- plain data
-    """Return plain data without the bytes of vocabularies."""
+    """Return nested data without its entries named `content`, which hold the bytes of vocabularies."""
     if isinstance(symbols, dict):
         return {name: _without_content(value) for name, value in symbols.items() if name != "content"}
     return symbols
@@ -924,7 +963,10 @@ class ModelScorePage(Page):
 
 
 class ModelExportPage(Page):
-    """The path of an exported model; `difference` is the largest difference of outputs from the model's."""
+    """The path of an exported model.
+
+    `difference` is the largest difference between the outputs of the exported and the original model.
+    """
 
     path: Path
     difference: float | None

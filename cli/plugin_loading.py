@@ -44,13 +44,13 @@ def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itsel
             ),
         ] = None,
     ) -> None:
-        """Accept the option; its callback loads the plug-ins."""
+        """Declare the option `--plugin`, whose callback loads the plug-ins."""
 
     return next(option for option in typer.main.get_command(carrier).params if option.name == "plugin")
 
 
 def load_configured() -> None:
-    """Load the plug-ins that the environment names; without any, those of activemem.toml."""
+    """Load the plug-ins that the environment names or, without any there, those in activemem.toml."""
     if find_settings_file(Path.cwd()) is None and not os.environ.get(PLUGINS_VARIABLE):
         return
     from .machine_settings import configured_plugins
@@ -60,7 +60,10 @@ def load_configured() -> None:
 
 
 def given_plugins(context: typer.Context) -> list[str]:
-    """Return the plug-ins that a command's options name; the command to continue a run repeats them."""
+    """Return the plug-ins in the options of the current command.
+
+    The command that continues a run repeats them.
+    """
     return list(context.find_root().meta.get(_GIVEN, ()))
 
 

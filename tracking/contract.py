@@ -50,7 +50,10 @@ class TrackedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What a tracker already has of one trial: epochs with metrics, and the final status if it ended."""
+    """The data of one trial that a tracker already has.
+
+    `epochs` are the epochs with metrics, and `status` is the final status, None if the trial has not ended.
+    """
 
     epochs: frozenset[int] = field(default_factory=frozenset[int])
     status: str | None = None
@@ -66,7 +69,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def known(self, trial: TrackedTrial) -> Known:
-        """Return the stored state of a trial that is not open; an empty state if nothing is stored."""
+        """Return what the tracker already has of a trial that is not open, which may be nothing."""
 
     @abstractmethod
     def begin(self, trial: TrackedTrial, at: float) -> None:

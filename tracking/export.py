@@ -67,7 +67,10 @@ def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
 def _export_trial(
     trial: Trial, row: Mapping[str, Any], course: Mapping[int, Mapping[str, float]], tracker: Tracker
 ) -> int | None:
-    """Send the missing data of a trial, and return how many epochs were sent; None without missing data."""
+    """Send the data of a trial that the tracker lacks, and return the number of sent epochs.
+
+    Return None if the tracker already has all data.
+    """
     shown, finished = tracked_trial(trial), row["finished"].timestamp()
     known = tracker.known(shown)
     new = {epoch: metrics for epoch, metrics in course.items() if epoch not in known.epochs}

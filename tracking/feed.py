@@ -132,7 +132,7 @@ class TrackerThread:
                 self._tracker.show_tables(update.study, update.tables)
 
     def _known(self, trial: TrackedTrial, before: int, at: float) -> set[int]:
-        """Return the epochs of a trial that the tracker already has; open a trial that is not open.
+        """Open a trial if it is not open, and return the epochs that the tracker already has.
 
         Epochs up to `before` that the tracker does not have count as missing.
         """
@@ -238,7 +238,10 @@ _NOT_IN_NAMES = re.compile(r"[^\w.=+-]+", re.ASCII)
 
 
 def tracked_trial(trial: Trial) -> TrackedTrial:
-    """Return a trial for trackers, with its levels, and with settings named like `train.batch_size`."""
+    """Return a trial in the form for trackers, which is a flat list of settings.
+
+    Settings have names such as `train.batch_size`; the levels of the trial are also settings.
+    """
     levels = {name: level_name(level) for name, level in trial.levels.items()}
     named = {**levels, "seed": str(trial.settings.seed)}
     words = _NOT_IN_NAMES.sub("_", ",".join(f"{name}={text}" for name, text in named.items()))

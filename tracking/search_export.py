@@ -31,7 +31,7 @@ _DIRECTIONS: Mapping[str, Literal["minimize", "maximize"]] = {"min": "minimize",
 
 
 def export_search(study: Study, store: Store, place: str) -> StudyExport:
-    """Add all ended points of a search to an SQLite file, each as an Optuna trial.
+    """Write all points of a search that have ended into an SQLite file, each as an Optuna trial.
 
     Points that the file already has are skipped. A point that has ended again since its export, for example
     because a failure was retried, is added a second time. Raises TrackingError.
@@ -81,7 +81,10 @@ def _on_last_rungs(points: Iterable[SearchPoint]) -> list[SearchPoint]:
 
 
 def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
-    """Mark a point that did not reach the top rung as pruned, with its value at the highest reached rung."""
+    """Mark the Optuna trial of a point that stopped at a low rung as pruned.
+
+    Its value becomes the intermediate value at this rung, the highest one that the point reached.
+    """
     if trial.state == TrialState.COMPLETE:
         trial.intermediate_values = {rung: trial.values[0]}
         trial.values, trial.state = None, TrialState.PRUNED
@@ -89,7 +92,10 @@ def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
 
 @contextmanager
 def _opened(study: Study, place: str) -> Iterator[optuna.Study]:
-    """Yield the Optuna study with this study's name, created if needed; close the file at the end."""
+    """Open the Optuna study with the same name in a file, for the length of a context.
+
+    Create it if needed, and close the file at the end.
+    """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     Path(place).parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -31,11 +31,11 @@ def verify(
 ) -> None:
     """Check a block against its slow reference and its specification.
 
-    The checks are: outputs, gradients, steps, initial weights, no leak from the future, reach and costs. If
-    NAME has no arguments, small ones are used. With --against, the weights of the other layer are copied to
-    the block: outputs and gradients must be equal in single precision, and the initial weights must have the
-    same distributions. Triton kernels run without a GPU if the environment variable TRITON_INTERPRET is 1.
-    Exits with 1 if a check fails.
+    The checks are: outputs, gradients, steps (processing a sequence in pieces), initial weights, no leak from
+    the future, reach and costs. If NAME has no arguments, the command uses small values. With --against, the
+    weights of the other layer are copied to the block. Then outputs and gradients must be equal in single
+    precision, and the initial weights must have the same distributions. Triton kernels run
+    without a GPU if the environment variable TRITON_INTERPRET is 1. Exits with 1 if a check fails.
     """
     from ...blocks.testing.passport import verify_block
     from ..views.blocks import format_passport

@@ -24,10 +24,10 @@ def list_(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """List all blocks, all tasks, all metrics, or other names.
+    """List all names of one kind, such as all blocks, all tasks or all metrics.
 
-    Each name is listed with its description or its source, and with its plug-in if it comes from one.
-    Plug-ins that cannot be used are listed on standard error.
+    Each name has a description, or the publication it is from. A name from a plug-in also has the name of the
+    plug-in. Plug-ins that cannot be used are listed on standard error.
     """
     from ...plugins import broken_plugins
     from ..views import catalog
@@ -62,9 +62,10 @@ def show(
 ) -> None:
     """Show a block, a task, a metric, a key of study files or another name.
 
-    The output has the keys and the source of the name. A block is also shown with its equation, and with its
-    cost and reach in a model of width --d-model for sequences of --length tokens. Required parameters that
-    are not given get a small value. A task from a plug-in is shown with a generated example.
+    The output lists the keys that belong to the name in a study file, and the publication it is from. A block
+    is also shown with its equation, its cost and its reach, in a model of width --d-model for sequences of
+    --length tokens. Required parameters that are not given get a small value. A task from a plug-in is shown
+    with a generated example.
     """
     from ...grammar import CostContext, ModelConfig
     from ..pages import KeysPage

@@ -17,8 +17,8 @@ EXIT_REFUTED = 1
 def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Check whether the results confirm or refute each claim, or leave it undecided.
 
-    With a name, the last run of that study is used, with its overrides; with a path, the file as it is. Exits
-    with 1 if a claim is refuted, or if none of the trials has run.
+    If STUDY is a name, the command uses this study as it last ran, with its --set overrides. If STUDY is a
+    path, it uses the file as it is now. Exits with 1 if a claim is refuted, or if none of the trials has run.
     """
     from ...reporting.claims.terminal import claims_to_terminal, measured_sentences, settings_sentences
     from ...reporting.claims.verdicts import ClaimError, Verdict

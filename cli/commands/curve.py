@@ -43,9 +43,9 @@ def render(
 ) -> None:
     """Draw a study's figures from its results in the store, and print the names of the files.
 
-    With a name, the last run of that study is used, with its overrides; with a path, the file as it is. With
-    --json the command prints the numbers behind the figures and draws nothing. Exits with 1 if the store has
-    no results.
+    If STUDY is a name, the command uses this study as it last ran, with its --set overrides. If STUDY is a
+    path, it uses the file as it is now. With --json the command prints the numbers in the figures and draws
+    nothing. Exits with 1 if the store has no results.
     """
     from ...studies.text.units import plural
     from ..machine_settings import open_results

@@ -49,7 +49,7 @@ def list_(
 ) -> None:
     """List the stored models of a study, each with its trial, its levels and a metric.
 
-    By default, this is the first metric of the study's first table.
+    The metric is the first one of the study's first table, unless --metric names another.
     """
     from ...reporting.kept_models import best_first, kept_models
     from ..machine_settings import open_results

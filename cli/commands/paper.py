@@ -37,10 +37,11 @@ def show(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show each table, claim and figure of a paper with its studies, verdicts and missing trials.
+    """Show the results for each table, claim and figure of a published paper.
 
-    Verdicts for models of the paper's size and for smaller models are listed separately. Missing trials are
-    shown with their cost.
+    Each of them is listed with its studies, its verdicts and the trials that are still missing. Verdicts for
+    models of the paper's size and for smaller models are listed separately. Missing trials are shown with
+    their cost.
     """
     from ...reporting.paper import paper_sheet, papers
     from ..machine_settings import load_settings
@@ -69,10 +70,11 @@ def build(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    r"""Write the tables, figures, settings, compute and numbers of your own paper, and print the file names.
+    r"""Write the tables, figures and numbers of your own paper, and print the names of the files.
 
-    FILE lists the studies and names each number of the text, so that \am{NAME} prints the number. A number
-    without results is printed as ??. Exits with 1 if the store has no results of any study.
+    Further files list the settings and the compute of its studies. FILE lists the studies and names each
+    number of the text, so that \am{NAME} prints the number. A number without results is printed as ??. Exits
+    with 1 if the store has no results of any study.
     """
     from ...reporting.manuscript.files import paper_files
 
@@ -132,7 +134,7 @@ def check(
 
 
 def _read(paper: Path, results: str | None) -> Manuscript:
-    """Return a paper and print notes on missing results; exit with 1 if no study has any result."""
+    """Return a paper, and print a note on each missing result. Exit with 1 if no study has any result."""
     from ...reporting.manuscript.paper_file import read_manuscript
     from ...reporting.results import StudyResults
     from ..machine_settings import load_settings

@@ -53,11 +53,11 @@ def run(
 ) -> None:
     """Measure a study's stored trained models, and store the measurements.
 
-    Recurrent encoders are measured for memory, and plug-in probes run on the models that they support. With
-    `[decode]` in the study, the decoding of translation models is tuned: the search settings that are best on
-    the dev split are used to write the test outputs. Nothing is trained or measured twice; a model that
-    exceeds time_limit_s is skipped. The study needs `keep_weights = true`. Exits with 1 if weights are
-    missing or unusable, and with 2 if no trial is done.
+    The command measures how much of its input a recurrent encoder remembers, and runs the probes of plug-ins
+    on the models that they support. With `[decode]` in the study, the decoding of translation models is
+    tuned: the search settings that are best on the dev split are used to write the test outputs. Nothing is
+    trained or measured twice; a model that exceeds time_limit_s is skipped. The study needs `keep_weights =
+    true`. Exits with 1 if weights are missing or unusable, and with 2 if no trial is done.
     """
     from ...studies.last_run import load_last_run
     from ...studies.text.errors import command_line
@@ -191,7 +191,10 @@ def _measure(study: Study, settings: ResolvedSettings, sequences: int) -> Iterat
 
 
 def _has_encoder(study: Study) -> bool:
-    """Return whether any model of a study has a recurrent encoder; true if the study lists no trials."""
+    """Return whether a model of a study has a recurrent encoder.
+
+    Also return True if the study lists no trials, since its models are not known then.
+    """
     from ...studies.planning.trial_values import encoder_arguments
 
     recipes = {trial.settings.model.recipe for trial in study.trials}
@@ -199,7 +202,7 @@ def _has_encoder(study: Study) -> bool:
 
 
 def _require_weights(study: Study, store: Store, command: str) -> None:
-    """End the command with a message if no trial is done, or no done trial has stored weights."""
+    """Exit with a message if a study has no finished trial, or no finished trial with stored weights."""
     from ...studies.planning.status import study_outcomes
 
     outcomes = study_outcomes(study, store.trials())
@@ -219,7 +222,11 @@ def _require_weights(study: Study, store: Store, command: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """Results of probes: counts by status, reasons for skipped trials, and whether a measurement failed."""
+    """The result of measuring models of a study.
+
+    `counts` has the number of trials by status, and `left` the reason for each skipped trial. `failed` says
+    whether a measurement failed.
+    """
 
     counts: Counter[str]
     left: dict[str, str]

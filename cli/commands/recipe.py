@@ -31,7 +31,10 @@ app = typer.Typer(help="Check and analyse recipes without building a model.", no
 
 @app.command()
 def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
-    """Print a recipe's text, id and number of architectures; for a wrong recipe, print all of its faults."""
+    """Print a recipe's text, its id, and how many architectures it describes.
+
+    For a wrong recipe, print all of its faults.
+    """
     from ...grammar import RecipeError, Space, parse
 
     try:
@@ -88,11 +91,11 @@ def show(
     ] = "text",
     as_json: JsonOption = False,
 ) -> None:
-    """Show the cost and reach of each part of a recipe.
+    """Show the cost of each part of a recipe, and its reach: how far back and ahead it sees.
 
     FLOPs are those of a forward pass. Memory is what is kept for the backward pass of a batch, in 32-bit
-    numbers. State and window are what generation keeps, in 16-bit numbers: the state for each past token, and
-    a window of fixed size.
+    numbers. State is what generation keeps in memory for each past token. Window is what it keeps in memory
+    of a fixed size, such as a recurrent state. Both are in 16-bit numbers.
     """
     from ...grammar import ModelConfig
     from ...reporting.recipes.display import show_recipe
@@ -125,7 +128,7 @@ def compare(
     dropout: DropoutOption = 0.1,
     as_json: JsonOption = False,
 ) -> None:
-    """Show several recipes side by side: cost, memory and reach, compared with the first.
+    """Show the costs, the memory and the reach of several recipes side by side, compared with the first.
 
     The quantities are the same as in `recipe show`.
     """
@@ -159,10 +162,11 @@ def nearest(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the stored recipes nearest to a given one, with their results: mean, spread, number of seeds.
+    """Show the stored recipes that are most similar to a given one, with their results.
 
-    The distance is the cost of editing one tree into the other: 1 for a block, 0.5 for an operator, less for
-    a number. Trainings that differ only in their seeds are one result.
+    The distance of two recipes is the cost of the edits that turn one into the other. A block costs 1, an
+    operator 0.5, and a number less than that. A result is the mean and the spread over trainings that differ
+    only in their seeds.
     """
     from ...reporting.recipes.nearest import format_nearest, nearest_recipes
     from ..machine_settings import load_settings
@@ -212,8 +216,9 @@ def sample(
 ) -> None:
     """Print distinct architectures of a recipe with choices, drawn with equal probability.
 
-    With ranges of real numbers, the structure is drawn first, then its numbers. Parameters and FLOPs of a
-    budget are counted as in `recipe show`, FLOPs for one sequence.
+    If the recipe has ranges of real numbers, the command first draws an architecture without them, and then
+    the numbers. The limits --max-parameters and --max-flops count as `recipe show` does. FLOPs are those of
+    one sequence.
     """
     from random import Random
 

@@ -229,7 +229,7 @@ def rename(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Rename a study in the store, in its rows and its record; your own files do not change.
+    """Rename a study in the store. Your own files do not change.
 
     Nothing is changed while a trial of the study is in training. After a crash, the same command finishes the
     renaming.
@@ -330,10 +330,10 @@ def query(
 ) -> None:
     """Query the store with SQL; its tables are trials, metrics and outputs.
 
-    trials and metrics have a column for each factor. trials also has the final metrics, and metrics is in
-    long form: epoch, step, name, value. If another column has the name of a factor, the factor's column is
-    factor_NAME. SELECT * FROM trials shows all columns. outputs has the stored outputs of models for test
-    splits: line, source, reference, output.
+    Table `trials` has a row for each trial, with a column for each final metric. Table `metrics` has a row
+    for each value of a metric, with the columns epoch, step, name and value. Both have a column for each
+    factor. It is called factor_NAME if another column has the factor's name. SELECT * FROM trials shows all
+    columns. Table `outputs` has what models wrote for the test splits: line, source, reference and output.
     """
     from ...reporting.sql import query as answered
     from ..machine_settings import load_settings

@@ -143,11 +143,12 @@ def promote(
     overrides: OverridesOption = None,
     results: ResultsOption = None,
 ) -> None:
-    """Write a study that confirms a search: its best points and its baseline on fresh seeds.
+    """Write a study file that tests whether the best points of a search really beat its baseline.
 
-    The best of many noisy points owes part of its lead to noise. The new study has a claim for each point,
-    which only the new trainings decide. With --path, the cells of the study lead from the baseline to the
-    best point. Each round makes the change that helps most, and the study measures the gain of each change.
+    The best of many noisy points owes part of its lead to noise. The new study trains the best points and the
+    baseline again with new seeds. It has a claim for each point, and only the new trainings decide it. With
+    --path, the cells of the study lead from the baseline to the best point. Each round makes the change that
+    helps most, and the study measures the gain of each change.
     """
     from ...reporting.search.promotion import PromotionError, find_winners
     from ...studies.study import load_study
@@ -182,12 +183,12 @@ def missing(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List ablations that a reviewer may request and that the study does not have, with their costs.
+    """List ablations that a reviewer may request and that the study lacks, with the cost of each.
 
     The command looks for parts of the recipes that were never removed, simpler blocks that were never tried,
-    another learning rate of the baseline, settings that were never varied, and cells with one seed. Width,
-    depth and length are halved and doubled. Only cells in which all other factors have the baseline's level
-    are ablated.
+    a baseline that has only one learning rate, settings that were never varied, and cells with one seed. It
+    proposes half and twice the width, the depth and the length. It only changes cells in which all
+    factors other than the recipe have the baseline's level.
     """
     from ...engine.run.planning import measure_steps
     from ...reporting.missing_ablations import MissingError, find_missing
@@ -227,7 +228,7 @@ def missing(
 
 @app.command()
 def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """Print for each metric the smallest difference between two cells that the seeds of a study can show.
+    """Print, for each metric, the smallest difference between two cells that a study can detect.
 
     A two-sided t test at 5 % detects a difference of this size with a power of 80 %. Smaller differences
     prove nothing, and neither does the lead of the best of many points.
@@ -260,7 +261,7 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
 
 
 def _compared(study: Study) -> list[str]:
-    """Return the metrics that a search optimises, or that a grid's tables show."""
+    """Return the metrics by which cells are compared: a search's objectives, or those in a grid's tables."""
     from ...studies.catalog.metrics import is_target
 
     if study.search is not None:
@@ -277,11 +278,11 @@ def propose(
     overrides: OverridesOption = None,
     results: ResultsOption = None,
 ) -> None:
-    """Print the points that a search would try next, as JSON lines; nothing is trained or stored.
+    """Print the points that a search would try next, as JSON lines. Nothing is trained or stored.
 
-    The sampler of the search chooses them, given what the store has now. Points that are already begun are
-    left out. The next run would train the first of these points; it trains the others only if `study tell`
-    hands them in.
+    The sampler of the search chooses the points by the results in the store. Points whose training has begun
+    are left out. The next `study run` would train the first of these points. It trains the others only if you
+    pass their lines to `study tell`.
     """
     from ...engine.run.search.proposals import SearchService
     from ...studies.study import load_study
@@ -298,12 +299,13 @@ def propose(
 
 @app.command()
 def tell(study: StudyFile, *, overrides: OverridesOption = None, results: ResultsOption = None) -> None:
-    """Hand in points of a search as JSON lines on standard input, and print an answer line for each.
+    """Add your own points to a search: read JSON lines from standard input, and answer each line.
 
     A line is {"values": {"k": 16}}, {"recipe": "…"} or the output of `study propose`. The answer is
-    "accepted" for the next study run, "waiting" if the point was accepted before, "known" with its results,
-    or "refused" with the reasons. Results only come from trainings: a line with a result is refused. Exits
-    with 1 if a line was refused.
+    "accepted" if the next `study run` will train the point, and "waiting" if it was accepted before or its
+    training has begun. It is "known", with the results, if the point has been trained, and "refused", with
+    the reasons, if the line is wrong. A line with a result is wrong, because results only come from
+    trainings. Exits with 1 if a line was refused.
     """
     from ...engine.run.search.proposals import SearchService
     from ...studies.study import load_study
@@ -334,7 +336,7 @@ def coordinates(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train each size of a ladder for a few steps and print how much the activations of each layer change.
+    """Train each size in [ladder] for a few steps, and print how much each layer's activations change.
 
     With μP (mup in [model]) each layer changes by the same amount at all widths. The best learning rate is
     then the same for all widths. Without μP the changes grow with the width. Nothing is stored.

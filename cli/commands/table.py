@@ -50,8 +50,9 @@ def render(
 ) -> None:
     """Print the tables of a study from its results in the store.
 
-    With --paper, print a paper's tables in their published form. With a name, the last run of that study is
-    used, with its overrides; with a path, the file as it is.
+    If STUDY is a name, the command uses this study as it last ran, with its --set overrides. If STUDY is a
+    path, it uses the file as it is now. With --paper, it prints the tables of a paper as they were published,
+    with the measured numbers added.
     """
     from ...reporting.results import open_study
     from ...reporting.tables.table import TableError, iter_records

@@ -70,7 +70,10 @@ def drawing(console: Console, render: Callable[[], Group]) -> Iterator[None]:
 
 
 def draw(name: str, share: float, counts: str, lines: Iterable[str]) -> Group:
-    """Return a study's display: its name, a bar with counts, and lines."""
+    """Return a study's display: a heading with its name, a progress bar and counts, and lines below it.
+
+    `share` is the completed share of the bar, between 0 and 1.
+    """
     bar = ProgressBar(total=1, completed=share, complete_style="green")
     heading = Table.grid(padding=(0, 1))
     heading.add_column(max_width=24, no_wrap=True)
@@ -127,7 +130,7 @@ class LineDisplay(Listener):
             self.print_line(line)
 
     def on_event(self, event: Event) -> None:
-        """Show a trial that has ended, or that resumes from an earlier run."""
+        """Print a line about a trial that has ended, or that continues from an earlier run."""
         continued = ended = ""
         with self._lock:
             self._progress.on_event(event, time.monotonic())

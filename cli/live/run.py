@@ -1,4 +1,8 @@
-"""Runs of studies: live display, added seeds and stages, summary, and the command to continue."""
+"""The program of `study run`: trains a study with a live display, and prints a summary.
+
+It also adds seeds until claims are decided, and runs studies with gates stage by stage. The summary has the
+command to continue.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +131,10 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
 
 def _stopped_by(failure: MachineError, request: RunRequest) -> MachineError:
-    """Return the error for a machine failure; end this process if the head of its cluster is gone."""
+    """Return the error that reports a machine failure and the command to continue.
+
+    If the head node of the Ray cluster has been lost, print the message and end this process at once.
+    """
     from ...engine.trial.failures import HeadLostError
 
     text = f"stopped: {failure}. No trial counts as failed. Continue: {request.resume_command}"
@@ -165,7 +172,10 @@ def _print_summary(
 
 
 def _print_where_to_look(request: RunRequest, now: StudyStatus) -> bool:
-    """Print the command that renders the tables so far; return whether there are tables and results."""
+    """Print the command that renders the study's tables, and return True.
+
+    If there are no tables or no results yet, only return False.
+    """
     tables = len(request.study.tables)
     if not now.stored or not tables:
         return False
@@ -199,7 +209,7 @@ def print_first_table(request: RunRequest, store: Store) -> None:
 
 
 def _has_run_out(request: RunRequest, status: StudyStatus) -> bool:
-    """Return whether a completed search has fewer points than requested."""
+    """Return whether a search has ended with fewer points than requested, since no others are possible."""
     if request.study.search is None or request.max_trials is not None or status.spent:
         return False
     return status.num_remaining > 0 and not status.begun and not status.waiting
@@ -221,7 +231,10 @@ def _check_reachable(address: str | None) -> None:
 
 
 def check_can_add_seeds(study: Study) -> None:
-    """Raise StudyError if a study has no claim or difference to decide, or does not allow more seeds."""
+    """Raise StudyError if `--until-decided` cannot be used for a study.
+
+    The study needs a claim or a difference to decide, and the largest number of seeds in `max_seeds`.
+    """
     faults: list[StudyFault] = []
     if not study.asks_for_seeds:
         what = "[[claim]], or [[table]] with smallest_difference"
@@ -237,7 +250,7 @@ def check_can_add_seeds(study: Study) -> None:
 def run_until_decided(
     request: RunRequest, settings: ResolvedSettings, budget_s: float | None
 ) -> Summary | None:
-    """Run a study, then trials of further seeds until all is decided; return the last summary, if any.
+    """Run a study, and add seeds until its claims and differences are decided. Return the last summary.
 
     `budget_s` limits the training seconds of all added trials. The summary is None if an interrupt ended the
     run at once.
@@ -268,7 +281,7 @@ def run_until_decided(
 
 
 def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
-    """Run a study, then the trials that its gates open; return the last summary, if any.
+    """Run a study in stages, the first without its gates, and return the last summary.
 
     A study without gates has one stage. The summary is None if an interrupt ended the run at once.
     """
@@ -318,7 +331,7 @@ def _print_verdicts(results: StudyResults, spent: float) -> None:
 
 
 def _print_why_no_seeds(results: StudyResults, left_s: float | None) -> None:
-    """Print why nothing is added although a claim or a difference is undecided."""
+    """Print why no seeds are added. Print nothing if all claims and differences are decided."""
     decided, every = results.decided_differences()
     if decided == every and not any(each.verdict in OPEN for each in results.check_claims()):
         return

@@ -32,9 +32,9 @@ _Show = Callable[[StudyNow, ProgressNow], None]
 
 
 def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
-    """Show a study on standard error until all trials have ended; return its state, and whether all ended.
+    """Show a study on standard error until all of its trials have ended.
 
-    Ctrl-C ends only the watching.
+    Return the last state of the study, and whether all trials have ended. Ctrl-C ends only the watching.
     """
     look_s = LOOK_S if store.address is None else LOOK_AT_BUCKET_S
     reader = StoreReader(store, look_s)
@@ -72,7 +72,10 @@ def _read(reader: StoreReader, study: Study) -> StudyNow | None:
 
 
 def _not_begun(study: Study, store: Store) -> StudyNow:
-    """Return the state of a study that has not run yet; other studies may have trained its trials."""
+    """Return the state of a study that has not run yet.
+
+    It may have results all the same, if other studies have trained the same trials.
+    """
     own = study_outcomes(study, store.trials())
     return StudyNow(
         study=study,

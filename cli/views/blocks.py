@@ -32,10 +32,10 @@ _MAX_SIGNATURE_WIDTH = 30
 
 
 def parse_block(text: str) -> nodes.BlockNode:
-    """Return the named block, with small values for its required parameters.
+    """Return the block that a text names, such as `conv` or `conv(k=3)`.
 
-    The text may also be a name with arguments. Raise RecipeError, with the nearest name, for an unknown
-    block.
+    Without arguments, required parameters get small values. Raise RecipeError, with the nearest name, for an
+    unknown block.
     """
     spec = lookup(text)
     if spec is not None:
@@ -79,7 +79,7 @@ def block_entry(spec: Spec) -> BlockEntry:
 
 
 def format_block(block: nodes.BlockNode, context: CostContext) -> str:
-    """Format everything about a block, with its cost and reach in a context."""
+    """Format all facts about a block, with its cost and reach in a model of the size in `context`."""
     spec = spec_of(block.name)
     text, kind = signature(spec), f"{spec.role}, {spec.owner}"
     gap = WIDTH - len(text) - len(kind)
@@ -105,7 +105,10 @@ def format_block(block: nodes.BlockNode, context: CostContext) -> str:
 
 
 def block_page(block: nodes.BlockNode, context: CostContext) -> BlockPage:
-    """Return a block with unrounded numbers for JSON; an unbounded reach is "all"."""
+    """Return the facts about a block for JSON, with unrounded numbers.
+
+    A reach without limit is "all".
+    """
     from ..pages import BlockPage
 
     spec = spec_of(block.name)
@@ -167,7 +170,7 @@ _MARKS = {True: "pass", False: "FAIL", None: "–"}
 
 
 def format_passport(passport: Passport) -> str:
-    """Return the block, and a line for each check with its result and its finding."""
+    """Format the checks of a block: the block, and a line for each check with its result."""
     width = max(len(check.name) for check in passport.checks)
     rows = [
         passport.block if passport.against is None else f"{passport.block}, against {passport.against}",

@@ -56,7 +56,7 @@ def _names(kind: str) -> Iterable[str]:
 
 
 def exact_kinds(name: str, kinds: Sequence[str]) -> list[str]:
-    """Return the kinds in which exactly this name exists; there may be none."""
+    """Return the kinds (blocks, tasks, metrics …) that have an entry with exactly this name; [] if none."""
     return [kind for kind in kinds if name in set(_names(kind))]
 
 
@@ -204,7 +204,10 @@ def _format_task(spec: TaskSpec) -> Iterator[str]:
 
 
 def _example_rows(inputs: Sequence[str], targets: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield rows of an example, with each target below its input token if there is one for each."""
+    """Yield lines that show the inputs and the targets of an example.
+
+    If there is a target for each input token, it is shown below this token.
+    """
     if len(inputs) != len(targets):
         yield from (("input", " ".join(inputs)), ("target", " ".join(targets)))
         return

@@ -11,7 +11,10 @@ from ...studies.text.units import format_duration, plural, si_prefix
 
 
 def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> Iterator[str]:
-    """Yield a heading for each kind, a line for each request that is not trained yet, and the total."""
+    """Yield lines about missing ablations that are not trained yet, under a heading for each kind.
+
+    The total cost follows.
+    """
     held = ", ".join(f"{name} = {level_name(level)}" for name, level in missing.held.items())
     yield (
         f"{missing.study.name}: {plural(len(missing.models), MODEL)}{f' at {held}' if held else ''}, "
@@ -45,7 +48,7 @@ def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> I
 
 
 def request_words(request: Request) -> str:
-    """Describe a request on one line: its change, then its model or the number of its models."""
+    """Describe a requested ablation on one line: its change, then its model or its number of models."""
     models = list(dict.fromkeys(cell.model for cell in request.cells))
     if request.kind == "seeds":
         return f"{request.change} in {plural(len(request.cells), 'cell')}"

@@ -1,4 +1,7 @@
-"""The sheet of a paper for a terminal or as Markdown: its tables, claims, figures and studies."""
+"""The results for a published paper, as text for a terminal or as Markdown.
+
+This sheet lists the tables, claims and figures of the paper, and the studies for them.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ _MIN_TEXT = 24  # columns for the first column of a section, however narrow the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Section:
-    """Rows under a header; the first column is wrapped text, the others are not wrapped."""
+    """Rows of text under a header; only the first column may be wrapped."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
 def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
-    """Return the sheet in columns, followed by the paper's tables with measured and published numbers."""
+    """Return the results for a paper in columns, then its tables with measured and published numbers."""
     lines = _summary(sheet)
     for section in _sections(sheet):
         lines += ["", *_columns(section, width)]
@@ -34,7 +37,7 @@ def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
 
 
 def sheet_to_markdown(sheet: PaperSheet, *, tables: bool) -> str:
-    """Return the sheet as Markdown tables, without times, which depend on this machine."""
+    """Return the results for a paper as Markdown tables, without times, which depend on this machine."""
     summary, lines = _summary(sheet), list[str]()
     lines += [f"**{summary[0]}**", "", *(f"- {line}" for line in summary[1:])]
     for header, rows in ((section.header, section.rows) for section in _sections(sheet, times=False)):
@@ -93,7 +96,7 @@ def _sections(sheet: PaperSheet, *, times: bool = True) -> Iterator[_Section]:
 
 
 def _verdicts(found: Sequence[StudyVerdict]) -> str:
-    """Return `confirmed, n = 3` for one verdict, counts for several verdicts, and a dash for none."""
+    """Describe the verdicts on a claim: `confirmed, n = 3` for one, counts for several, a dash for none."""
     if not found:
         return "–"
     if len(found) == 1:

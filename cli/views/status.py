@@ -95,7 +95,7 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
 
 
 def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | StudyError]:
-    """Return the title and status of each study by name; for a study that cannot be read, its error."""
+    """Return, by name, the title and status of each study, or the error of a study that cannot be read."""
     studies = outline_studies(store)
     outcomes = read_statuses(store, *(each for each in studies.values() if isinstance(each, Study)))
     return {

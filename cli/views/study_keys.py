@@ -44,7 +44,10 @@ class KeyFact(NamedTuple):
 
 
 def iter_keys(model: type[StrictModel], prefix: str = "") -> Iterator[KeyFact]:
-    """Yield every key of a model, each followed by the keys of the inline tables that it takes."""
+    """Yield the keys of the table of a study file that a Pydantic model describes.
+
+    A key that takes inline tables is followed by the keys of these tables.
+    """
     described = key_descriptions(model)
     for key, field in model.model_fields.items():
         name = f"{prefix}{key}"
@@ -54,7 +57,7 @@ def iter_keys(model: type[StrictModel], prefix: str = "") -> Iterator[KeyFact]:
 
 
 def tables_in(kind: Any) -> list[type[StrictModel]]:  # noqa: ANN401 -- a type of any form
-    """Return the models of tables within a type, including items of lists."""
+    """Return the Pydantic models of tables in a type, also those of the items of a list."""
     own = [kind] if isinstance(kind, type) and issubclass(kind, StrictModel) else []
     return [*own, *(table for inner in get_args(kind) for table in tables_in(inner))]
 
@@ -85,7 +88,11 @@ def key_names() -> set[str]:
 
 
 def _iter_tables() -> Iterator[tuple[str, str, type[StrictModel]]]:
-    """Yield the name and model of each table; a task's or kind's table also with the task or kind."""
+    """Yield the name and the Pydantic model of each table of study files.
+
+    The value between them is the task or the kind for which the table has these keys, or "" if it always has
+    them.
+    """
     yield from ((name, "", model) for name, models in _TABLES.items() for model in models)
     yield from (("task", name, require_task(name).settings) for name in task_names())
     for table in ("table", "curve"):

@@ -1,4 +1,4 @@
-"""A running study as lines: counts, trials named by their levels, and its main metric."""
+"""Lines of text about a running study: counts, names of trials, and the main metric."""
 
 from __future__ import annotations
 
@@ -39,19 +39,22 @@ _LevelTexts = Mapping[Level | None, str]
 
 
 class TrialNames(Protocol):
-    """Names that distinguish trials in lines."""
+    """Interface of names that distinguish trials in lines of text."""
 
     def add(self, trials: Iterable[Trial]) -> None:
         """Include these trials in the computation of column widths."""
         ...
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
-        """Return the texts that name an included trial, padded to their columns."""
+        """Return the texts that name a trial, each padded to the width of its column.
+
+        The trial must have been added before.
+        """
         ...
 
 
 class TrialNameColumns:
-    """Columns that distinguish trials.
+    """Names of trials in aligned columns.
 
     There is one column for each factor and one for the seed, over all trials added so far. Columns that do
     not fit into a line are shortened step by step. First, factors with one level and factors that follow from
@@ -79,7 +82,10 @@ class TrialNameColumns:
         self._fits.clear()
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
-        """Return the texts that name an included trial, padded to their columns."""
+        """Return the texts that name a trial, each padded to the width of its column.
+
+        The trial must have been added before.
+        """
         if max_width not in self._fits:
             self._fits[max_width] = self._fit(max_width)
         levels, columns = _levels(trial), self._fits[max_width]
@@ -103,7 +109,7 @@ class TrialNameColumns:
 
 
 class PointNames:
-    """Names that distinguish the points of a search in one text: `filter=16  conv(k=…)  conv.k=8`.
+    """Names of the points of a search, each one text such as `filter=16  conv(k=…)  conv.k=8`.
 
     Each dimension has a column for the widest value of its range, so that the columns of later points stay in
     place. If the columns do not fit, each text is written without them, in the longest form that fits.
@@ -151,7 +157,7 @@ class PointNames:
 
 
 def _widest(dimension: Dimension) -> tuple[Level, ...]:
-    """Return the values of a dimension among which the widest text is; reals have four digits."""
+    """Return values of a dimension, one of which has the widest text; reals have four digits."""
     if not isinstance(dimension, RealDimension):
         return representative_values(dimension)
     low = dimension.low or dimension.high / 100  # smaller ones are rare
@@ -163,7 +169,7 @@ def _named(name: str, value: Level) -> str:
 
 
 def _short(name: str, value: Level) -> str:
-    """Return a text value without its name, and other values with the last part of their name."""
+    """Return a text value unchanged, and any other value with the last part of its name, as `lr=0.1`."""
     return value_name(value) if isinstance(value, str) else f"{brief_name(name)}={value_name(value)}"
 
 
@@ -191,7 +197,10 @@ def _levels(trial: Trial) -> dict[str, Level]:
 
 
 def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByFactor) -> _LevelsByFactor:
-    """Return the factors with several levels, without factors that follow from another factor's words."""
+    """Return the factors by whose levels trials can be told apart, with these levels.
+
+    Factors with one level are left out, and so are factors whose level follows from another factor's words.
+    """
     kept = {factor: levels for factor, levels in seen.items() if len(levels) > 1}
     for factor in reversed(tuple(kept)):
         if any(_is_implied_by(factor, word, points) for word in kept if word != factor):
@@ -200,7 +209,10 @@ def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByF
 
 
 def _is_implied_by(factor: str, other: str, points: Sequence[Mapping[str, Level]]) -> bool:
-    """Return whether each word of the factor `other` occurs with only one level of `factor`."""
+    """Return whether the level of `factor` always follows from the level of `other`.
+
+    The levels of `other` must be words, each of which occurs in several points.
+    """
     words = Counter(point.get(other) for point in points)
     pairs = {(point.get(other), point.get(factor)) for point in points}
     several = min(words.values()) > 1 and all(isinstance(each, str) for each in words)
@@ -208,7 +220,7 @@ def _is_implied_by(factor: str, other: str, points: Sequence[Mapping[str, Level]
 
 
 def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return words and recipes unchanged, numbers with their factor's name: `sa + conv(k=20)`, `lr=0.001`."""
+    """Return a text for each level: words and recipes unchanged, numbers as in `lr=0.001`."""
     name = "seed " if factor == _SEED else f"{brief_name(factor)}="
     return {
         level: ""
@@ -221,7 +233,10 @@ def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return `_full_texts` without arguments, and without first and last words that all levels share."""
+    """Return shorter texts for the levels than `_full_texts`.
+
+    Arguments are left out, and so are the first and last words that all levels share.
+    """
     words = [level for level in levels if isinstance(level, str)]
     return {
         **_full_texts(factor, levels),
@@ -230,13 +245,16 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _numbers(factor: str, levels: Sequence[Level | None]) -> Sequence[Level]:
-    """Return the numeric levels of a factor; seeds and booleans are left out, as they are always named."""
+    """Return the numeric levels of a factor, without seeds and booleans, which always keep their names."""
     numbers = [level for level in levels if isinstance(level, int | float) and not isinstance(level, bool)]
     return [] if factor == _SEED else numbers
 
 
 def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return `_short_texts` with bare numbers; seeds and booleans keep their factor's name."""
+    """Return the texts of `_short_texts`, but numbers without their factor's name.
+
+    Seeds and booleans keep the name.
+    """
     bare = {level: format_level(level) for level in _numbers(factor, levels)}
     return {**_short_texts(factor, levels), **bare}
 
@@ -259,7 +277,10 @@ def _shared_prefix_length(words: Sequence[Sequence[str]]) -> int:
 def _shrink_columns(
     columns: Mapping[str, _LevelTexts], max_width: int, min_width: int
 ) -> dict[str, _LevelTexts]:
-    """Narrow the widest column again and again until all fit, or all but the seed's have `min_width`."""
+    """Narrow the widest column, step by step, until all columns fit into `max_width`.
+
+    No column becomes narrower than `min_width`, and the seed's column keeps its width.
+    """
     widths = {factor: _width(shown) for factor, shown in columns.items()}
     while sum(widths.values()) + _GAP * len(widths) > max_width:
         widest = max((factor for factor in widths if factor != _SEED), key=widths.__getitem__, default=_SEED)
@@ -343,7 +364,7 @@ def format_ended(
 
 
 def format_continued(event: Started, trial: Trial, columns: TrialNames) -> str:
-    """Return a line such as `continues conv(k=3) seed 1 from epoch 12` for a trial of an earlier run."""
+    """Return the line for a trial that continues, such as `continues conv(k=3) seed 1 from epoch 12`."""
     place = f"epoch {event.epoch}" if event.epoch else f"step {event.step}"
     names = "  ".join(name.strip() for name in columns.cells(trial, _MAX_TRIAL_NAME_WIDTH))
     return " ".join(["continues", *([names] if names else []), "from", place])
@@ -377,11 +398,12 @@ _MAIN_METRICS = ("dev_bpc", "dev_perplexity", "dev_accuracy", "dev_mae", "dev_lo
 
 
 class Headline:
-    """The metric that a search optimises, or that the first table shows, with the best value of any trial.
+    """The metric that is shown while a study runs, with the best value of any trial.
 
-    A trial that does not report this metric shows the first metric of other tables that it does report.
-    Without a search and without tables, the metric is the main one of the tasks, if all tasks have the same.
-    If there is no metric, or a trial reports none of them, `words` is empty.
+    It is the metric that a search optimises, or the one that the first table shows. A trial that does not
+    report this metric shows the first metric of other tables that it does report. Without a search and
+    without tables, the metric is the main one of the tasks, if all tasks have the same. If there is no
+    metric, or a trial reports none of them, `words` is empty.
     """
 
     def __init__(self, study: Study, values: Iterable[float] = ()) -> None:
@@ -434,19 +456,22 @@ def headline_of(study: Study, outcomes: pl.DataFrame) -> Headline:
 
 
 def main_metric(settings: TrialSettings) -> str | None:
-    """Return the dev metric by which a trial's task is judged; None without a dev split."""
+    """Return the main metric of a trial on the dev split; None without a dev split."""
     measured = epoch_metrics(settings)
     return next((name for name in _MAIN_METRICS if name in measured), None)
 
 
 def _table_metrics(study: Study) -> list[Metric]:
-    """Return the metrics in tables that trials report; costs, targets and metrics of changes are left out."""
+    """Return the metrics in a study's tables that its trials report.
+
+    Costs, targets and metrics of changes are left out.
+    """
     names = [name for table in study.tables for _, name in table.named_metrics()]
     return [find_metric(name) for name in dict.fromkeys(names) if metric_family(name) in METRICS]
 
 
 def _metric_of(study: Study) -> tuple[Metric | None, int]:
-    """Return the headline's metric, and 1 if higher is better, −1 if lower is better, 0 if neither is."""
+    """Return the metric to show, and 1 if higher is better, −1 if lower is better, 0 if neither is."""
     if study.search is not None:
         objective = study.search.objectives[0]
         return METRICS.get(objective.name), 1 if objective.maximise else -1

@@ -1,6 +1,7 @@
-"""The differences between cells of a column: from the baseline, and between the best cells.
+"""Differences between the table cells of one column, with their tests.
 
-The best cells, printed in bold, equal the best one as printed, or no other is significantly better than them.
+Each row is compared with its baseline row. The best cells are printed in bold. A cell is among them if its
+printed number equals the best one, or if no other cell is significantly better.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDifferences:
-    """The differences in a column, by row, and the decision on each difference.
+    """The differences in one column of a table, by row, and the result of each test.
 
     If `decided` differences are tested, they have a p-value, which is corrected for the number of `tests`.
     `families` is the number of groups with their own pooled variance. `detectable` are the differences that
@@ -69,10 +70,10 @@ def column_differences(
     choices: Mapping[str, int],
     counts: Sequence[int],
 ) -> ColumnDifferences:
-    """Return, for a column, the difference of each row from its baseline or from the previous row.
+    """Return the difference of each row of a column from the row that it is compared with.
 
-    If a row was kept as the best of several, `choices` has their number. `counts` are the numbers of seeds at
-    the looks.
+    `baselines` maps a row to that other row: the baseline, or the previous row. If a row was kept as the best
+    of several, `choices` has their number. `counts` are the numbers of seeds at the looks.
     """
     own = {
         row: looks
@@ -105,7 +106,11 @@ def column_differences(
 
 @dataclass(frozen=True, slots=True)
 class _FamilyDifferences:
-    """The differences of rows that share a pooled variance, at each look, and the last look's error."""
+    """The differences of rows that share one pooled variance.
+
+    `looked` has the differences of each row, one for each look (interim test). `error` is the standard error
+    at the last look and its degrees of freedom; None if unknown.
+    """
 
     looked: Mapping[str, tuple[Difference, ...]]
     error: tuple[float, int] | None
@@ -134,7 +139,10 @@ def _family_differences(
 
 
 def _families(baselines: Mapping[str, str]) -> list[list[str]]:
-    """Return groups of rows that are compared, directly or not, to the same row; each pools its variance."""
+    """Return groups of rows that are compared, directly or through other rows, with the same row.
+
+    The rows of a group share a pooled variance.
+    """
     families: dict[str, list[str]] = {}
     for row in baselines:
         first = baselines[row]
@@ -198,7 +206,7 @@ def _margin_sentences(tested: Sequence[ColumnDifferences]) -> list[str]:
 
 
 def looks_sentence(counts: Sequence[int]) -> str:
-    """Return the sentence about the looks of a table to which seeds may be added."""
+    """Return the caption's sentence on interim tests: at which numbers of seeds differences are tested."""
     *first, last = counts
     level = look_level(tuple(counts), SIGNIFICANCE_LEVEL)
     return (
@@ -208,7 +216,10 @@ def looks_sentence(counts: Sequence[int]) -> str:
 
 
 def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -> str:
-    """Describe the smallest detectable difference of each metric; "" if it is unknown."""
+    """Describe the smallest difference of each metric that is detected with a power of 80 %.
+
+    Return "" if no such difference is known.
+    """
     limits: dict[str, tuple[Metric, list[float]]] = {}
     for metric, limit in found:
         limits.setdefault(metric.name, (metric, []))[1].append(limit)
@@ -347,13 +358,13 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
 
 
 def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:
-    """Return the beginning of a caption: the study's text, or the titles of the metrics."""
+    """Return the start of a caption: the text in the study file, or the titles of the metrics."""
     first, *others = dict.fromkeys(metric.title for metric in metrics)
     return one_line(caption or "; ".join([first, *map(in_sentence, others)])).removesuffix(".")
 
 
 def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
-    """Describe how each number summarises the planned trials of its cell; "" if there are no trials."""
+    """Describe over which seeds and levels each number is averaged; "" if there are no trials."""
     counts = {factor: len(levels[factor]) for factor in spec.over if len(levels[factor]) > 1}
     seeds = len(levels[SEED])
     if not tallies:
@@ -403,7 +414,11 @@ def _best(
 
 
 def _rivals(spec: CellsTable, best: Sequence[BoldCells]) -> list[str]:
-    """Return a sentence on tests of whether bold values equal the best; empty without a margin."""
+    """Return a sentence that counts the bold values shown to be as good as the best of their column.
+
+    As good means that the difference is below the margin, the smallest difference that matters. Return an
+    empty list without a margin.
+    """
     rivals = [(column.metric, each) for column in best for each in column.rivals.values()]
     if not rivals:
         return []
@@ -421,7 +436,7 @@ SOLVED_LENGTH = "max_length"
 
 
 def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettings]) -> str:
-    """Return a hint if all of these solved lengths are 0, else ""."""
+    """Return a hint to train longer if no training solved the first length of its curriculum; else ""."""
     starts = {each.train.curriculum.start for each in settings if each.train.curriculum is not None}
     if not starts or set(lengths) != {0.0}:
         return ""
@@ -430,7 +445,7 @@ def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettin
 
 
 def note_unsolved(table: Table, settings: Iterable[TrialSettings]) -> Table:
-    """Return the table; if all its solved lengths are 0, add a footnote."""
+    """Return the table. If all solved lengths in it are 0, add a footnote to their cells."""
     columns = [number for number, key in enumerate(table.keys) if key and key.metric == SOLVED_LENGTH]
     places = {
         (row, number)
@@ -448,7 +463,7 @@ NEAR_CHANCE = 0.05
 
 
 def note_chance(table: Table, chances: Mapping[tuple[int, int], tuple[str, float]]) -> Table:
-    """Return the table, with a footnote at each metric and task that no model has learnt.
+    """Return the table, with a footnote at the cells of each task that no model does better than guessing.
 
     `chances` has, by row and column of a cell, its task and the accuracy that guessing reaches. No model has
     learnt a task if all of its cells have a value and none is above chance by more than NEAR_CHANCE.

@@ -1,4 +1,7 @@
-"""The paper's numbers in a study's tables: matching names, and rows and columns that only the paper has."""
+"""Numbers published in a paper, shown in the table of a study.
+
+Rows and columns of the study are matched with those of the paper. Those that only the paper has are added.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ PAPER_ONLY_HEADING = "published only"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedMatch:
-    """A paper's table matched with a study's; `rows` and `columns` map the study's names to the paper's."""
+    """The match between the table of a paper and the table of a study.
+
+    `rows` and `columns` map names in the study's table to names in the paper's table.
+    """
 
     paper: PublishedTable
     rows: Mapping[str, str]
@@ -47,10 +53,11 @@ class PublishedMatch:
 def match_published(
     paper: PublishedTable, spec: PublishedSpec, rows: Sequence[TableRow], columns: Sequence[TableColumn]
 ) -> PublishedMatch:
-    """Match the study's rows and columns to the paper's: by names in the study, equal names, or equal blocks.
+    """Match the rows and columns of a study's table with those of a paper's table.
 
-    The name of a column with a metric and a level is `METRIC:LEVEL` or, for the first metric, just the level.
-    A name given for a metric applies to all of its levels.
+    Names given in the study file decide. Other names match if they are equal, or if they name the same
+    blocks. The name of a column with a metric and a level is `METRIC:LEVEL` or, for the first metric, just
+    the level. A name given for a metric applies to all of its levels.
     """
     levels = [row.level for row in rows]
     unnamed = [level for level in levels if level not in spec.rows]
@@ -83,9 +90,10 @@ def difference_from_baseline(number: PublishedNumber, baseline: PublishedNumber 
 def add_paper_only(
     table: Table, match: PublishedMatch, rows: Sequence[TableRow], columns: Sequence[TableColumn]
 ) -> Table:
-    """Add the rows and columns that only the paper has after the study's, under a heading.
+    """Return the table with further rows and columns: those that only the paper has.
 
-    These rows and columns keep the paper's names and order; their cells are UNPLANNED.
+    They follow the study's own rows and columns, under a heading. These rows and columns keep the paper's
+    names and order; their cells are UNPLANNED.
     """
     cells, new_columns = match.paper.cells, match.paper_only_columns
     column_keys = [match.columns.get((column.metric.name, column.level), "") for column in columns]

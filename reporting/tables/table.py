@@ -49,7 +49,7 @@ class CellStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One combination of a row and a column, over all its trials.
+    """A cell of a table: the summary of all trials that belong to its row and its column.
 
     `text` is the centre, or a word if there is none; `spread` is the number after a ±, and `interval` the
     text of an interval. `difference_text` is the `difference` from the baseline, with half the width of its
@@ -141,11 +141,12 @@ class ColumnKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows and columns of cells, with a caption and notes; `corner` is the name of the factor in rows.
+    """A table as data: its rows and columns of cells, its caption and its footnotes.
 
-    `column_headings` are lines above the columns, the outermost first; equal neighbours are one heading.
-    `factor_line` is the number of the line that names the factor of the levels below. `groups` has the
-    heading of each row ("" for none). `keys` has None for a column of a paper's numbers.
+    `corner` is the name of the factor whose levels are the rows. `column_headings` are lines above the
+    columns, the outermost first; equal neighbours are one heading. `factor_line` is the number of the line
+    that names the factor of the levels below. `groups` has the heading of each row ("" for none). `keys` has
+    None for a column of a paper's numbers.
     """
 
     name: str
@@ -163,7 +164,10 @@ class Table:
     spread: Spread = "sd"
 
     def frame(self) -> pl.DataFrame:
-        """Return a frame with a row for each cell: its row, column, unrounded value, spread, n and more."""
+        """Return a data frame with a line for each cell.
+
+        Its columns are the cell's row and column, its unrounded value, spread and number of values, and more.
+        """
         return tidy_frame(self)
 
     def render(self, form: str = "rich") -> str:
@@ -187,15 +191,16 @@ class Table:
         return tuple((heading, tuple(numbers)) for heading, numbers in runs)
 
     def heading_spans(self) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """Return, for each line of headings above the columns, its headings with their numbers of columns."""
+        """Return each line of headings above the columns, as pairs of a heading and its number of columns."""
         paths = list(zip(*self.column_headings, strict=True))
         return tuple(tuple(heading_runs(paths, depth)) for depth in range(len(self.column_headings)))
 
 
 def heading_runs(paths: Sequence[tuple[str, ...]], depth: int) -> Iterator[tuple[str, int]]:
-    """Yield each heading of a line with its number of columns; `paths` has all headings of each column.
+    """Yield each heading at one depth, with its number of columns.
 
-    A heading ends where a heading above it ends, and an empty heading has a single column.
+    `paths` has all headings of each column, the outermost first. A heading ends where a heading above it
+    ends, and an empty heading has a single column.
     """
     places = range(len(paths))
     for (path, _), run in groupby(places, lambda at: (paths[at][: depth + 1], not paths[at][depth] and at)):

@@ -59,7 +59,7 @@ class Tally:
 
     @property
     def is_infinite(self) -> bool:
-        """Return whether the centre is infinite, or is unknown because trainings missed a target."""
+        """Return whether the centre is infinite, or unknown because a training missed its target."""
         return bool(self.limits) or self._gap_status is ValueStatus.INFINITE
 
     @property
@@ -73,16 +73,19 @@ class Tally:
 
     @property
     def values_by_unit(self) -> dict[int, float]:
-        """Return a mapping from units, such as seeds, to values; cells are paired by units."""
+        """Return the values by unit, for example by seed. Paired tests compare values of the same unit."""
         return dict(zip(self.units, self.values, strict=True))
 
     def estimate(self, spread: Spread = "sd") -> Estimate | None:
-        """Return the mean of the values with its spread; None if there are no values or some are censored."""
+        """Return the mean of the values with its spread; None without values.
+
+        There are no values either if a trial is censored, that is, if it ended before it reached its target.
+        """
         return estimate(self.values, spread=spread) if self.values else None
 
     @property
     def bound(self) -> float:
-        """Return a lower bound of the mean of censored values."""
+        """Return a lower bound of the mean if some trials ended before they reached their target."""
         return mean((*self.reached, *self.limits))
 
     def remarks(self, noun: str = "seeds") -> list[str]:
@@ -119,8 +122,9 @@ _SELF_EXPLANATORY = (
 def tally_trials(
     spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str] = ()
 ) -> dict[CellKey, tuple[Tally, ...]]:
-    """Return the tallies of each cell with a trial; with `pick`, one for each combination of `over`.
+    """Return the tallies (collected values) of each cell that has trials.
 
+    A cell has one tally. With `pick`, it has one for each combination of the levels of the factors in `over`.
     `outcomes` has the store's latest attempts, `begun` the trials that have begun and may have ended since.
     Without a factor in columns, a place's column is empty.
     """
@@ -223,7 +227,7 @@ _WHY_EMPTY: Mapping[CellStatus | None, str] = {CellStatus.MISSING: "not run", Ce
 def pick_best(
     spec: CellsTable, tallies_by_place: Mapping[CellKey, tuple[Tally, ...]]
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
-    """Return the tally of the best level in each cell, and a remark on levels without a value.
+    """Return, for each cell, the tally of its best level, and a remark if some levels have no value.
 
     The first of several equal levels counts. If no level has a value, the trials of all levels are merged.
     """
@@ -255,7 +259,7 @@ def pick_best(
 
 
 def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
-    """Return the index of the level with the best centre; None if no level has a value."""
+    """Return the index of the level with the best mean; None if no level has a value."""
     for name, tallies in zip((spec.value[0], spec.otherwise), ranked, strict=False):
         sign = 1 if name and find_metric(name).higher_is_better else -1
         counts = spec.otherwise is not None and name != spec.otherwise
@@ -271,7 +275,11 @@ def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
 def untrained_remarks(
     spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame
 ) -> dict[tuple[str, str], str]:
-    """Return a remark for each row and column with models that the key `untrained` calls untrained."""
+    """Return, by row and column, a remark on trainings that ended without learning.
+
+    The table's key `untrained` has a bound for each metric. A training has not learnt if its value is worse
+    than this bound.
+    """
     if not spec.untrained:
         return {}
     remarks: dict[tuple[str, str], list[str]] = defaultdict(list)

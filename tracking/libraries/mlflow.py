@@ -55,7 +55,7 @@ class MlflowRuns(Tracker):
         self._runs: dict[str, str] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """Return the epochs and the status that the server has stored of a trial."""
+        """Return the epochs and the status of a trial that are stored on the server."""
         if (run := self._find(trial.study, trial.id)) is None:
             return Known()
         id_, names = run.info.run_id, [name for name in run.data.metrics if not name.startswith("final/")]

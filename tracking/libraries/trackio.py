@@ -43,7 +43,7 @@ class TrackioProjects(Tracker):
         self._shown: dict[str, dict[str, Any]] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """Return the epochs and the status that the project has of a trial."""
+        """Return the epochs and the status of a trial that are stored in its project."""
         rows = self._storage.get_logs(trial.study, run_id=trial.id)
         epochs = {
             row["step"]
@@ -62,7 +62,7 @@ class TrackioProjects(Tracker):
         self._write(trial, epoch, metrics, at, f"{trial.id}-{epoch}")
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Add the final metrics, and add the status and its reason to the settings."""
+        """Write the final metrics as step 0, with the status and its reason among the settings."""
         self._shown[trial.id] |= {"status": end.status, **({"reason": end.reason} if end.reason else {})}
         final = {f"{_FINAL}{name}": value for name, value in end.metrics.items()}
         self._write(trial, 0, final, end.at, f"{trial.id}-{end.status}-{end.at}")

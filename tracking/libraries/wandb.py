@@ -59,7 +59,10 @@ class _StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class _OpenRun:
-    """A run that is being written; `before` has the earlier steps that are not copied yet."""
+    """A run that is being written, and that replaces earlier folders of the same run.
+
+    `before` has these folders, and the steps in them that have not been copied yet.
+    """
 
     run: Any
     before: _StoredRun
@@ -67,12 +70,15 @@ class _OpenRun:
     """Whether the end of the file is on disk, which happens some time after `run.finish`."""
 
     def log(self, epoch: int, items: Mapping[str, float]) -> None:
-        """Copy all earlier steps, then add the metrics of this epoch."""
+        """Copy the steps before this epoch from the earlier folders, then add the metrics of this epoch."""
         self._rewrite(epoch)
         self.run.log(dict(items), step=epoch, commit=True)
 
     def finish(self, summary: Mapping[str, Any], *, failed: bool) -> None:
-        """Write the remaining steps and the summary to disk, then remove the earlier folders."""
+        """Write the remaining steps and the summary to disk.
+
+        Then remove the folders of earlier versions of this run, whose steps have been copied.
+        """
         self._rewrite(max(self.before.steps, default=0) + 1)
         self.run.summary.update(dict(summary))
         self.run.finish(exit_code=int(failed))
@@ -85,7 +91,7 @@ class _OpenRun:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _rewrite(self, end: int) -> None:
-        """Copy the earlier steps whose number is below `end`."""
+        """Copy the steps below `end` from the earlier folders into this run."""
         for step in sorted(each for each in self.before.steps if each < end):
             self.run.log(self.before.steps.pop(step), step=step, commit=True)
 
@@ -182,7 +188,7 @@ class OfflineRuns(Tracker):
 
 
 def _items(items: Any) -> dict[str, Any]:  # noqa: ANN401 -- of a library that may not be here
-    """Return a mapping from name to value; leave out W&B's own values except the time of a step."""
+    """Return the stored items by name, without W&B's own values except the time of a step."""
     named = {each.key or "/".join(each.nested_key): json.loads(each.value_json) for each in items}
     return {name: value for name, value in named.items() if name == "_timestamp" or not name.startswith("_")}
 

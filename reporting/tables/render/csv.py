@@ -12,7 +12,7 @@ _SPREADS = {"sd": "deviation", "se": "standard_error", "ci": "half_width"}
 
 
 def render(table: Table) -> str:
-    """Return one line per cell; an empty field is a missing value.
+    """Return a header and one line per cell. A missing value is an empty field.
 
     Columns for groups, metrics, intervals, differences, picked levels and units are left out if the table has
     none.

@@ -45,7 +45,7 @@ def render(table: Table) -> str:
 
 
 def render_float(table: Table, form: CellForm) -> str:
-    """Return the float of a table whose cells have this form."""
+    """Return the LaTeX floats of a table; `form` writes the LaTeX code of its cells."""
     shown, fit = table, _fit(table)
     short = replace(table, rows=short_level_names(table.rows))
     if (short_fit := _fit(short)) < fit:
@@ -77,14 +77,18 @@ def render_float(table: Table, form: CellForm) -> str:
 
 
 def _caption_lines(table: Table, *, is_first: bool) -> list[str]:
-    """Return the lines of the caption and label; a continued float repeats the number of the first float."""
+    """Return the lines of a float's caption and label.
+
+    A further float of the same table has no label; its caption is "Continued." with the number of the first
+    float.
+    """
     if not is_first:
         return [r"  \addtocounter{table}{-1}", r"  \caption{Continued.}"]
     return [rf"  \caption{{{escape(' '.join(table.caption))}}}", rf"  \label{{tab:{table.name}}}"]
 
 
 def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
-    """Yield the tables of each float: blocks of columns, with no more rows than fit on a page."""
+    """Yield, for each float, the parts of the table in it. The parts of a float fit on one page."""
     line = SMALL * _LINE if is_small else _LINE
     parts: list[Table] = []
     used = 0.0
@@ -120,7 +124,7 @@ def _num_lines(table: Table) -> float:
 
 
 class _Fit(NamedTuple):
-    """How a table fits a page: its number of blocks, its width and its type size; smaller is better."""
+    """Measures of how well a table fits a page, the most important first; smaller is better."""
 
     blocks: int
     is_over_columns: bool
@@ -152,7 +156,11 @@ def _blocks(table: Table) -> Iterator[Table]:
 
 
 def _inseparable(table: Table, widths: Sequence[float], room: float) -> Sequence[int]:
-    """Return the sizes of groups of columns that stay together: columns below one heading, if they fit."""
+    """Return the sizes of the groups of columns that stay together in one block.
+
+    A group is the columns below one heading. If such a group is wider than `room`, or if there are no
+    headings, each column is a group.
+    """
     for headings in table.heading_spans():
         counts = [count for _, count in headings]
         ends = list(accumulate(counts))
@@ -228,7 +236,10 @@ def _heading_lines(table: Table, spans: Sequence[int]) -> list[str]:
 
 
 def _row(name: str, cells: Sequence[Cell], spans: Sequence[int], form: CellForm) -> list[str]:
-    """Return the line of a row, and below it the line of the paper's numbers; empty lines are left out."""
+    """Return the LaTeX lines of a table row: the study's numbers, and below them the paper's numbers.
+
+    A line without numbers is left out.
+    """
     ours = " & ".join(map(form.ours, cells, spans))
     published = rf"{' & '.join(map(form.published, cells, spans))} \\ \addlinespace"
     if not any(cell.published_text for cell in cells):
@@ -255,12 +266,12 @@ def rest_of(cell: Cell) -> str:
 
 
 def spans_of(table: Table, number: int) -> int:
-    """Return how many LaTeX columns a column of the table takes: two if text follows its numbers."""
+    """Return the number of LaTeX columns of one table column: two if text follows its numbers, else one."""
     return 1 + any(rest_of(row[number]) for row in table.cells)
 
 
 def over(text: str, span: int) -> str:
-    """Return a text that spans all LaTeX columns of one table column."""
+    """Return the LaTeX code of a text that spans all LaTeX columns of one table column."""
     return text if span == 1 else rf"\multicolumn{{{span}}}{{c}}{{{text}}}"
 
 
@@ -269,9 +280,10 @@ def _bold(text: str, cell: Cell) -> str:
 
 
 class CellForm:
-    """The LaTeX of cells: right-aligned numbers, and a second, left-aligned column for text after them.
+    """Writer of the LaTeX code of cells, with right-aligned numbers.
 
-    A column of the table takes one or two LaTeX columns; `span` is their number.
+    Text that follows a number, such as an interval, is in a second, left-aligned column. A column of the
+    table takes one or two LaTeX columns; `span` is their number.
     """
 
     packages = r"\usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,graphicx}"
@@ -287,7 +299,7 @@ class CellForm:
         return over(text, span)
 
     def ours(self, cell: Cell, span: int) -> str:
-        """Return the study's number, any text after it in a second column, and the footnote marks."""
+        """Return the LaTeX code of the study's number, of any text after it, and of its footnote marks."""
         if span == 1 or cell.estimate is None:
             return over(text_of(cell), span)
         number = f"{cell.text} ± {cell.spread}" if cell.spread else cell.text
@@ -367,7 +379,10 @@ _LETTERS_OF_T1 = "ÆæŒœØøßÐðÞþŁłĐđŊŋ¡¿«»§"
 
 
 def escape(text: str) -> str:
-    """Return the text with special characters escaped, and with only those that the T1 encoding has."""
+    """Return the text as LaTeX code, with special characters escaped.
+
+    Characters that the T1 encoding does not have are replaced.
+    """
     return "".join(map(_escape_character, replace_unprintable(text))).replace("--", "-{}-")
 
 

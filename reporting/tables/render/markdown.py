@@ -29,7 +29,10 @@ def render(table: Table) -> str:
 
 
 def _head(table: Table, column: int) -> str:
-    """Return the headings and the name of a column; headings that continue from the left are left out."""
+    """Return the headings above a column and its name, as one text.
+
+    The heading with the factor's name is left out if it already stands above the column to the left.
+    """
     paths = [*table.column_headings, table.columns]
     names = [_escape(line[column]) for line in paths]
     at = table.factor_line

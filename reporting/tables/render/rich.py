@@ -27,7 +27,10 @@ def _daggers(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextColumn:
-    """The layout of a column: measured and published text for each row, all of the same width."""
+    """The texts of a table column, all padded to the same width.
+
+    `ours` has the measured number of each row, `published` the paper's number.
+    """
 
     width: int
     head: str
@@ -37,7 +40,7 @@ class TextColumn:
 
 
 def render(table: Table, *, width: int = 80, ansi: bool = False) -> str:
-    """Return the table in lines of at most `width` characters, unless names are longer.
+    """Return the table as lines of at most `width` characters, or more if a name is longer.
 
     A wider table is split by columns. If this avoids splits, row names leave out arguments that all uses of a
     block share. `ansi` adds bold for the best and faint for the published numbers; without it the best is
@@ -88,7 +91,7 @@ def _name_width(table: Table, names: Sequence[str]) -> int:
 
 
 def _column(head: str, cells: Sequence[Cell], headings: tuple[str, ...], *, ansi: bool) -> TextColumn:
-    """Return the layout of a column of cells: the right-aligned texts, with stars and footnote marks."""
+    """Return the right-aligned texts of a column of cells, with stars and footnote marks."""
     texts = _texts(cells)
     published = [cell.published_text for cell in cells]
     star = " " if ansi else "*"
@@ -140,7 +143,10 @@ def _ansi(text: str, code: int, *, ansi: bool) -> str:
 
 
 def _groups(columns: Sequence[TextColumn], max_width: int) -> Iterator[list[TextColumn]]:
-    """Yield groups of as many columns as fit, at least one column; split at outer headings if possible."""
+    """Yield groups of as many columns as fit into `max_width`, but at least one column.
+
+    A group ends where an outer heading ends, if possible.
+    """
     parted = ([run for _, run in _runs(columns, depth)] for depth in range(len(columns[0].headings)))
     runs = next((runs for runs in parted if len(runs) > 1), [list(columns)])
     group: list[TextColumn] = []

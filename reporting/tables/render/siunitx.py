@@ -22,7 +22,10 @@ def _number(cell: Cell) -> tuple[str, str, str] | None:
 
 
 class AlignedForm(CellForm):
-    """The LaTeX of cells for siunitx: numbers as siunitx reads them, other texts in braces."""
+    """Writer of the LaTeX code of cells for siunitx, which aligns numbers at their decimal points.
+
+    Texts that are not numbers are in braces.
+    """
 
     packages = f"{CellForm.packages[:-1]},siunitx}} (siunitx 3)"
     setup = (
