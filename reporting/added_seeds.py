@@ -99,7 +99,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def has_no_spread(self, question: QuestionT) -> bool:
-        """Return whether a question has only one seed, and thus no spread."""
+        """Return whether a question has only one seed, so that its spread is unknown."""
 
     @abstractmethod
     def trials(self, question: QuestionT, seeds: Collection[int]) -> Iterable[Trial]:
@@ -121,7 +121,7 @@ class OpenResult(ABC, Generic[QuestionT]):
         return self.looks[min(self.num_looks(question) + ahead, len(self.looks)) - 1]
 
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-        """Yield the candidates: additional seeds for each group of questions.
+        """Yield possible additions of seeds, one for each group of questions and number of looks.
 
         If some questions have a single seed, and thus no spread, all candidates add seeds to these questions.
         """
@@ -139,7 +139,7 @@ class OpenResult(ABC, Generic[QuestionT]):
     def _candidate(
         self, chosen: Sequence[QuestionT], ahead: int, estimator: TimeEstimator, expected: float | None
     ) -> Iterator[NextSeeds]:
-        """Yield a candidate that adds seeds to the chosen questions; nothing if no trial is missing."""
+        """Yield the trials that add seeds to the chosen questions; nothing if no trial is missing."""
         soon, then = self._to_train(chosen, 1), self._to_train(chosen, ahead)
         if soon:
             yield NextSeeds(
@@ -160,7 +160,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
 
 def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float | None:
-    """Return the sequential training time of trials; None if a trial's time is unknown."""
+    """Return how long trials train one after the other; None if a trial's time is unknown."""
     times = [estimator.estimate(trial).seconds for trial in trials]
     known = [time for time in times if time is not None]
     return math.fsum(known) if len(known) == len(times) else None
@@ -180,7 +180,7 @@ _UNDECIDED = _Chances(0.0, 0.0)
 def claim_candidates(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, estimator: TimeEstimator
 ) -> Iterator[NextSeeds]:
-    """Yield the candidates for additional seeds of the undecided claims of a study.
+    """Yield possible additions of seeds for the undecided claims of a study.
 
     `estimator` predicts the training time of a trial. The other arguments are the same as for `next_seeds`.
     """
@@ -348,13 +348,16 @@ def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]
 
 
 def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-    """Yield the candidates for additional seeds of the tables of a study."""
+    """Yield possible additions of seeds for the tables of a study."""
     for spec in asks_for_seeds(study) if study.later_seeds else ():
         yield from _OpenTable(TableCells(study=study, spec=spec, outcomes=outcomes)).candidates(estimator)
 
 
 def judged_differences(made: TableCells) -> list[list[JudgedDifference]]:
-    """Return, for each column of a table, the differences that need a decision."""
+    """Return the differences of a table that are tested against its margin, for each column.
+
+    Columns without a margin are left out.
+    """
     found: list[list[JudgedDifference]] = []
     for column, best in zip(made.columns, made.bold_cells, strict=True):
         name = column.metric.name

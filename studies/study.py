@@ -119,12 +119,15 @@ class Study:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """Every trial of a grid once, in the order of the file."""
+        """Every trial of a grid once, in the order of the file; empty for a search."""
         return self.grid.trials
 
     @property
     def cells(self) -> tuple[Trial, ...]:
-        """The trials of all cells and seeds of a grid; different cells may have the same trial."""
+        """The trials of all cells of a grid with all seeds.
+
+        A trial occurs twice if two cells have the same settings.
+        """
         return self.grid.cells
 
     @cached_property
@@ -216,7 +219,7 @@ class Study:
 
     @property
     def total(self) -> int:
-        """The number of trials: all of a grid, or the maximum of a search."""
+        """The number of trials of a grid, or the largest possible number of a search."""
         if self.search is None:
             return len(self.trials)
         return sum(self.trials_by_rung)
@@ -230,7 +233,7 @@ class Study:
 
     @cached_property
     def num_points(self) -> int:
-        """The number of points that a search trains: as many as requested, or all of its space.
+        """The number of points that a search trains: as many as requested, or all if there are fewer.
 
         Points with the same model count once, and points over the budget do not count. Return 0 for a grid.
         """
@@ -372,10 +375,10 @@ def overrides_fault(overrides: object) -> str | None:
 
 
 def load_recorded_study(record: Mapping[str, Any], overrides: Sequence[str] = ()) -> Study:
-    """Return the study of a store's record, with further overrides; raise StudyError with every fault.
+    """Return the study that a store has recorded, with further overrides.
 
-    The record may come from an untrusted store, so no file that it names is opened. Its text is never taken
-    as a path, and it includes the facts about the user's own data files.
+    Raise StudyError with every fault. The record may come from an untrusted store, so no file that it names
+    is opened. Its text is never taken as a path, and it includes the facts about the user's own data files.
     """
     applied = (*record.get("overrides", ()), *overrides)
     diagnostics = Diagnostics(parse_document("study", record["text"], applied))
@@ -476,7 +479,10 @@ def follow_rounds(study: Study, store: Store) -> Study:
 
 
 def with_design(study: Study, design: Design) -> Study:
-    """Return a study with another design and the trials of its cells; raise StudyError for faults."""
+    """Return a study with another design, and with the trials of its cells.
+
+    Raise StudyError for faults.
+    """
     document = parse_document(study.name, study.text, study.overrides)
     diagnostics, further = Diagnostics(document), replace(study, design=design)
     further = replace(further, grid=_make_grid(diagnostics, further))
@@ -597,7 +603,7 @@ _MAX_TRIED = 200  # cells of a study with other faults whose settings are made t
 
 
 def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trials: Sequence[Trial]) -> None:
-    """Report each metric that the trials can never have, with the key that would add it.
+    """Report each shown or claimed metric that the trials cannot have, with the key that would add it.
 
     A table or a figure needs one selected trial that can have it, a claim each cell that it names, a path
     each of its cells.

@@ -1,4 +1,4 @@
-"""The values of the cells that claims compare: one for each seed, or the reason why it is missing.
+"""The values that claims compare: one for each cell and seed, or the reason why it is missing.
 
 A trial that belongs to several cells, as with two spellings of one recipe, counts in each of them.
 """
@@ -116,13 +116,16 @@ class CellResults:
         self._comparable = ComparableCells(study, self._trials, self._finite_value)
 
     def trials(self, comparison: Comparison, seeds: Collection[int]) -> dict[str, Trial]:
-        """Return a mapping from ids to the trials of a comparison that have these seeds."""
+        """Return the trials of a comparison that have one of these seeds, by id."""
         cells = [self._trials.get(cell_key(each.cell), {}) for each in iter_quantities(comparison)]
         found = [trials[seed] for trials in cells for seed in seeds if seed in trials]
         return {trial.id: trial for trial in found}
 
     def has_begun(self, comparison: Comparison) -> bool:
-        """Return whether a trial of a comparison has begun; true for computed costs, which need no trial."""
+        """Return whether any trial of a comparison has begun, or none is needed.
+
+        Costs that are computed from settings need no trial.
+        """
         statuses = {
             self._values[each.metric][trial.id][2]
             for each in iter_quantities(comparison)
@@ -140,7 +143,10 @@ class CellResults:
         return any(value is not None or status in trained for value, _, status in ends)
 
     def differences(self, comparison: Comparison, seeds: Collection[int]) -> dict[int, float]:
-        """Return left minus right for each seed that has both values; two infinite values count as equal."""
+        """Return left minus right for each seed for which both sides have a value.
+
+        If both are infinite, they count as equal.
+        """
         found = {}
         for seed in seeds:
             left, right = self._evaluate(comparison.left, seed), self._evaluate(comparison.right, seed)
@@ -206,12 +212,18 @@ class CellResults:
         return 10.0**-known.decimals
 
     def _evaluate(self, number: Number, seed: int) -> float | None:
-        """Return a number for one seed; None if a part is missing or the number is undefined."""
+        """Return the value of a side of a comparison for one seed.
+
+        Return None if a part is missing or the value is undefined.
+        """
         value = self._compute(number, seed)
         return None if value is None or math.isnan(value) else value
 
     def _compute(self, number: Number, seed: int) -> float | None:  # noqa: PLR0911 -- one return for each kind
-        """Return a number for one seed; None if a part is missing, NaN if undefined, such as ∞ − ∞."""
+        """Return the value of a side of a comparison for one seed.
+
+        Return None if a part is missing, and NaN if the value is undefined, such as ∞ − ∞.
+        """
         match number:
             case Constant():
                 return number.value
@@ -264,7 +276,7 @@ class CellResults:
         return math.fsum(shares) / len(shares) if shares else 0.0
 
     def _predicted(self, number: Extrapolation, seed: int) -> float | None:
-        """Return the value that a power law, fitted to smaller sizes, predicts for a larger size.
+        """Return the value of a larger model that a power law predicts from those of smaller models.
 
         Return None if a value that it needs is missing or not positive.
         """
@@ -286,7 +298,7 @@ class CellResults:
         return math.fsum(known) / len(known) if known else 0.0
 
     def _step(self, number: Number) -> float:  # noqa: PLR0911 -- one return for each kind
-        """Return the smallest difference that two values of a number can have.
+        """Return the smallest difference that two values of one side of a comparison can have.
 
         A quotient's step is its change when both of its sides change by their own step.
         """
@@ -311,7 +323,7 @@ class CellResults:
                 return 0.0
 
     def _variance(self, number: Number) -> float:  # noqa: PLR0911 -- one return for each kind
-        """Return the variance that rounding adds to a number.
+        """Return the variance that rounding of values adds to a side of a comparison.
 
         Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. The
         variance of a sum is the sum of its terms' variances; a mean of k values divides it by k². A minimum
@@ -378,7 +390,7 @@ class CellResults:
 
 
 def _worst_value(metric: str) -> float | None:
-    """Return the worst value that a metric can have; None if the metric has no better direction."""
+    """Return the worst value that a metric can have; None if neither higher nor lower is better."""
     known = find_metric(metric)
     if known.higher_is_better is None:
         return None

@@ -362,7 +362,7 @@ class _LabelWriter:
         return text
 
     def levels(self, cell: Cell, only: CellKey) -> list[str]:
-        """Return the names of the levels of a cell that are in `only`."""
+        """Return the names of those levels of a cell that are also in `only`."""
         return [
             self._name(*each)
             for each in cell
@@ -370,7 +370,7 @@ class _LabelWriter:
         ]
 
     def _quantity(self, quantity: Quantity) -> str:
-        """Return the text of a quantity: a metric in a cell.
+        """Return a metric in a cell as text.
 
         The short form has only its levels, unless there are none or metrics are named.
         """

@@ -92,7 +92,7 @@ def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
 
 
 def legend(checked: Sequence[ClaimResult]) -> list[str]:
-    """Return the legend: the numbers, their tests and the assumptions."""
+    """Return the sentences below the claims that explain the numbers and their tests."""
     levels = sorted({each.level_of_look for each in checked})
     tests = {each.spec.test for each in checked}
     intervals = f"{' or '.join(f'{100 * level:.4g} %' for level in levels)}"
@@ -135,7 +135,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
 
 
 def _permutes(checked: ClaimResult) -> bool:
-    """Return whether a permutation test is used for any comparison of a claim."""
+    """Return whether a comparison of a claim is decided by a permutation test."""
     tested = (each for each in checked.findings if each.p is not None and not each.censored)
     return checked.spec.test == "pooled" and any(finding.degrees is None for finding in tested)
 
@@ -208,7 +208,7 @@ def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
 
 
 def _has_stricter_level(checked: ClaimResult) -> bool:
-    """Return whether intervals have a higher level because the claim has several comparisons."""
+    """Return whether intervals have a higher level because several comparisons are not all decided."""
     return checked.level > checked.level_of_look + 1e-9 and any(each.interval for each in checked.findings)
 
 
@@ -288,7 +288,7 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
 
 
 def settings_sentences(study: Study, outcomes: pl.DataFrame) -> tuple[str, ...]:
-    """Return sentences about overrides, stale trials and settings that are not from the paper."""
+    """Return sentences on overrides, outdated trials, and settings that are not from the paper."""
     parts = (
         overrides_sentence(study.overrides),
         stale_sentence(study, outcomes),

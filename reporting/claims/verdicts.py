@@ -14,7 +14,7 @@ from ...studies.text.units import format_quantity, plural
 
 
 class ClaimError(ActivememError):
-    """Error for a study without claims, or for claims about trials that cannot be compared."""
+    """Error for claims that cannot be checked: the study has none, or its trials are not comparable."""
 
 
 _MAX_PARTS_NAMED = 2
@@ -50,13 +50,14 @@ class MissingTrials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonResult:
-    """The result of one comparison; `text` is its full text, `label` its short name within the claim.
+    """The result of one comparison of a claim.
 
-    `effect` is left minus right, or the speedup if it `is_ratio`. `interval` bounds it at the claim's level.
-    `p` is adjusted by Hochberg's procedure; None if nothing was tested. `degrees` are the degrees of freedom
-    of a t interval, None for other tests. `needed` is the number of seeds that would decide it; None if
-    unknown. `gaps` are the missing trials of its seeds, `notes` the diverged and `censored` ones, which count
-    with the worst value.
+    `text` is the comparison in full, and `label` its short name within the claim. `effect` is left minus
+    right, or the speedup if it `is_ratio`. `interval` bounds it at the claim's level. `p` is adjusted by
+    Hochberg's procedure; None if nothing was tested. `degrees` are the degrees of freedom of a t interval,
+    None for other tests. `needed` is the number of seeds that would decide it; None if unknown. `gaps` are
+    the missing trials of its seeds, `notes` the diverged and `censored` ones, which count with the worst
+    value.
     """
 
     text: str
@@ -82,13 +83,13 @@ class ComparisonResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimResult:
-    """The result of a claim; `deciding` is the comparison that decides its verdict.
+    """The result of a claim.
 
-    `level` is the level of the intervals: `level_of_look`, or a higher level if not all comparisons are
-    decided. `level_of_look` is the claim's own level, or a higher level if there may be several looks.
-    `looks` are the numbers of seeds at which the claim is tested. `needed` is the number of seeds that would
-    decide the claim; None if unknown, or if it is decided. `small` marks a paper's claim that is tested by a
-    smaller study.
+    `deciding` is the result of the comparison on which the verdict depends most. `level` is the level of the
+    intervals: `level_of_look`, or a higher level if not all comparisons are decided. `level_of_look` is the
+    claim's own level, or a higher level if there may be several looks. `looks` are the numbers of seeds at
+    which the claim is tested. `needed` is the number of seeds that would decide the claim; None if unknown,
+    or if it is decided. `small` marks a paper's claim that is tested by a smaller study.
     """
 
     spec: ClaimSpec
@@ -150,7 +151,7 @@ def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str
 
 
 def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict]) -> Verdict:
-    """Combine the verdicts of a statement's comparisons into the statement's verdict.
+    """Return the verdict of a statement, which follows from the verdicts of its comparisons.
 
     One refuted part refutes an AllOf, and one confirmed part confirms an AnyOf, regardless of the others.
     """

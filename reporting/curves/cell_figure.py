@@ -1,4 +1,4 @@
-"""The keys, checks and captions that all figures of cells share.
+"""The base class of figures that draw the cells of a study: its keys, their checks, and captions.
 
 The kinds `line`, `bar`, `box`, `heat` and `pareto` add their own keys and the content of their panels.
 """
@@ -108,7 +108,10 @@ class CellFigure(CurveKind):
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return the key `accent` with the factor of its level; empty if the key is missing."""
+        """Return a mapping from the key `accent` to the factor whose level it names.
+
+        It is empty for figures without this key.
+        """
         return {"accent": self.accent_factor} if "accent" in type(self).model_fields else {}
 
     @property
@@ -118,7 +121,10 @@ class CellFigure(CurveKind):
 
     @property
     def needs_history(self) -> bool:
-        """Return whether the figure needs metric histories, because an axis is a time or an index."""
+        """Return whether the figure needs all stored values of its metric, not only the final ones.
+
+        It does if an axis is a time in training or an index.
+        """
         return self.is_course or not set(INDEX_AXES).isdisjoint(self.roles.values())
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
@@ -141,7 +147,7 @@ class CellFigure(CurveKind):
         return faults
 
     def key_faults(self) -> Iterator[KeyFault]:
-        """Yield a fault for each key that requires a missing key."""
+        """Yield a fault for each key that is useless without another, missing key."""
         if self.rows is not None and self.panels is None:
             yield ("rows",), "expected the key panels as well, for the columns of these rows"
 
@@ -215,7 +221,10 @@ class CellFigure(CurveKind):
         raise NotImplementedError
 
     def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
-        """Yield the notes that explain marks other than centres, such as whiskers."""
+        """Yield notes on what marks such as whiskers mean.
+
+        The mark for the mean has its own note.
+        """
         del panels, paper
         yield from ()
 
@@ -350,7 +359,7 @@ class FigureCells:
         return short_level_names(self.levels.get(factor or "", ()))
 
     def full_names(self, factor: str | None) -> tuple[str, ...]:
-        """Return the short names of a factor's levels; numbers are preceded by the factor's name."""
+        """Return the displayed names of a factor's levels, with the factor's name before numbers."""
         return named_levels(factor or "", self.levels.get(factor or "", ()))
 
     @cached_property

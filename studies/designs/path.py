@@ -118,7 +118,8 @@ class Path(Stepwise):
             message = f"a path compares final values, but {self.metric} is computed from a learning curve"
             yield path, message
         elif self.metric and not self.direction and find_metric(self.metric).higher_is_better is None:
-            yield path, f"{self.metric} has no better direction: set direction = 'max' or 'min'"
+            unknown = f"it is not known whether higher or lower {self.metric} is better"
+            yield path, f"{unknown}: set direction = 'max' or 'min'"
 
     def trial_faults(self, trials: Iterable[Trial]) -> Iterator[tuple[KeyPath, str]]:
         faults = (missing_metric(self.metric, [each.settings]) for each in trials if self.metric)

@@ -77,11 +77,11 @@ class ResultKeys(StrictModel):
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return the keys that name one level, each with its factor."""
+        """Return a mapping from the keys that name a single level to the factor of this level."""
         return {}
 
     def faults(self, design: Design, paper: str | None) -> Iterable[KeyFault]:
-        """Return the faults of the keys for a study with this design."""
+        """Return the faults of the keys in a study with this design, each with the path of its key."""
         raise NotImplementedError
 
     def level_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
@@ -96,7 +96,7 @@ class ResultKeys(StrictModel):
                 yield (key,), message
 
     def series_faults(self, factor: str, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault if a factor has more selected levels than lines can be distinguished."""
+        """Yield a fault if a figure has too many lines, one for each level, to distinguish them."""
         count = len(selected_levels(getattr(self, "select", {}), factors)[factor])
         if count > MAX_SERIES:
             yield ("series",), f"expected at most {MAX_SERIES} levels, got {count}: select some of them"
@@ -129,10 +129,10 @@ class ResultKeys(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableExtras:
-    """Options for the contents of a table: published numbers, and trials that have begun.
+    """Optional contents of a table: the paper's numbers, and marks for trials that are being trained.
 
     `published` adds the paper's numbers, `paper_only` also rows and columns that only the paper has; `begun`
-    are the trials with a checkpoint. Kinds without such numbers ignore them.
+    are the trials with a checkpoint. Kinds of tables without such contents ignore them.
     """
 
     published: bool = False
@@ -215,7 +215,7 @@ def factor_faults(
     factors: Iterable[str],
     special: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[KeyFault]:
-    """Yield the faults of unknown factors, and of factors that several keys name.
+    """Yield a fault for each unknown factor, and for each factor that two keys name.
 
     `special` has, by key, names that may replace a factor.
     """
@@ -360,7 +360,10 @@ def _own_keys(
 def check_shown_metrics(
     diagnostics: Diagnostics, role: Role, specs: Sequence[TableKind | CurveKind], trials: Sequence[Trial]
 ) -> None:
-    """Report each metric that no selected trial can have, with the key that would add it."""
+    """Report each metric of a table or figure that none of its trials can have.
+
+    The message names the key that would add the metric.
+    """
     for index, spec in enumerate(specs):
         select = getattr(spec, "select", {})
         selected = [each.settings for each in trials if is_selected(select, each.levels)]

@@ -57,7 +57,7 @@ Unknown = Callable[[KeyPath], bool]
 def incompatibilities(
     settings: TrialSettings, is_unknown: Unknown | None = None
 ) -> Iterator[ValidationProblem]:
-    """Yield conflicts: settings that the task cannot use, settings that it needs, and keys without effect.
+    """Yield conflicts between settings that are valid by themselves, such as a key without effect.
 
     Rules about an unknown key are skipped; `settings` may then have any valid value for it.
     """
@@ -155,7 +155,7 @@ def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _separate_documents(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if separate documents are requested, but rows are not packed from documents."""
+    """Yield a fault if `separate_documents` has no effect, or if rows are not packed from documents."""
     task = settings.task
     if not isinstance(task, LanguageModelSettings) or not task.separate_documents:
         return
@@ -171,7 +171,7 @@ def _separate_documents(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if a user's text is too short for one batch in any tokenisation."""
+    """Yield a fault if a user's text is too short for one batch, even if each byte is a token."""
     task, rows = settings.task, settings.train.batch_size
     if not isinstance(task, LanguageModelSettings) or isinstance(task.corpus, str):
         return
@@ -332,8 +332,8 @@ def _early_stopping(settings: TrialSettings) -> Iterator[ValidationProblem]:
         task = settings.task.name
         yield ValidationProblem(
             ("train", "early_stopping", "metric"),
-            f"expected a metric that {task} has after each epoch, with a better direction "
-            f"({', '.join(fitting)}), got '{asked.metric}'",
+            f"expected a metric that {task} has after each epoch, and for which higher or lower is "
+            f"better ({', '.join(fitting)}), got '{asked.metric}'",
         )
 
 

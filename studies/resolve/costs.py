@@ -1,4 +1,7 @@
-"""Costs and reach of trials, computed from their settings, cached by recipe."""
+"""Costs of trials' models, and how far the models can see, computed from the settings.
+
+Results are cached by recipe.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ _MINIMAL_RECIPE = parse("ff(1)")
 
 @dataclass(frozen=True, slots=True)
 class SequenceCost:
-    """The cost of a trial's model on one sequence; `flops` counts a forward and a backward pass."""
+    """The cost of one training step on a single sequence, and the model's number of parameters.
+
+    `flops` counts a forward and a backward pass.
+    """
 
     parameters: int
     flops: int
@@ -108,7 +114,7 @@ def sequence_tokens(settings: TrialSettings) -> int:
 
 
 def longest_pair(settings: TrialSettings) -> int:
-    """Return the number of tokens of the longest pair in training, end mark included."""
+    """Return the number of tokens of the longest pair in training, including the mark for its end."""
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return task.longest + 1
@@ -192,20 +198,23 @@ def state_bytes(settings: TrialSettings) -> int:
 
 
 def step_bytes(settings: TrialSettings) -> int:
-    """Return the peak memory of a training step with Adam, in bytes, in single precision."""
+    """Return the peak memory in bytes of a training step, with Adam and in single precision."""
     train = settings.train
     return _whole(settings).memory(-(-train.sequences(sequence_tokens(settings)) // train.accumulate)).peak
 
 
 def reach(settings: TrialSettings) -> Reach:
-    """Return how far to each side a position of a trial's model can see."""
+    """Return how many tokens to its left and right a position of a trial's model can see."""
     return _reach(
         settings.model.recipe, _with_min_vocab(model_config(settings.model, settings.task.interface))
     )
 
 
 def model_cost(name: str, settings: TrialSettings) -> float:
-    """Return one of MODEL_COSTS for a trial's model, at `sequence_tokens` if the cost depends on length."""
+    """Return one of the costs in MODEL_COSTS for a trial's model, such as `parameters`.
+
+    A cost that depends on the length is computed at `sequence_tokens`.
+    """
     match name:
         case "parameters":
             return parameter_count(settings)

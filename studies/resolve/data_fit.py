@@ -78,7 +78,7 @@ def _lengths(read: Sequence[int], whole: Sequence[int], long: int, *, cut: bool)
 
 
 def group_by_length(lengths: Sequence[int]) -> list[list[int]]:
-    """Group sequences that are padded to the longest of their group; return the indices in each group.
+    """Group sequences of similar length, which are then padded together; return their indices by group.
 
     The longest sequence of a group is less than twice as long as the shortest, so less than half of a group
     is padding.

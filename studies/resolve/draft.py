@@ -55,7 +55,7 @@ def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The parts of a study that its placeholders and levels are checked against."""
+    """A study while its placeholders and levels are checked, before its trials exist."""
 
     diagnostics: Diagnostics
     template: Template
@@ -124,7 +124,7 @@ _FRAGMENTS = "recipes"
 
 
 def read_fragments(diagnostics: Diagnostics) -> dict[str, str]:
-    """Return the valid fragments of a study in file order; report the faults of the others.
+    """Return the valid entries of [recipes] in the order of the file; report faults of the others.
 
     An unfilled hole makes a fragment invalid, too; the check of all holes reports it.
     """
@@ -165,7 +165,10 @@ def _is_fragment(
 
 
 def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
-    """Report fragments that contain themselves, once for each cycle, at the placeholder where it begins."""
+    """Report entries of [recipes] that contain themselves, directly or through others.
+
+    Each cycle is reported once, at the placeholder where it begins.
+    """
     reported: set[str] = set()
     for name, text in texts.items():
         for hole in HOLE_PATTERN.finditer(text):
@@ -244,7 +247,7 @@ def check_recipes(draft: Draft) -> None:
 
 
 def check_holes(draft: Draft) -> None:
-    """Report unfilled placeholders, names that fill no placeholder, and misplaced names.
+    """Report placeholders without a value, values without a placeholder, and names in wrong places.
 
     A misspelt hole is one fault: the nearest name counts as used, as does a fragment used only by the file
     without its overrides.
@@ -286,7 +289,7 @@ def _holes_as_written(draft: Draft) -> set[str]:
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
-    """Return why a key cannot use the fragment or size with this name; "" if the key can use it."""
+    """Return why a key must not use the entry of [recipes] or the size with this name; "" if it may."""
     if name in draft.template.fragments and path != RECIPE_PATH:
         return f"the fragment {{{name}}} can be used only in recipes"
     size = draft.design.matched_size
@@ -317,9 +320,9 @@ def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
-    """Return the recipe of a valid text with its fragments expanded.
+    """Return the parsed recipe of a valid text, with entries of [recipes] in place of their names.
 
-    Report misfits and return None for them.
+    If an entry does not fit, report it and return None.
     """
     try:
         return draft.template.expand(text)
@@ -342,7 +345,10 @@ def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
 
 
 def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
-    """Yield every text that may have placeholders, with its path: in the tables, fragments and levels."""
+    """Yield every text of a study that may have placeholders, with its path.
+
+    Such texts are in [model], [task], [train], [recipes] and the levels.
+    """
     yield from draft.template.texts.items()
     for name in named_fragments(draft.diagnostics.data):
         text = draft.diagnostics.data["recipes"][name]
@@ -486,7 +492,7 @@ def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
 
 
 def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
-    """Return the valid values of each name that fills placeholders.
+    """Return, for each name that fills placeholders, its values without faults.
 
     A value with a hole that no valid value can fill is invalid.
     """

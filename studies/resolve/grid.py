@@ -1,4 +1,4 @@
-"""The trials of a grid: every cell of the design with its settings, solved size, and budget.
+"""The trials of a grid: every cell of the design with its settings, and the limits on models.
 
 No model is built: settings come from the text, parameters and FLOPs from its analysis.
 """
@@ -112,7 +112,7 @@ class GridBuilder:
     reported: set[tuple[KeyPath | None, str]] = field(default_factory=set)  # cells that no size can match
 
     def build(self) -> TrialGrid:
-        """Return the grid without faulty cells; empty if there are too many trials.
+        """Return the grid of all valid cells; empty if there are too many trials.
 
         A budget that excludes every cell is a fault: there would be nothing to run.
         """
@@ -134,7 +134,7 @@ class GridBuilder:
         return TrialGrid(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
     def _resolved_cells(self) -> Iterator[tuple[dict[str, Level], TrialSettings, SizeMatch | None, bool]]:
-        """Yield every cell with every seed, its settings, its solved size, and whether it is within budget.
+        """Yield every cell for every seed: its levels, settings and solved size, and if it is allowed.
 
         Cells that differ only in the seed are resolved once. It stops after _MAX_FAULTS faults.
         """

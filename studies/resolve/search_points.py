@@ -97,7 +97,7 @@ def count_points(
     identify: Callable[[Mapping[str, Level]], str | None],
     most: int,
 ) -> int:
-    """Return how many distinct points a space has, or `most` if it has at least as many.
+    """Return how many different points a space has, but at most `most`.
 
     `identify` returns a key that equal points share, or None for a point that the study does not allow. The
     result is `most` if an allowed point has a real number, or if MAX_COUNTED combinations of values do not

@@ -1,4 +1,4 @@
-"""[model], [task] and [train] with placeholders, and the settings that result from filling them."""
+"""The tables [model], [task] and [train] with placeholders, and the settings after filling these."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class Template:
         return path != RECIPE_PATH and all(hole and hole[1] in names for hole in holes)
 
     def recipe(self, values: Mapping[str, Level]) -> str:
-        """Return the recipe with placeholders and dimensions filled.
+        """Return the text of the recipe with values in place of placeholders and dimensions.
 
         Raises RecipeError for a value that does not fit.
         """
@@ -378,7 +378,7 @@ def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProb
 
 
 def _sound_keys(name: str, table: object, faulty: Collection[KeyPath]) -> dict[str, Any]:
-    """Return the keys of a table that have no faults; an empty dictionary if the value is not a table."""
+    """Return the entries of a table without those of faulty keys; empty if the value is not a table."""
     if not isinstance(table, Mapping):
         return {}
     keys = cast("Mapping[str, Any]", table)

@@ -24,7 +24,7 @@ _STEPS = "steps_per_epoch"
 
 
 class BudgetSettings(StrictModel):
-    """Keys of `[train]` that replace steps_per_epoch."""
+    """The keys of `[train]` that limit a training instead of steps_per_epoch."""
 
     tokens: int | None = Field(default=None, ge=1)
     """the tokens of the whole training, instead of steps_per_epoch: each epoch has the number of steps that
@@ -35,7 +35,7 @@ class BudgetSettings(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class TrainingBudget:
-    """The budget of a training: its key and its amount."""
+    """A limit for a whole training: the key of [train] that states it, and its amount."""
 
     key: str
     amount: float

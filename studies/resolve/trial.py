@@ -1,4 +1,4 @@
-"""One trial: its settings, and its id, a hash of everything that determines the result.
+"""One trial: its settings, and its id, which is a hash of everything that determines the result.
 
 The id covers the source of the plug-ins that a trial uses.
 """
@@ -33,7 +33,7 @@ SHOWN_DIGITS = 8
 
 
 def with_code(settings: TrialSettings) -> TrialSettings:
-    """Return the settings with the digests of the currently loaded plug-in code."""
+    """Return the settings with the digests of the plug-in code that is loaded now."""
     code = code_here(settings)
     return settings.model_copy(update={"code": code}) if code != settings.code else settings
 
@@ -130,7 +130,7 @@ RESULTS_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One cell of a study with one seed: the unit that is trained, stored and counted.
+    """One cell of a study with one seed, which is the unit that is trained and stored.
 
     `levels` are the factors' levels, or a search point's values, as written in the study file.
     """
@@ -195,9 +195,9 @@ def settings_from_json(text: str) -> TrialSettings:
 
 
 def model_from_json(text: str) -> ModelSettings:
-    """Return the model settings from a text of `settings_to_json`; raise `StoreError` for other texts.
+    """Return the [model] settings from a text that `settings_to_json` wrote.
 
-    This works without the plug-in of the trial's task.
+    Raise `StoreError` for other texts. This works without the plug-in of the trial's task.
     """
     try:
         return ModelSettings.model_validate_json(json.dumps(json.loads(text)["model"]))
@@ -212,7 +212,9 @@ def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Kind(tuple[int, ...]):
-    """The settings shared by trials that differ only in their seed, as a key of dictionaries and caches.
+    """A key for dictionaries and caches that is equal for trials that differ only in their seed.
+
+    It contains the settings that these trials share.
 
     Trials of a grid share the objects of these settings, so they are compared by identity, which is fast.
     Equal settings in other objects count as another kind, which only costs time.
@@ -221,7 +223,7 @@ class Kind(tuple[int, ...]):
     settings: TrialSettings  # one of the trials', which keeps the compared objects
 
     def __new__(cls, settings: TrialSettings) -> Kind:
-        """Return the kind of a trial with these settings."""
+        """Return the key for trials with these settings and any seed."""
         parts = (settings.model, settings.task, settings.train, settings.code)
         kind = super().__new__(cls, map(id, parts))
         kind.settings = settings
@@ -242,7 +244,7 @@ def trial_id(settings: TrialSettings) -> str:
 
 @lru_cache(maxsize=4096)
 def _canonical_parts(kind: Kind) -> tuple[str, str]:
-    """Return the canonical JSON of a trial in two parts, before and after its seed."""
+    """Return the JSON text from which an id is computed, in two parts: before and after the seed."""
     settings = kind.settings
     record = settings.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     record.pop("seed", None)

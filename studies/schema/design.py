@@ -1,4 +1,4 @@
-"""Cells of a study: factors, the design that combines them, and explicitly listed cells.
+"""The design of a study: its factors, the cells that combine their levels, and the cells in [[cells]].
 
 A design other than the grid is one module of `studies/designs/` with its name. It has `KIND`, a subclass of
 `Design` with the keys of [study] that belong to it, their checks, its cells, and their explanation. Modules
@@ -189,11 +189,14 @@ class Design:
         yield from ()
 
     def trial_faults(self, trials: Iterable[Trial]) -> Iterator[tuple[KeyPath, str]]:
-        """Yield the reasons why trials of the cells do not suit the design."""
+        """Yield reasons why this kind of design cannot use the trials of its cells."""
         yield from ()
 
     def next_round(self, study: Study, store: Store) -> Self | None:
-        """Return the design with the next round of cells, chosen by stored results; None after the last."""
+        """Return the design with the cells of the next round; None after the last round.
+
+        The stored results determine these cells.
+        """
         return None
 
     def explain_kind(self) -> str:
@@ -201,7 +204,7 @@ class Design:
         return "every combination of levels" if self.conditions else ""
 
     def alias_words(self) -> list[str]:
-        """Return a sentence for each group of effects that the design cannot distinguish."""
+        """Return sentences about effects that the design cannot tell apart, one for each group of effects."""
         return []
 
     def explain(self) -> str:
@@ -228,7 +231,7 @@ class Design:
         return {name: levels for name, levels in self.combined_factors.items() if name != SEED}
 
     def written_level(self, name: str, level: Level) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Return a level of a factor in the file's notation: a table if the level names a table."""
+        """Return a level as the study file writes it: the table, if the level is the name of a table."""
         table = self.table_levels.get(name, {}).get(level)
         if table is None:
             return level
@@ -239,7 +242,10 @@ class Design:
         return self.baseline[name] if name in self.baseline else self.factors[name][0]
 
     def other_level(self, name: str) -> Level:
-        """Return the first level of a factor that differs from the baseline's, or the baseline's level."""
+        """Return the first level of a factor other than its baseline level.
+
+        If there is no other level, return the baseline level.
+        """
         baseline = self.baseline_level(name)
         others = (level for level in self.factors[name] if level_key(level) != level_key(baseline))
         return next(others, baseline)
@@ -278,7 +284,11 @@ class Design:
         return math.prod(map(len, self.crossed.values()))  # without making them
 
     def cells(self) -> Iterator[dict[str, Level]]:
-        """Yield every cell with every seed once; a plain grid in file order, other cells seed by seed."""
+        """Yield every cell with every seed once.
+
+        A plain grid is in the order of the file; other designs go through all cells for one seed after
+        another.
+        """
         if self.kind == "grid" and not self.conditions and not self.listed_cells:
             for levels in itertools.product(*self.factors.values()):
                 yield dict(zip(self.factors, levels, strict=True))
@@ -478,7 +488,10 @@ class DesignReader:
     def named_levels(
         self, path: KeyPath, named: Mapping[str, Level], others: Collection[str] = ()
     ) -> dict[str, Level]:
-        """Return the named levels by factor; report names that match no level."""
+        """Return the level that each of these names stands for, by factor; report faults.
+
+        Names in `others` are skipped.
+        """
         return {
             name: self.find(name, level)
             for name, level in named.items()
@@ -486,7 +499,7 @@ class DesignReader:
         }
 
     def _is_level(self, path: KeyPath, level: object) -> bool:
-        """Return whether a key names a factor and its value is a valid level; report a fault if not."""
+        """Return whether a key is the name of a factor, with a value that can be a level; report faults."""
         name = str(path[-1])
         if name == SEED:
             self.diagnostics.report(path, "every cell has every seed: list the seeds in [factors]", key=True)
@@ -559,7 +572,7 @@ class DesignReader:
         return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool
 
     def check_levels(self, path: KeyPath, named: Mapping[str, Level]) -> None:
-        """Report named levels that their factors do not have."""
+        """Report names that are no levels of their factors."""
         for name, level in named.items():
             if name in self.levels:
                 try:
@@ -581,7 +594,7 @@ class DesignReader:
             self.diagnostics.report(path, f"{expected}, got {self.header.max_seeds}")
 
     def _check_search(self, listed: Collection[int]) -> None:
-        """Report keys and cells of a grid in a study with a search."""
+        """Report keys and cells that only a grid can have, if the study has a search, and the reverse."""
         given = self.header.model_fields_set
         if not self.diagnostics.has_search:
             if self.header.baseline_seeds is not None:

@@ -49,7 +49,7 @@ def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def final_metrics(settings: TrialSettings) -> tuple[str, ...]:
-    """Return all metrics that a trial may have at its end."""
+    """Return all metrics that a trial may report, after its epochs or at its end."""
     added = (name for each in settings.train.callbacks for name in sorted(CALLBACKS[each.name].metrics))
     best = ("best_epoch",) if settings.train.keep == "best" else ()
     others = ("tokens_per_s", *best, *added, *last_metrics(settings))
@@ -91,9 +91,10 @@ def task_metrics(spec: TaskSpec) -> dict[str, str]:
 
 
 def _example_trials(spec: TaskSpec) -> list[TrialSettings]:
-    """Return example settings that have the task's metrics: defaults, and the first option of each choice.
+    """Return example settings of trials with this task, from which its metrics are found.
 
-    Tasks whose lengths may grow have two: with a curriculum, and with fixed lengths.
+    They have default values, and the first option of each choice. Tasks whose lengths may grow have two: with
+    a curriculum, and with fixed lengths.
     """
     given: dict[str, object] = {}
     for name, field in spec.settings.model_fields.items():
@@ -109,7 +110,7 @@ def _example_trials(spec: TaskSpec) -> list[TrialSettings]:
 
 
 def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
-    """Return the fault of a metric that none of these trials can have; "" if a trial can have it.
+    """Return why none of these trials can have a metric; "" if one of them can.
 
     Costs are known of all trials. Probes and tunings measure trained models, whatever their trials report.
     An unknown metric is a separate fault.
@@ -181,7 +182,7 @@ def course_fault(name: str, axis: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:
-    """Return why a figure's axis cannot show the cost of these trainings; "" if it can.
+    """Return why an axis of a figure cannot show tokens, FLOPs or seconds of trainings; "" if it can.
 
     Costs up to a step are known in proportion to the steps, unless all lengths grow.
     """

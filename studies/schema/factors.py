@@ -1,4 +1,4 @@
-"""[factors]: levels, levels that are tables, and names of levels.
+"""The table [factors]: reading levels, also those that are tables, and finding levels by their names.
 
 `NamedLevels` is the only rule by which claims, tables, figures, designs and commands find a named level.
 """
@@ -106,7 +106,7 @@ _LABEL = "label"
 
 
 def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
-    """Replace each table among the levels of a document by its name, and return the tables.
+    """Replace each level that is a table by its name, and return the tables by factor and name.
 
     `{ name = "mqar", pairs = 4 }` becomes the level `mqar`, and with `label = "few"` the level `few`. Tables
     that have neither key, and tables that share a name, are reported.
@@ -186,12 +186,12 @@ def first_line(reason: str) -> str:
 
 
 def level_text(level: Level) -> str:
-    """Return a factor's level as written in the study, on one line; booleans as in TOML."""
+    """Return a level as text on one line, as the study file writes it without quotes."""
     return str(level).lower() if isinstance(level, bool) else one_line(str(level))
 
 
 def level_name(level: Level) -> str:
-    """Return a level for display: a fragment by its name, `{all_attn}` as `all_attn`."""
+    """Return a level as displayed: an entry of [recipes] such as `{all_attn}` as `all_attn`."""
     text = level_text(level)
     fragment = _FRAGMENT.fullmatch(text)
     return fragment[1] if fragment else text
@@ -203,7 +203,7 @@ def value_name(value: Level) -> str:
 
 
 def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return the levels of a factor for display; levels with equal short names are written in full."""
+    """Return the levels of a factor as displayed; if two look the same, both are written in full."""
     names = [level_name(level) for level in levels]
     counts = Counter(names)
     return tuple(
@@ -230,12 +230,12 @@ def named_levels(factor: str, levels: Sequence[Level], *, joint: str = " ") -> t
 
 
 def omitted_arguments(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return the blocks whose arguments `short_level_names` omits, with the arguments: `conv(k=20)`."""
+    """Return the arguments that `short_level_names` omits, with their blocks: `conv(k=20)`."""
     return tuple(name + arguments for name, arguments in _shared_arguments(levels).items() if arguments)
 
 
 def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
-    """Return, for each block name, the arguments that are equal in all of its uses."""
+    """Return a mapping from blocks to the arguments that are equal wherever the block is used."""
     calls: dict[str, set[str]] = {}
     for text in level_names(levels):
         for name, arguments in _CALL.findall(text):
@@ -274,7 +274,7 @@ class NamedLevels:
         self._found: dict[str, Level] = {}
 
     def find(self, name: object) -> Level:
-        """Return the level with this full or abbreviated name.
+        """Return the level that has this name, in full or shortened.
 
         Raise ValueError for a name of several levels, listing these levels, and for an unknown name, with the
         nearest level.

@@ -1,4 +1,4 @@
-"""[search]: how points are chosen, and from which dimensions."""
+"""The table [search]: the dimensions of its space, their values, and checks of its settings."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ChoosePoint = Callable[[Callable[[str, Dimension], Level]], Mapping[str, Level]]
 
 
 def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[str, Dimension]]:
-    """Return the search of a study, if any, and the dimensions of [search.space] by name.
+    """Return the settings of [search] and the dimensions of [search.space], by name.
 
     Faults are reported; an invalid dimension is left out.
     """
@@ -79,7 +79,7 @@ def check_search(
     factors: Mapping[str, tuple[Level, ...]],
     dimensions: Mapping[str, Dimension],
 ) -> None:
-    """Report a search without dimensions, dimensions unfit for the sampler, and duplicate names."""
+    """Report faults of a search: no dimensions, dimensions unfit for its sampler, or a name used twice."""
     real = [name for name, dimension in dimensions.items() if isinstance(dimension, RealDimension)]
     if not dimensions and not diagnostics.faults:
         diagnostics.report(("search",), "nothing to search: no dimension in [search.space] or in the recipe")
@@ -106,7 +106,7 @@ def check_search_space(
     dimensions: Mapping[str, Dimension],
     choose: ChoosePoint,
 ) -> None:
-    """Report dimensions that the sampler does not support."""
+    """Report dimensions that the sampler cannot choose, such as words or those of only some points."""
     path, sampler = ("search", "sampler"), settings.sampler_name
     choices = [name for name, each in dimensions.items() if isinstance(each, ChoiceDimension)]
     if choices and sampler in NUMBERS_ALONE:
@@ -160,7 +160,9 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
     path, names = ("search", "metric"), [each.name for each in settings.objectives]
     for name in names:
         if not settings.direction and usual_direction(name) is None:
-            message = f"{name} has no better direction: set direction = 'max' or 'min'"
+            message = (
+                f"it is not known whether higher or lower {name} is better: set direction = 'max' or 'min'"
+            )
             diagnostics.report(path, message)
     several = f"needs a single metric, got {', '.join(names)}"
     if len(names) > 1 and settings.sampler_name in ONE_OBJECTIVE:
@@ -198,7 +200,10 @@ def _too_late(name: str, search: SearchSettings, ends: Sequence[TrialSettings]) 
 def read_baseline(
     diagnostics: Diagnostics, header: StudySettings, dimensions: Mapping[str, Dimension], choose: ChoosePoint
 ) -> dict[str, Level]:
-    """Return the values of a search's first point, if any; report a point outside the space."""
+    """Return the point of `[study] baseline`, which a search trains first; empty if there is none.
+
+    Report a point outside the space.
+    """
     path: KeyPath = ("study", "baseline")
     given = dict(header.baseline)
     if not given:
@@ -292,7 +297,7 @@ def read_dimension(text: str) -> Dimension:
 
 
 def representative_values(dimension: Dimension) -> tuple[Level, ...]:
-    """Return the values of a dimension that are checked before a search: both ends, or every option."""
+    """Return the values of a dimension that stand for all: both ends of a range, or every option."""
     if isinstance(dimension, ChoiceDimension):
         return tuple(option_label(option) for option in dimension.options)
     return (dimension.low, dimension.high)
@@ -312,7 +317,7 @@ def contains(dimension: Dimension, value: object) -> bool:
 
 
 def options_by_name(dimension: ChoiceDimension) -> NamedLevels:
-    """Return the options of a choice by their names."""
+    """Return a lookup of the options of a choice by any of their names."""
     return NamedLevels(representative_values(dimension), "among the options")
 
 

@@ -20,7 +20,7 @@ from ..text.units import plural
 from .settings import Names
 
 Direction = Literal["max", "min"]
-"""The better direction."""
+"""Whether the highest or the lowest values of a quantity are the best."""
 
 _LIMIT = re.compile(r"\s*(<=|>=|<|>)\s*([-+]?(?:\d[\d_]*\.?[\d_]*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
 
@@ -34,7 +34,7 @@ _HOLDS: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class SearchObjective:
-    """A quantity of a point, averaged over its seeds, and whether higher or lower is better."""
+    """A quantity that a search makes as high or as low as possible, averaged over a point's seeds."""
 
     name: str
     direction: Direction
@@ -56,7 +56,7 @@ class SearchObjective:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A bound of a quantity, such as `seconds < 60`; the mean over seeds must respect it."""
+    """A bound that a point must respect in its mean over seeds, such as `seconds < 60`."""
 
     name: str
     sign: str
@@ -230,7 +230,10 @@ def _read(
 
 
 def moved_keys(search: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield each key of [search] that belongs in a sampler's or scheduler's table, with its correct form."""
+    """Yield the path of each key of [search] that belongs into the sampler's or scheduler's table.
+
+    Each path comes with a message that says what to write instead.
+    """
     for kind, classes in (("sampler", SAMPLER_KEYS), ("scheduler", SCHEDULER_KEYS)):
         named = part_table(search.get(kind)).get("name")
         for key in search:
@@ -243,7 +246,10 @@ def moved_keys(search: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _read_dimension(given: object) -> object:
-    """Return the text of a dimension; for anything else, raise ValueError with the text to write instead."""
+    """Return a dimension of [search.space] if it is a text.
+
+    For any other value, raise ValueError with the text to write instead.
+    """
     if isinstance(given, str):
         return given
     meant = 'expected a text such as "integer(2, 9)", "real(0.0, 0.3)" or "choice(64, 128)"'
@@ -257,7 +263,7 @@ Directions = Annotated[
     Field(strict=False),
     BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
 ]
-"""The better direction, for one metric or several."""
+"""Whether the highest or the lowest values are the best, for one metric or several."""
 
 
 class SearchBudget(StrictModel):
@@ -303,7 +309,8 @@ class SearchSettings(StrictModel, table="search"):
     """the objective, averaged over the seeds: a metric, or a cost of the training or the model; a list of
     several asks for their Pareto front"""
     direction: Directions = ()
-    """the better direction; a list for several metrics (default: the usual direction of each)"""
+    """whether the highest or the lowest values are the best; a list for several metrics (default: as usual
+    for each metric)"""
     scheduler: Annotated[SerializeAsAny[SchedulerSettings], BeforeValidator(read_scheduler)] = (
         SchedulerSettings(name=NONE)
     )
@@ -328,7 +335,7 @@ class SearchSettings(StrictModel, table="search"):
 
     @property
     def sampler_name(self) -> str:
-        """The name of the sampler; empty while the default is undetermined."""
+        """The name of the sampler; empty until a default is chosen."""
         return self.sampler.name if self.sampler else ""
 
     @property

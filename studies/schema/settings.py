@@ -46,7 +46,7 @@ from ..text.toml_positions import KeyPath
 
 
 class CurriculumSettings(StrictModel):
-    """`train.curriculum`: the first length, and the accuracy at which the length grows."""
+    """`train.curriculum`: lengths that grow during training when the model is accurate enough."""
 
     start: Length
     """the first length"""
@@ -258,7 +258,7 @@ class TrainSettings(StrictModel, table="train"):
     def _omit_without_change(
         cls, changes: tuple[OptimizerChangeSettings, ...], info: ValidationInfo
     ) -> tuple[OptimizerChangeSettings, ...]:
-        """Remove changes without effect, so that trials that differ only in such changes count as one."""
+        """Return the changes without keys that keep their value, so that equal trainings have the same id."""
         if any(first.after >= second.after for first, second in pairwise(changes)):
             got = ", ".join(str(each.after) for each in changes)
             raise ValueError(f"expected increasing epochs, got {got}")
@@ -390,7 +390,7 @@ def read_recipe(text: str) -> Recipe:
 
 
 def keep_recipe(text: str, recipe: Recipe) -> None:
-    """Add a recipe that is already parsed to the cache."""
+    """Add a parsed recipe to the cache of `read_recipe`."""
     if len(_recipes) >= _MOST_RECIPES:
         _recipes.clear()
     _recipes[text] = recipe
@@ -419,7 +419,8 @@ class StudySettings(StrictModel, table="study"):
     metric: str | None = None
     """for `path`: the metric whose mean over the seeds decides which change each round keeps"""
     direction: Literal["max", "min"] | None = None
-    """for `path`: the better direction of the metric (default: as usual for it)"""
+    """for `path`: whether the highest or the lowest values of the metric are the best (default: as usual for
+    it)"""
     resolution: Literal["III", "IV", "V"] | None = None
     """for `fractional`: III separates main effects from each other, IV also from two-factor interactions, V
     also these interactions from each other"""
@@ -543,7 +544,7 @@ class ModelSettings(StrictModel, table="model"):
     @field_validator("max_positions")
     @classmethod
     def _omit_without_effect(cls, count: int, info: ValidationInfo) -> int:
-        """Return the default if the value has no effect, so that such trials count as the same trial."""
+        """Return the default if the model ignores the value, so that equal models have the same id."""
         kind = POSITIONS.get(info.data.get("position", ""))
         return count if isinstance(kind, SizedPosition) else MAX_POSITIONS
 

@@ -63,7 +63,7 @@ class SourcedSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSheet:
-    """Every setting of a study with its source: the file's settings in file order, then the defaults."""
+    """All settings of a study with their sources: first those in the file, then the default values."""
 
     settings: tuple[SourcedSetting, ...]
     is_given: bool
@@ -80,7 +80,7 @@ class SourceSheet:
         )
 
     def summary(self, study: str) -> str:
-        """Return how many settings of a study come from neither the paper nor its program."""
+        """Return a sentence that counts the settings that are not from the paper or its authors' program."""
         if not self.is_given:
             return "The study does not state the sources of its settings."
         ours, defaults = len(self.names("ours")), len(self.names("ours", is_default=True))
@@ -92,7 +92,7 @@ class SourceSheet:
 
 
 def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -> SourceSheet:
-    """Return the sheet of a study; report faults of its table `[source]`, if any.
+    """Return the source of every setting of a study; report faults of its table `[source]`, if any.
 
     `as_written` has the tables without overrides.
 
@@ -130,7 +130,7 @@ def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tuple[KeyPath, Source]]:
-    """Yield each valid source with the path of its setting; report invalid sources."""
+    """Yield each valid entry of [source] with the path of its setting; report invalid entries."""
     if isinstance(value, Mapping):
         for key, inner in cast("Mapping[str, object]", value).items():
             yield from _read(diagnostics, (*path, key), inner)
@@ -184,7 +184,10 @@ def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator
 
 
 def _named_tables(data: Mapping[str, Any]) -> dict[KeyPath, type[StrictModel]]:
-    """Return the tables of [train] whose keys depend on their `name`, with their classes."""
+    """Return a mapping from the paths of [train] optimizer and schedule to their classes.
+
+    The class of such a table depends on its `name`.
+    """
     names = {path[0]: name for path, name in _leaves((), data.get("train")) if path[1:] == ("name",)}
     optimizer, schedule = (names.get(table) for table in ("optimizer", "schedule"))
     rule = OPTIMIZERS.get(optimizer) if isinstance(optimizer, str) else None
@@ -211,7 +214,10 @@ def _schema_defaults(
 
 
 def _table_of(annotation: object) -> type[StrictModel] | None:
-    """Return the class of a table, also of an optional one; None for other annotations."""
+    """Return the class in a type annotation that describes a table; None if there is none.
+
+    The table may be optional.
+    """
     if get_origin(annotation) is tuple:
         return None
     kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]

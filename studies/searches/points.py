@@ -1,4 +1,4 @@
-"""The points of a search in a store: measurements, costs, limits, the best points and the Pareto front.
+"""The points of a search that have results in a store, and the best of them.
 
 All views of points read them here: status, tables, figures, the report and promotion.
 """
@@ -35,7 +35,7 @@ PointKey = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPoint:
-    """A point: the values of its active dimensions, in the order of the search.
+    """A search point with its results: its values by dimension, and its metrics by seed.
 
     `measured` has the values of each metric by seed, averaged over the levels of `across`; `seeds` is the
     number of seeds. `status` is "done" if every seed has a value of each objective, otherwise the reason; it
@@ -59,7 +59,7 @@ class FoundPoint:
 
     @property
     def is_comparable(self) -> bool:
-        """True if the point is comparable: all seeds have all objectives, and all limits are met."""
+        """True if the point has all objectives for all seeds, and respects all limits."""
         return self.status == ValueStatus.DONE and self.feasible is True
 
     def mean(self, metric: str) -> float | None:
@@ -70,7 +70,7 @@ class FoundPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPoints:
-    """The points of a search that have ended, the earliest first.
+    """The points of a search whose trainings have ended, sorted by time.
 
     `gaps` counts the trials without a value of the objectives, by status; `trained` are the trials that were
     trained. `not_finite` has the non-finite final values of each objective.
@@ -87,7 +87,7 @@ class SearchPoints:
 
     @property
     def complete(self) -> tuple[FoundPoint, ...]:
-        """The points with objectives for all seeds, within the limits of the search."""
+        """The points that have all objectives for all seeds, and respect the limits of the search."""
         return tuple(point for point in self.points if point.is_comparable)
 
     @property
@@ -116,19 +116,23 @@ class SearchPoints:
         return tuple(points[number] for number in order)
 
     def front(self) -> tuple[FoundPoint, ...]:
-        """Return the undominated complete points, equal points included, sorted by the first objective."""
+        """Return the complete points on the Pareto front, sorted by the first objective.
+
+        No other complete point is better in one objective without being worse in another. Points with equal
+        objectives are all returned.
+        """
         points = self.complete
         return tuple(points[place] for place in front(self._losses()))
 
     def _losses(self) -> list[list[float]]:
-        """Return the objectives of each complete point as losses."""
+        """Return the objectives of each complete point, with signs for which lower is better."""
         return [
             [-goal.sign * (point.mean(goal.name) or 0.0) for goal in self.goals] for point in self.complete
         ]
 
 
 def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = ()) -> SearchPoints:
-    """Return the points of a search in the store's latest attempts, with objectives and further metrics."""
+    """Return the points of a search with their results: its objectives, its limits and other metrics."""
     assert study.search is not None, "only a search has points"
     goals, bounds = study.search.objectives, study.search.bounds
     tried = study_outcomes(study, outcomes, all_seeds=True)
@@ -260,7 +264,7 @@ MAX_POINTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestPoint:
-    """A completed point: its values by dimension, and the objectives' means over the seeds.
+    """A point without missing values: its values by dimension, and its mean objectives over seeds.
 
     `limited` has the means of limited quantities, all within their limits.
     """
@@ -305,7 +309,7 @@ def _grows(settings: TrialSettings, metric: str) -> bool:
 
 
 def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
-    """Return the best few points of a search in the store's latest attempts; empty for a grid.
+    """Return the few best points of a search from stored results; empty for a grid.
 
     With several objectives, return the undominated points, sorted by the first objective. Points that exceed
     a limit, and points with a diverged training, are left out.
@@ -317,7 +321,7 @@ def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
 
 
 def best_of(search: SearchSettings, found: SearchPoints) -> list[BestPoint]:
-    """Return the best few points that were found in a search."""
+    """Return the few best points among those that were found."""
     chosen = found.front() if len(found.goals) > 1 else found.ranked()[:MAX_POINTS]
     return [
         BestPoint(
@@ -344,8 +348,9 @@ def dominates(first: Losses, second: Losses) -> bool:
 
 
 def front(points: Sequence[Losses]) -> list[int]:
-    """Return the indices of undominated points, equal points included, sorted by the first objective.
+    """Return the indices of the points on the Pareto front, sorted by the first objective.
 
+    No other point is better in one objective without being worse in another. Equal points are all included.
     Two objectives are sorted (Kung et al. 1975). With more, each point is compared with the front so far.
     """
     order = sorted(range(len(points)), key=lambda place: tuple(points[place]))
@@ -366,7 +371,7 @@ def front(points: Sequence[Losses]) -> list[int]:
 
 
 def ranks(points: Sequence[Losses]) -> list[int]:
-    """Return the front of each point: 0 if undominated, 1 if dominated only by front 0, and so on."""
+    """Return the rank of each point: 0 on the Pareto front, 1 on the front of all other points, and so on."""
     left, found, rank = list(range(len(points))), [0] * len(points), 0
     while left:
         first = {left[place] for place in front([points[each] for each in left])}

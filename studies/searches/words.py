@@ -26,7 +26,7 @@ from .points import SearchPoints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RungCost:
-    """A rung: its value, its numbers of points and trials, and the cost of one of its trials.
+    """A stage of a search (a rung): its numbers of points and trials, and the cost of a trial.
 
     `share` is the work of a trial as a fraction of a whole training, averaged over both ends of the
     dimensions. `epochs` is the maximum total number of epochs of its trials.
@@ -40,7 +40,7 @@ class RungCost:
 
 
 def rung_costs(study: Study) -> tuple[RungCost, ...]:
-    """Return the costs of the rungs of a search, the smallest rung first; empty for a single rung."""
+    """Return the costs of a search's stages (rungs), the smallest first; empty if there is only one."""
     if study.fidelity is None:
         return ()
     whole = _ends_at(study, study.fidelity.top)
@@ -83,7 +83,7 @@ def space_size(study: Study) -> Cardinality | None:
 
 
 def space_words(study: Study) -> str:
-    """Describe the size of a search's space, and say if it is smaller than the number of points.
+    """Describe how many points a search's space has, and whether they are fewer than requested.
 
     For example `54 architectures` or `2 points, fewer than the 6 asked for: …`; "" if neither is known.
     """
@@ -128,7 +128,10 @@ def goal_words(search: SearchSettings) -> str:
 
 
 def over_limit_sentence(found: SearchPoints) -> Iterator[str]:
-    """Yield a sentence that counts the points left out because they exceed, or may exceed, a limit."""
+    """Yield a sentence that counts the points that are not ranked because of a limit.
+
+    They exceed the limit, or may exceed it.
+    """
     words = (
         [f"{plural(found.num_infeasible, 'point')} outside a limit of the search"]
         if found.num_infeasible
@@ -170,7 +173,7 @@ def _value_word(value: float | None) -> str:
 
 
 def best_words(found: SearchPoints, shown: int) -> str:
-    """Describe which points of a search are listed: the best points, or the Pareto front."""
+    """Describe which points a list shows: the best ones, or those on the Pareto front."""
     of = f"{shown} of {plural(len(found.complete), 'point')}"
     if not shown:
         return "No complete point yet."
@@ -191,7 +194,10 @@ def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
 
 
 def scheduler_words(search: SearchSettings) -> str:
-    """Return the text `, cut short by asha` with the scheduler's name; empty without a scheduler."""
+    """Return how a scheduler shortens trainings, as the end of a text: `, cut short by asha`.
+
+    Return "" without a scheduler.
+    """
     if search.scheduler.name == RACE:
         return ", with further seeds for the candidates for the best"
     if search.fidelity != EPOCHS:

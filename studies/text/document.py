@@ -1,4 +1,4 @@
-"""A study file as read: its data with overrides applied, the position of each value, and its faults."""
+"""A parsed study file with its overrides, and the faults found in it with their positions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _HINTS = [
 
 
 def syntax_fault(text: str, error: str) -> StudyFault:
-    """Return the fault that tomllib reports for an invalid text, at its position."""
+    """Return the fault of a text that is not valid TOML, with its position and a clear message."""
     match = _REPORTED.fullmatch(error)
     what = match["what"] if match else error
     if unclosed := _UNCLOSED_QUOTE.search(text):
@@ -89,7 +89,7 @@ def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
 
 
 def _value_end(text: str, start: int, ends: str = ",]}#") -> int:
-    """Return the end of an unquoted value: the first character in `ends` that is outside parentheses."""
+    """Return where an unquoted value ends: before the first character in `ends` outside brackets."""
     line = text[start:].split("\n", 1)[0]
     depth = 0
     for position, character in enumerate(line):
@@ -100,7 +100,7 @@ def _value_end(text: str, start: int, ends: str = ",]}#") -> int:
 
 
 def _expected_value(got: str) -> str:
-    """Return the message for a value without quotes: the expected value, and how to write it."""
+    """Return the message for an invalid value, such as a text without quotes, with its correct form."""
     for pattern, message in _HINTS:
         if re.fullmatch(pattern, got.lower()):
             return message.format(got=truncate(got, MAX_QUOTED))
@@ -188,7 +188,10 @@ def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
 def apply_override(
     data: dict[str, Any], places: dict[KeyPath, tuple[str, KeyValueSpan]], override: str
 ) -> list[StudyFault]:
-    """Apply an override `key.of.a.table=value` to the data, in place; a value that is not TOML is a text."""
+    """Set the value of a key in the data, as an override `key.of.a.table=value` says.
+
+    A value that is not TOML is a text. Return the faults.
+    """
     if (deep := find_too_deep(override)) is not None:
         return [fault_at(override, deep, TOO_DEEP, override=True)]
     left, sign, right = override.partition("=")
@@ -265,7 +268,7 @@ class Diagnostics:
         return "search" in self.data
 
     def report(self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None) -> None:
-        """Add a fault unless the same fault is already reported."""
+        """Add a fault with this message, unless the same fault is already there."""
         fault = self.document.fault(path, message, key=key, within=within)
         if fault not in self.faults:
             self.faults.append(fault)

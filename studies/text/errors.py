@@ -1,4 +1,4 @@
-"""The faults of a study file, shown under their lines, and commands to type."""
+"""Errors for faults of a study file, displayed below the faulty lines; and shell commands as texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WIDTH = 80  # a message that would pass this column goes below its caret
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyFault:
-    """One fault of a study file: its message, with the line and columns where it is.
+    """A fault of a study file: a message, and the line and columns to which it refers.
 
     `line` counts from 1 in the file; it is 0 for an override and None without a position. `start` and `end`
     are columns of `text`, from 0; `end` is exclusive.
@@ -57,7 +57,7 @@ class StudyError(ActivememError):
 
 
 def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> StudyFault:
-    """Return a fault at a span of the text, with the line in which the span begins.
+    """Return a fault located at a span of a text; it has the line in which the span begins.
 
     A span is cut at the end of the line; unprintable characters are shown as spaces.
     """
@@ -89,7 +89,7 @@ def path_prefix(path: KeyPath) -> str:
 
 
 def _order(fault: StudyFault) -> tuple[int, int, str, int, list[str | int]]:
-    """Return the sort key: the file from top to bottom, then overrides, then faults without a line."""
+    """Return the sort key of a fault: by line in the file, then overrides, then faults without a position."""
     part = 2 if fault.line is None else 0 if fault.line else 1
     pieces = _NUMBER.split(fault.message)
     return (
@@ -102,7 +102,7 @@ def _order(fault: StudyFault) -> tuple[int, int, str, int, list[str | int]]:
 
 
 def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
-    """Yield each line once, followed by carets and a one-line message for each of its faults."""
+    """Yield the text of the faults: each faulty line once, with carets and a message for each fault."""
     margin = max(len(_label(fault)) for fault in faults)
     shown: tuple[int | None, str] = (None, "")
     for fault in faults:
@@ -120,7 +120,7 @@ def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
 
 
 def _label(fault: StudyFault) -> str:
-    """Return the text in the margin: the line number, or the option for overrides."""
+    """Return what stands left of a faulty line: its number, or `--set` for an override."""
     return "" if fault.line is None else str(fault.line) if fault.line else "--set"
 
 

@@ -1,4 +1,7 @@
-"""Names that other programs use for keys of study files, and where to set what has no key."""
+"""Names from other programs for keys of study files, and hints for names without such a key.
+
+A hint says where to set the value.
+"""
 
 from __future__ import annotations
 

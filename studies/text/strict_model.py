@@ -29,7 +29,10 @@ from .toml_positions import KeyPath
 
 
 class StrictModel(BaseModel):
-    """A table of a study file; the docstring below a key is its description, shown in `docs/reference/`."""
+    """Base class for tables of a study file.
+
+    The docstring below a key is its description, shown in `docs/reference/`.
+    """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -123,7 +126,7 @@ class ValidationProblem:
 
 
 class InvalidTableError(ActivememError):
-    """Error for an invalid table; the text lists every problem with its dotted path."""
+    """Error for an invalid table of a study file; the text lists every problem with its path."""
 
     def __init__(self, problems: tuple[ValidationProblem, ...]) -> None:
         """Store the problems, and join them into the error's text."""
@@ -313,7 +316,7 @@ _TYPE_NAMES = {str: "text", int: "whole number", float: "number", bool: "true or
 
 
 def type_words(field: FieldInfo) -> str:
-    """Return the type of a key with its bounds: `whole number, at least 1`."""
+    """Return the type and the bounds of a key in words, such as `whole number, at least 1`."""
     ends = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
     bounds = [
         f"{word} {getattr(rule, end):.10g}"
@@ -352,7 +355,7 @@ _TYPE_FORMATTERS: Mapping[object, Callable[[tuple[Any, ...]], str]] = {
 
 
 def default_words(field: FieldInfo) -> str:
-    """Return the default of a key in TOML, or `required`, `none` or `empty`."""
+    """Return the default of a key as TOML writes it, or a word: `required`, `none` or `empty`."""
     value = field.get_default(call_default_factory=True)
     if field.is_required():
         return "required"

@@ -36,14 +36,17 @@ _SCALAR = re.compile(r"[^,\]}#\n]*[^,\]}#\n \t]")  # a date may have a space ins
 
 @dataclass(frozen=True, slots=True)
 class KeyValueSpan:
-    """The spans of a value and of its key; an array's element is its own key."""
+    """The positions of a key and of its value in a text.
+
+    An item of an array has no key; its own position stands for both.
+    """
 
     key: Span
     value: Span
 
 
 def find_too_deep(text: str) -> Span | None:
-    """Return the span of the first bracket or dot below which values are nested too deeply, if any."""
+    """Return the position of the first bracket or dot that nests values too deeply; None if none does."""
     depth = dots = 0
     for match in _NESTING.finditer(text):
         sign = match.group()
@@ -55,7 +58,7 @@ def find_too_deep(text: str) -> Span | None:
 
 
 def locate(text: str) -> dict[KeyPath, KeyValueSpan]:
-    """Return the position of every path in `tomllib.loads(text)`, tables and arrays included.
+    """Return a mapping from each path in a TOML text to the positions of its key and value.
 
     A table that is opened more than once, or only implied, has the position that first names it.
     """
@@ -66,7 +69,10 @@ def locate(text: str) -> dict[KeyPath, KeyValueSpan]:
 
 @dataclass(slots=True)
 class _Scanner:
-    """Scanner of the text, with one method for each grammar rule; `lengths` counts each array of tables."""
+    """Scanner of a TOML text, with one method for each rule of the grammar.
+
+    `lengths` has the number of tables in each array of tables.
+    """
 
     text: str
     offset: int = 0
@@ -126,7 +132,10 @@ class _Scanner:
             self.offset += 1
 
     def descend(self, path: KeyPath, keys: list[tuple[str, Span]]) -> KeyPath:
-        """Return the path to which the keys lead from `path`; in an array of tables, use the last table."""
+        """Return the path that dotted keys denote below `path`.
+
+        In an array of tables they belong to the last table.
+        """
         for name, span in keys:
             path = (*path, name)
             self.record(path, KeyValueSpan(span, span))
@@ -179,7 +188,7 @@ class _Scanner:
         return match.group()
 
     def record(self, path: KeyPath, place: KeyValueSpan) -> None:
-        """Record the first position of a path."""
+        """Record the position of a path, unless it already has one."""
         self.places.setdefault(path, place)
 
 
@@ -198,7 +207,7 @@ def toml_table(head: str, keys: Mapping[str, Any]) -> str:
 
 
 def toml_leaves(head: str, keys: Mapping[str, Any]) -> str:
-    """Return a table whose inner tables are dotted keys, as in [source]."""
+    """Return a TOML table in which inner tables are written as dotted keys, as in [source]."""
     lines = [f"{'.'.join(map(toml_key, path))} = {toml_value(value)}" for path, value in _leaves((), keys)]
     return "\n".join([head, *lines, ""])
 
@@ -221,7 +230,7 @@ def toml_value(value: Any) -> str:  # noqa: ANN401 -- TOML holds anything
 
 
 def _text(text: str) -> str:
-    """Return a text as a basic TOML string, with JSON's escapes and one more control character escaped."""
+    """Return a text as a TOML string in quotes, with special characters escaped."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

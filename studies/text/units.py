@@ -1,4 +1,4 @@
-"""Functions that format counts, bytes, operations and times with suitable units, and that read times."""
+"""Functions that format numbers with units, align texts in columns, and read times."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def parse_duration(text: str) -> float:
 
 
 def si_prefix(value: float) -> tuple[str, float]:
-    """Return the largest SI prefix for which a number is at least 1, and the factor that it stands for."""
+    """Return the SI prefix with which a number is displayed, such as "k", and the factor it stands for."""
     fitting = [(name, size) for name, size in _PREFIXES if abs(value) >= size]
     return fitting[-1] if fitting else _PREFIXES[0]
 
@@ -85,7 +85,7 @@ def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 def side_by_side(
     columns: Sequence[Sequence[str]], names: Sequence[str] = (), *, width: int = WIDTH, gap: int = 2
 ) -> Iterator[list[str]]:
-    """Yield lines of equally wide columns; each line has as many columns as fit in the width.
+    """Yield blocks of lines in which columns of texts stand side by side, as many as fit in the width.
 
     `names` are the first column of every block of lines. A column that is too wide gets its own lines.
     """
@@ -111,7 +111,7 @@ def truncate(text: str, width: int) -> str:
 
 
 def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
-    """Shorten too wide texts by an ellipsis in the middle, so that different texts stay different.
+    """Shorten long texts by an ellipsis in the middle, but so that different texts stay different.
 
     A third of the width is kept for the end of a text, or as much of it as keeps texts different. Texts that
     differ only in their middle lose the beginning that they share instead.
@@ -164,5 +164,5 @@ def number_range(numbers: Sequence[int]) -> str:
 
 
 def degrees_of_freedom(numbers: Sequence[int]) -> str:
-    """Describe degrees of freedom, given in order: `1 degree of freedom`, `14 to 21 degrees of freedom`."""
+    """Describe a sorted list of degrees of freedom, such as `14 to 21 degrees of freedom`."""
     return f"{number_range(numbers)} degree{'' if numbers[-1] == 1 else 's'} of freedom"

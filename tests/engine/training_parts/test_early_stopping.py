@@ -126,8 +126,8 @@ def test_metrics_that_are_listed_for_each_epoch_are_measured(kind, tmp_path):
     [
         (
             {"metric": "dev_los", "patience": 2},
-            "[train] early_stopping.metric: expected a metric that reverse has after each epoch, with a "
-            "better direction (loss, dev_loss, dev_accuracy, dev_exact), got 'dev_los'",
+            "[train] early_stopping.metric: expected a metric that reverse has after each epoch, and "
+            "for which higher or lower is better (loss, dev_loss, dev_accuracy, dev_exact), got 'dev_los'",
         ),
         ({"metric": "test_loss", "patience": 2}, "got 'test_loss'"),
         ({"metric": "dev_loss"}, "[train] early_stopping: missing key 'patience'"),
