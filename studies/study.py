@@ -339,7 +339,7 @@ class Study:
 
 
 def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study:
-    """Return the study from a file, from the name of a shipped study, or from a text with line breaks.
+    """Return a study; `source` is a file, the name of a shipped study, or a text with line breaks.
 
     `overrides` are one text such as `train.epochs=2`, or several: TOML on the right, or a bare word. The
     user's own data files are looked up in the study file's folder, or in the working directory for a text.
@@ -675,7 +675,7 @@ def find_study_file(name_or_path: str | Path) -> Path:
 
 
 def kind_of_name(name: str) -> str:
-    """Return `task`, `block` or `metric` if a name belongs to one, else ""."""
+    """Return what a name denotes: `task`, `block` or `metric`; "" if it denotes none of these."""
     known = {"task": task_names(), "block": registered_names(), "metric": METRICS}
     return next((kind for kind, names in known.items() if name in set(names)), "")
 

@@ -34,7 +34,7 @@ class _Schema(GenerateJsonSchema):
     """
 
     def model_schema(self, schema: Any) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
-        """Return the schema of a model, with the docstrings of its keys as descriptions."""
+        """Return the JSON Schema of a table's Pydantic class, with its docstrings as descriptions of keys."""
         found = super().model_schema(schema)
         for key, text in key_descriptions(schema["cls"]).items():
             found["properties"][key].setdefault("description", text)
@@ -90,7 +90,7 @@ def _task() -> dict[str, Any]:
 
 
 def _table(name: str, model: type[StrictModel], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a table, and add its definitions to `definitions`."""
+    """Return the JSON Schema of a table, and add the schemas of its parts to `definitions`."""
     found = model.model_json_schema(ref_template="#/$defs/{model}", schema_generator=_Schema)
     new = {key: _relaxed(each, holes=name in TRIAL_TABLES) for key, each in found.pop("$defs", {}).items()}
     definitions |= new

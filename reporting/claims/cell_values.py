@@ -410,7 +410,7 @@ _Group = tuple[str, str, CellKey]
 
 
 class ComparableCells:
-    """The cells of a study, grouped so that the cells of a group have the same task and settings of it.
+    """The cells of a study, in groups of cells that have the same task with the same settings.
 
     A group's cells are used together to estimate a variance. `trials` maps each cell to its trials by seed.
     `value` returns a metric of one trial.
@@ -493,9 +493,9 @@ class ComparableCells:
 
 
 def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:
-    """Add the weights of a number's quantities, each multiplied by `factor`, to `found`.
+    """Add the weight of each quantity in a side of a comparison, multiplied by `factor`, to `found`.
 
-    Return None if the number is not a weighted sum.
+    Return None if the side is not a weighted sum.
     """
     match number:
         case Constant() | Ratio():

@@ -21,7 +21,7 @@ _MAX_PARTS_NAMED = 2
 
 
 class Verdict(StrEnum):
-    """The verdict on a comparison or a claim."""
+    """The verdict on a comparison or a claim: confirmed, refuted, undecided or not run."""
 
     CONFIRMED = "confirmed"
     REFUTED = "refuted"

@@ -152,12 +152,12 @@ class CellFigure(CurveKind):
             yield ("rows",), "expected the key panels as well, for the columns of these rows"
 
     def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault if x, series or a similar key has an invalid name, or the same name as another."""
+        """Yield a fault if a key such as x or series has an invalid name, or names what another key names."""
         named = (((role,), name) for role, name in self.roles.items())
         yield from factor_faults(named, factors, self.special)
 
     def drawn_faults(self, design: Design) -> Iterator[KeyFault]:
-        """Yield a fault for levels that cannot be drawn."""
+        """Yield a fault if a figure cannot draw its levels, such as too many panels side by side."""
         levels = selected_levels(self.select, design.factors)
         if self.rows is not None and self.panels in levels and len(levels[self.panels]) > MAX_COLUMNS:
             count = len(levels[self.panels])
@@ -229,7 +229,7 @@ class CellFigure(CurveKind):
         yield from ()
 
     def value_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
-        """Yield a note such as "Bar: mean of 3 seeds", on the drawn centre and the number of seeds."""
+        """Yield a note such as "Bar: mean of 3 seeds", which explains a mark and counts the seeds."""
         counts = cells.samples.frame.group_by(self.count_places).len()["len"]
         low, high, what = min(counts), max(counts), self.center_mark(panels[0].content)
         if high == 1:

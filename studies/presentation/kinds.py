@@ -1,4 +1,4 @@
-"""[[table]] and [[curve]]: kinds of tables and figures, and their keys in a study file.
+"""Base classes for kinds of tables and figures, which `[[table]]` and `[[curve]]` of a study file define.
 
 A kind is one module of `reporting/kinds/` with the kind's name. It has `TABLE`, `CURVE` or both: a class with
 the keys of such a `[[table]]` or `[[curve]]`, their checks, and the method that makes the result. Modules are
@@ -141,7 +141,7 @@ class TableExtras:
 
 
 class TableKind(ResultKeys):
-    """Base class of the kinds of tables."""
+    """Base class for one kind of table: its keys in a `[[table]]`, and its contents."""
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         """Return a study's table, made from the stored outcomes of its trials.
@@ -152,7 +152,7 @@ class TableKind(ResultKeys):
 
 
 class CurveKind(ResultKeys):
-    """Base class of the kinds of figures."""
+    """Base class for one kind of figure: its keys in a `[[curve]]`, and its contents."""
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         """Return a study's figure, made from the stored outcomes of its trials.
@@ -233,7 +233,7 @@ def factor_faults(
 def metric_faults(
     value: Sequence[str], digits: Mapping[str, int], others: Collection[str] = ()
 ) -> Iterator[KeyFault]:
-    """Yield faults of metrics that are unknown or listed twice, and of digits for a metric that is not shown.
+    """Yield faults of unknown or repeated metrics, and of `digits` for a metric that is not shown.
 
     An indexed metric is looked up by its family.
     """
@@ -254,12 +254,12 @@ _DEFAULTS: dict[Role, str] = {"table": "cells"}
 
 
 def read_tables(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[TableKind, ...]:
-    """Return every valid table of a study in file order; report all faults."""
+    """Return the valid tables of a study, in the order of the file; report the faults of all others."""
     return cast("tuple[TableKind, ...]", tuple(_read(diagnostics, "table", design, paper)))
 
 
 def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[CurveKind, ...]:
-    """Return every valid figure of a study in file order; report all faults."""
+    """Return the valid figures of a study, in the order of the file; report the faults of all others."""
     return cast("tuple[CurveKind, ...]", tuple(_read(diagnostics, "curve", design, paper)))
 
 
@@ -378,7 +378,7 @@ def check_shown_metrics(
 def selected_levels(
     select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
 ) -> dict[str, tuple[Level, ...]]:
-    """Return every factor with its levels selected by `select`, in the order of the study."""
+    """Return a mapping from every factor to those of its levels that `select` includes."""
     return {
         factor: tuple(level for level in levels if _keeps(select, factor, level))
         for factor, levels in factors.items()
@@ -431,9 +431,10 @@ def _as_list(levels: object) -> list[Any]:
 def fixed_levels(
     trials: Collection[Mapping[str, Level]], shown: Collection[str], design: Design
 ) -> dict[str, Level]:
-    """Return the levels shared by all selected trials, for factors with several levels.
+    """Return the levels that all selected trials share, by factor.
 
-    `shown` are the factors that are visible anyway.
+    Factors that have only one level in the study are left out. `shown` are the factors that are visible
+    anyway.
     """
     found: dict[str, Level] = {}
     for name, known in design.known_levels.items():
@@ -451,10 +452,10 @@ def describe_levels(levels: Mapping[str, Level]) -> str:
 def mixed_levels_fault(
     shown: Collection[str], select: Mapping[str, Any], design: Design, *, has_over: bool = False
 ) -> str:
-    """Return the fault of a table or figure with cells that mix levels of a factor, with a remedy, else "".
+    """Return a fault if a cell of a table or figure contains trials with different levels of a factor.
 
-    `shown` are the factors that determine a trial's cell; seeds are always mixed. A result that `has_over`
-    may also average over a factor.
+    Return "" otherwise. The message says how to mend it. `shown` are the factors that determine a trial's
+    cell; seeds are always mixed. A result that `has_over` may also average over a factor.
     """
     levels = selected_levels(select, design.factors)
     mixed = {name: levels[name] for name in levels if name not in (*shown, SEED) and len(levels[name]) > 1}

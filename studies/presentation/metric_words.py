@@ -1,4 +1,4 @@
-"""Metric titles that fit the settings of the trials, and the settings in which trials differ.
+"""Titles of metrics, and sentences about them, that are true for the settings of the shown trials.
 
 The plain title of a metric fits all settings. If trials agree in the relevant settings, a template in
 `metrics.toml` is more specific: "Longest length with at least 95 % accuracy" with `grow_at = 0.95`.
@@ -68,7 +68,10 @@ def with_true_title(
 
 
 def describe_metrics(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> tuple[str, ...]:
-    """Describe each metric that depends on settings, and the settings in which these trials differ."""
+    """Return a sentence for each metric whose meaning depends on settings.
+
+    A last sentence names the settings in which the trials differ.
+    """
     depending = [metric for metric in metrics if metric.titles]
     titles = {metric.name: with_true_title(metric, settings)[0].title for metric in depending}
     sentences = [f"{name}: {in_sentence(title)}." for name, title in titles.items()]
@@ -82,7 +85,7 @@ def in_sentence(title: str) -> str:
 
 
 def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
-    """Return a sentence about the metric settings in which trials differ; "" for equal settings."""
+    """Return a sentence about the settings of metrics in which trials differ; "" if there are none."""
     parts = dict[str, None]()
     for metric in metrics:
         values: dict[str, dict[str, None]] = {}

@@ -67,7 +67,7 @@ def incompatibilities(
 
 
 def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if the body's kind of output does not fit the task."""
+    """Yield a fault if the task cannot use the kind of output that the recipe gives, such as one vector."""
     task, root = settings.task.spec, read_recipe(settings.model.recipe).root
     gives, needs = output_kind(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:

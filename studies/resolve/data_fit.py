@@ -18,7 +18,7 @@ from ..text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainLengths:
-    """Token counts of a trial's training sequences.
+    """Statistics of the lengths of a trial's training sequences, in tokens.
 
     `num_long` sequences are longer than the task's `longest`: they are cut to it if `cut`, else left out.
     `mean` is the mean length of a batch's targets.

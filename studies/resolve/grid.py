@@ -134,7 +134,7 @@ class GridBuilder:
         return TrialGrid(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
     def _resolved_cells(self) -> Iterator[tuple[dict[str, Level], TrialSettings, SizeMatch | None, bool]]:
-        """Yield every cell for every seed: its levels, settings and solved size, and if it is allowed.
+        """Yield every cell for every seed: its levels, settings and computed size, and if it is allowed.
 
         Cells that differ only in the seed are resolved once. It stops after _MAX_FAULTS faults.
         """
@@ -150,7 +150,7 @@ class GridBuilder:
                 yield levels, *cell
 
     def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[TrialSettings, SizeMatch | None] | None:
-        """Return a cell's settings and its solved size, if any; None if faults are reported."""
+        """Return the settings of a cell and the size computed for it, if any; None if faults are reported."""
         values, match = dict(levels), None
         for each in self.expansions:
             if (filling := each.fill(self, levels)) is None:

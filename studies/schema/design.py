@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filling:
-    """The values that fill the placeholders of one cell, and how its size was solved.
+    """The values that fill the placeholders of one cell, also a size that is computed for it.
 
-    With `[study] match`, a size such as `width` is solved so that every cell costs as much as the baseline;
-    `size_match` describes the solution.
+    With `[study] match`, a size such as `width` is computed so that every cell costs as much as the baseline;
+    `size_match` describes the result.
     """
 
     values: Mapping[str, Level] = field(default_factory=dict[str, Level])
@@ -126,7 +126,7 @@ MAX_TRIALS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedSize:
-    """The size, such as `width`, that is solved in each cell so that its costs equal the baseline's."""
+    """The size, such as `width`, that is computed for each cell, which then costs as much as the baseline."""
 
     name: str
     size: int
@@ -208,7 +208,7 @@ class Design:
         return []
 
     def explain(self) -> str:
-        """Explain a design and its conditions and labels in words; "" for a plain grid."""
+        """Explain how a design combines levels, with its conditions and labels; "" for a plain grid."""
         around = f"around each {' and '.join(self.around)}: " if self.around else ""
         text = around + self.explain_kind() if self.crossed else ""
         where = [f"{name} only where {describe_condition(each)}" for name, each in self.conditions.items()]
@@ -566,7 +566,7 @@ class DesignReader:
         return listed
 
     def sizes(self) -> dict[str, int | float]:
-        """Return the numbers in the baseline that are no levels of factors, such as the size to solve."""
+        """Return the numbers in the baseline that are no levels of factors, such as a size to compute."""
         baseline = self.header.baseline
         others = {name: value for name, value in baseline.items() if name not in (*self.names, SEED)}
         return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool

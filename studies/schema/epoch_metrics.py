@@ -144,7 +144,10 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
-    """Return why a target is invalid, or why no trial can have it; "" if a trial can have it."""
+    """Return why no trial can have a target such as `steps_to[loss <= 1]`; "" if one can.
+
+    The target itself may be invalid.
+    """
     target, family = read_target(name), metric_family(name)
     if target is None:
         return f"expected {family}[METRIC <= NUMBER] or {family}[METRIC >= NUMBER], got '{name}'"

@@ -465,7 +465,10 @@ class StudySettings(StrictModel, table="study"):
 
 
 class ModelSettings(StrictModel, table="model"):
-    """`[model]`: the body and the layers around it; `recipe` is normalised to its canonical text."""
+    """`[model]`: the model's body, which is a recipe, and the layers around it.
+
+    The recipe is stored as its canonical text.
+    """
 
     recipe: str
     """the model's body, in the recipe language"""
@@ -589,7 +592,7 @@ class TrialSettings(StrictModel):
 
 
 class DecodeSettings(StrictModel):
-    """`[decode]`: the searches that `probe run` tries with trained translation models.
+    """`[decode]`: settings of the decoder that `probe run` tries with trained translation models.
 
     These settings are not part of a trial's identity. All combinations are tried on the dev split.
     """

@@ -106,9 +106,10 @@ class SearchPoints:
         return own.get(metric.name, 1 if metric.higher_is_better else -1)
 
     def ranked(self) -> tuple[FoundPoint, ...]:
-        """Return the complete points, best first by the first objective, equal points in order of time.
+        """Return the complete points, sorted by the first objective, the best first.
 
-        With several objectives, undominated points come before all others.
+        Points with equal values are in order of time. With several objectives, undominated points come before
+        all others.
         """
         points, losses = self.complete, self._losses()
         best = set(front(losses)) if len(self.goals) > 1 else set(range(len(points)))

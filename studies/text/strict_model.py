@@ -1,6 +1,7 @@
-"""Tables of a study file: frozen, without unknown keys or type conversion.
+"""Base classes for the tables of a study file.
 
-Pydantic's errors are reworded, and so are types and defaults of keys.
+Tables are frozen; they allow neither unknown keys nor conversions of types. Pydantic's errors are reworded,
+and so are types and defaults of keys.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ KEY_OWNERS: dict[str, type[StrictModel]] = {}
 
 @cache
 def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """Return a mapping from a model's keys to the docstrings below them; "" if the source is missing."""
+    """Return a mapping from the keys of a table's class to the docstrings below them.
+
+    The docstrings are "" if the source code is missing.
+    """
     found: dict[str, str] = {}
     for base in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
         try:

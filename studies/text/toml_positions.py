@@ -1,4 +1,6 @@
-"""The positions of keys and values in a TOML text, which tomllib does not report, and a writer of tables.
+"""The positions of keys and values in a TOML text, which tomllib does not report.
+
+It also has functions that write TOML tables.
 
 The text must be valid for `tomllib.loads`, with single line feeds as line ends.
 """
