@@ -141,7 +141,9 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
 
 
 def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) -> Study:
-    """Return a study from its current file, with the rounds of its design that stored results lead to.
+    """Load a study from its current file, to run it.
+
+    If its design has rounds, as an ablation path, it gets the round to which the stored results lead.
 
     Raise StudyError; for a study that only the store knows, the error names the file of the last run.
     """

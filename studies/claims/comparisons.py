@@ -29,7 +29,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A metric of one cell, with one value for each seed; the name may have an index in brackets."""
+    """A metric in one cell, such as `loss` or `bleu[10-20]`; it has one value for each seed."""
 
     metric: str
     cell: Cell
@@ -101,7 +101,7 @@ class Comparison:
 
     @property
     def is_ratio(self) -> bool:
-        """Return whether left minus right is the logarithm of a ratio."""
+        """Return whether the left side is a speedup, so that `left - right` is the logarithm of a ratio."""
         return isinstance(self.left, Speedup)
 
     def accepted_range(self, step: float) -> tuple[float, float]:

@@ -33,7 +33,7 @@ class Identifier(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelLiteral(Spanned):
-    """A level in the claim's text, as a sequence of at least one token."""
+    """A level in a claim's text, such as `conv(k=3)`: a sequence of one or more tokens."""
 
     text: str
     tokens: tuple[Token, ...]
@@ -73,7 +73,10 @@ class NumberLiteral(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricReference(Spanned):
-    """A metric with the selectors of its cell, or a variable (without brackets)."""
+    """A metric with brackets that select its cells, as in `loss[mixer=sa]`, or a name without brackets.
+
+    A name without brackets is a metric or the variable of a `for` clause.
+    """
 
     word: Identifier
     index: tuple[str, ...] = ()

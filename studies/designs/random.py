@@ -104,7 +104,7 @@ KIND = Random
 
 @lru_cache(maxsize=16)
 def random_rows(levels: tuple[tuple[str, int], ...], cells: int, seed: int) -> tuple[Row, ...]:
-    """Draw `cells` distinct cells of factors, each with its name and its number of levels.
+    """Draw `cells` different cells; `levels` has the name and the number of levels of each factor.
 
     A larger number extends a smaller one. Each level is drawn independently, so an additional level of a
     factor does not change the levels of the others.

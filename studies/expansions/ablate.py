@@ -1,4 +1,4 @@
-"""`ablate = "parts"`: a study of the model's complete recipe, and of the recipe without one part each."""
+"""`ablate = "parts"`: a comparison of the model's recipe with one recipe for each part left out."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class SizeMatch:
 
 
 def nearest_sizes(count: Callable[[int], float], target: float, low: int, high: int) -> list[int]:
-    """Return the sizes whose counts are just below and just above the target, the nearer one first.
+    """Return the sizes at which `count` is just below and just above the target, the nearer one first.
 
     There is only one size if the target is out of range. `count` must not decrease with the size.
     """
@@ -144,7 +144,7 @@ def nearest_sizes(count: Callable[[int], float], target: float, low: int, high: 
 
 
 def _smallest_reaching(count: Callable[[int], float], target: float, low: int, high: int) -> int:
-    """Return the smallest size whose count is at least the target; `high + 1` if all sizes are too small.
+    """Return the smallest size at which `count` reaches the target; `high + 1` if it does at no size.
 
     Most counts are affine, so that the first two give the answer; otherwise the range is bisected.
     """

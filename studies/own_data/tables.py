@@ -125,7 +125,7 @@ def read_rows(
     splits: SplitNames | None = None,
     shares: HeldOutRows | None = None,
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Return all rows with their splits, and the layout: how the rows are read again in training.
+    """Read the rows of all splits; return them with their layout, by which a trial reads them again.
 
     Return None if faults are reported. A dev or test split without any label is left out and reported.
     """

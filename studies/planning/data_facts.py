@@ -49,7 +49,7 @@ def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate:
 
 
 def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> Iterator[str]:
-    """Yield for each task its longest training sequence, and how many sequences are cut or left out."""
+    """Yield sentences for each task: its longest training sequence, and how many sequences are too long."""
     for settings in all_settings:
         task, lengths = settings.task, train_lengths(settings, summary)
         yield from _vocabulary(task, summary)

@@ -80,7 +80,7 @@ class StepMemory:
         return None
 
     def in_parts(self, parts: int) -> int:
-        """Return the bytes of a step whose batch is computed in `parts` parts."""
+        """Return the bytes of a step whose batch is split into `parts` parts, computed one after another."""
         largest = -(-self.activations * -(-self.sequences // parts) // self.sequences)
         return self._of_weights + max(largest, self.copies)
 
