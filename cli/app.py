@@ -39,13 +39,13 @@ class _CommandGroup(PanelGroup):
 
 
 class _Program(_CommandGroup):
-    """The program; it reports wrong input and errors of the machine as one message, without a traceback."""
+    """The program; for wrong input and system errors, it prints a message instead of a traceback."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 -- a context that Typer keeps to itself
         return [name for entries in PANELS.values() for name in entries]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """Return the named command; for an unknown name, raise an error that lists the groups to use."""
+        """Return the named command; for an unknown name, raise an error with the groups that have one."""
         if self.get_command(ctx, args[0]) is None and (groups := self._groups_with(ctx, args[0])):
             found = ", ".join(f"activemem {group} {args[0]}" for group in groups)
             ctx.fail(f"No such command {args[0]!r}. Use: {found}")

@@ -41,7 +41,7 @@ def ladder_groups(study: Study) -> dict[str, dict[int, list[TrialSettings]]]:
 
 
 def verdict(layers: Sequence[LayerChange]) -> str:
-    """Return the verdict in words: flat, or the layers whose changes grow or shrink with the width."""
+    """Describe whether the changes depend on the width: flat, or the layers that grow or shrink with it."""
     changing = {
         "growing": [each.layer for each in layers if each.grows],
         "shrinking": [each.layer for each in layers if each.shrinks],
@@ -72,7 +72,10 @@ def _lines(study: Study, checks: Checks) -> Iterator[str]:
 
 
 def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
-    """Yield a row for each layer: its change at each width, and the exponent; a wide table is split."""
+    """Yield a row for each layer: its change at each width, and the exponent of the growth with the width.
+
+    A table that is too wide is split into blocks of columns.
+    """
     widths = list(layers[0].changes)
     columns = [[str(width), *(f"{each.changes[width]:.3g}" for each in layers)] for width in widths]
     columns += [["exponent", *(f"{each.exponent:+.2f}".replace("-", "−") for each in layers)]]

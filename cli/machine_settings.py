@@ -43,7 +43,7 @@ class SettingsError(ActivememError):
 
 
 class TrackSettings(StrictModel):
-    """Programs that follow a running study, each with its folder or its server."""
+    """Trackers (programs that show a running study), each with its folder or its server."""
 
     tensorboard: str | None = Field(default=None, min_length=1)
     """TensorBoard's folder, relative to this file"""
@@ -111,7 +111,7 @@ class MachineSettings(StrictModel):
     @field_validator("address")
     @classmethod
     def validate_address(cls, text: str | None) -> str | None:
-        """Check that this may be the address of a Ray cluster; the addresses of Ray clients are rejected."""
+        """Check that a text looks like the address of a Ray cluster; reject addresses of Ray clients."""
         if text and not _ADDRESS.fullmatch(text):
             client = "; run the command on a machine of the cluster" if text.startswith("ray://") else ""
             raise ValueError(f"expected auto or HOST:PORT, got {text!r}{client}")
@@ -120,7 +120,7 @@ class MachineSettings(StrictModel):
     @field_validator("checkpoint_every", mode="before")
     @classmethod
     def read_duration(cls, given: object) -> object:
-        """Return the seconds of a text such as 5m."""
+        """Convert a text such as 5m into a number of seconds."""
         return parse_duration(given) if isinstance(given, str) else given
 
     @field_validator("pack", mode="before")
@@ -196,7 +196,7 @@ class ResolvedSettings:
 
     @property
     def machine(self) -> Machine:
-        """Return the resources and limits of a trial."""
+        """Return the settings that runs of trials need: resources, limits, the cluster and the data folder."""
         values = self.values
         return Machine(
             cpus=values.cpus,

@@ -37,7 +37,7 @@ def print_stderr(text: str, *, styled: bool = False) -> None:
 
 
 def print_waiting(text: str) -> None:
-    """Write a note about a wait to standard error if it is a terminal, since only people wait."""
+    """Write a note such as "loading torch" to standard error, but only if it is a terminal."""
     if sys.stderr.isatty():
         print_stderr(f"{text} …")
 

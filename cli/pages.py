@@ -1,4 +1,4 @@
-"""Pages, the JSON output of commands, and the entries of pages.
+"""Pages: classes for the JSON output of commands, and for the entries in it.
 
 A page is built from a result's attributes by name, and its JSON Schema and its reference are generated from
 it. If a result has all that a program needs, the page contains the result itself.
@@ -56,7 +56,7 @@ class Page(BaseModel):
 
 
 class RecipeName(Page):
-    """A recipe's canonical text, and its id."""
+    """A recipe: its text in the standard form, and its id."""
 
     recipe: str = Field(validation_alias="text")
     id: str
@@ -89,7 +89,7 @@ class RecipeCheckPage(Page):
 
 
 class RecipeComparePage(Page):
-    """Recipes side by side; `difference` is relative to the first recipe."""
+    """The output of `recipe compare`: recipes side by side, compared with the first one."""
 
     recipes: Sequence[RecipeCosts]
 
@@ -147,7 +147,7 @@ class BlockEntry(Page):
 
 
 class BlockPage(BlockEntry):
-    """A block with its parameters, and the cost of an example."""
+    """The output of `show` for a block: its parameters, and the cost of an example."""
 
     equation: str
     source: str
@@ -173,7 +173,7 @@ class BlockVerifyPage(Page):
 
 
 class TaskEntry(Page):
-    """A task; only some tasks have symbols, lengths and an example.
+    """A task. Only some tasks have symbols, lengths and an example; these fields are null for others.
 
     `metrics` maps each metric to the key that adds it; "" if every trial has it.
     """
@@ -237,7 +237,7 @@ class KeysPage(Page):
 
 
 class NameListPage(Page):
-    """The names of a kind; `problems` are plug-ins that cannot be used."""
+    """The output of `list`: the names of one kind; `problems` are plug-ins that cannot be used."""
 
     kind: str
     names: Sequence[BlockEntry | TaskEntry | MetricEntry | NameEntry]
@@ -245,7 +245,10 @@ class NameListPage(Page):
 
 
 class DatasetEntry(Page):
-    """A corpus: its size in the units of its kind, its files on this machine, and faults found by a check."""
+    """A corpus: its size, its files on this machine, and the faults that a check has found.
+
+    The unit of the size depends on the kind of corpus.
+    """
 
     kind: str
     name: str
@@ -301,7 +304,7 @@ class ConfigShowPage(Page):
 
 
 class PlannedTrialEntry(Page):
-    """A trial with its status, its estimated time, and the shorter trial from which it resumes."""
+    """A planned trial: its status, its estimated time, and the shorter trial from which it resumes."""
 
     id: str
     levels: Mapping[str, Level]
@@ -388,7 +391,7 @@ class StudyCoordinatesPage(Page):
 
 
 class StudySettingEntry(Page):
-    """A setting, its source in the study, and whether it is a default."""
+    """A setting of a study, where its value is from, and whether it is a default."""
 
     name: str
     value: Any
@@ -492,13 +495,13 @@ class UnreadableStudy(Page):
 
 
 class StudyListPage(Page):
-    """Every study with its status, or with the reason why it cannot be read."""
+    """The output of `study list`: every study with its status, or the reason why it cannot be read."""
 
     studies: Sequence[StudyStatusEntry | UnreadableStudy]
 
     @classmethod
     def of(cls, found: Mapping[str, tuple[str, StudyStatus] | StudyError]) -> Self:
-        """Return the page of studies, given by name with their titles and statuses, or with their errors."""
+        """Return the page for studies; `found` maps a name to a title and a status, or to an error."""
         entries = [
             UnreadableStudy(study=name, error=str(one))
             if isinstance(one, StudyError)
@@ -553,7 +556,7 @@ class StudyStatusPage(StudyStatusEntry):
 
     @classmethod
     def of_results(cls, results: StudyResults, run: RunEntry | None = None) -> Self:
-        """Return the status of a study in its store."""
+        """Return the page with the status of a study, as its store has it."""
         study, found = results.study, results.points
         return cls.of(
             study.name,
@@ -580,7 +583,7 @@ class StudyForgetPage(Page):
 
     @classmethod
     def of(cls, study: str, store: Store, gone: Forgotten, *, removed: bool) -> Self:
-        """Return the removed parts of a study; file names are relative to the store."""
+        """Return the page for the removed parts of a study; file names are relative to the store."""
         files = [path.relative_to(store.root) for path in gone.files]
         return cls(
             removed=removed, study=study, trials=gone.trials, rows=gone.rows, files=files, bytes=gone.size
@@ -782,7 +785,7 @@ class ProbeRunPage(Page):
 
 
 class ProbeComparePage(Page):
-    """The tested differences between the outputs of trained models."""
+    """The output of `probe compare`: the tested differences between the outputs of models and a baseline."""
 
     differences: Sequence[Mapping[str, Any]]
 
@@ -797,7 +800,7 @@ class TableRenderPage(Page):
 
 
 class CurveRenderPage(Page):
-    """The numbers of a study's figures."""
+    """The output of `curve render`: the numbers that the figures of a study show."""
 
     curves: Sequence[Mapping[str, Any]]
 

@@ -87,7 +87,7 @@ def plugin_hint(message: str) -> str:
 
 
 def report_broken_plugins(already: tuple[BrokenPlugin, ...] = ()) -> None:
-    """Print the plug-ins that cannot be used, except those already reported."""
+    """Print the plug-ins that cannot be used, except those that were reported before."""
     for broken in broken_plugins():
         if broken not in already:
             print_stderr(f"plug-in that cannot be used: {broken}")

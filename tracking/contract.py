@@ -1,4 +1,4 @@
-"""The interface of trackers; the adapter of each library implements it."""
+"""The interface of trackers; each file in `tracking/libraries` implements it for one program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TrackingError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedTrial:
-    """A trial as trackers get it: id, study, display name (with the id at its end), settings and factors."""
+    """A trial as it is sent to trackers; its display name ends with its id."""
 
     id: str
     study: str

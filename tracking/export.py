@@ -27,7 +27,7 @@ def tracked_tables(study: Study, store: Store) -> list[TrackedTable]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyExport:
-    """Counts of an export: exported trials, epochs and tables, and trials that the tracker already had."""
+    """The numbers of exported trials, epochs and tables, and of trials that the tracker already had."""
 
     trials: int
     epochs: int

@@ -1,4 +1,4 @@
-"""`activemem config`: the current settings and their sources."""
+"""`activemem config`: the settings of this machine, and where each of them is set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app = typer.Typer(help="Show the settings of this machine.", no_args_is_help=Tru
 
 @app.command()
 def show(as_json: JsonOption = False) -> None:
-    """Show each setting's value and its source.
+    """Show the value of each setting of this machine, and where it is set.
 
     The first of these sources that has a setting decides: the command line, the environment (for example
     ACTIVEMEM_RESULTS), and the nearest activemem.toml in the working directory or above it. Otherwise the

@@ -17,7 +17,7 @@ app = typer.Typer(
 
 @app.command("list")
 def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """List all corpora: size, place on this machine, licence and source."""
+    """List all corpora with their size, folder on this machine, licence and source."""
     from ...engine.corpora.availability import check_availability
     from ...studies.catalog.datasets import dataset_names, require_dataset
     from ..machine_settings import load_settings
@@ -49,9 +49,9 @@ def fetch(
     """Download corpora; an interrupted download resumes.
 
     Files are compared with the published checksums. With --from, the command copies the files from FOLDER, or
-    from the subfolder with the corpus's name. The files may be plain, packed as .xz or .gz, or archives as
-    they were published. Some corpora have no address for a download, such as licensed treebanks. For these,
-    the command explains where to get the files and where to put them.
+    from the subfolder with the corpus's name. The files may be plain, packed as .xz or .gz, or in the form in
+    which they were published. Some corpora have no address for a download, such as licensed treebanks. For
+    these, the command explains where to get the files and where to put them.
     """
     from ...engine.corpora.download import copy_from, fetch
     from ...studies.catalog.datasets import require_dataset

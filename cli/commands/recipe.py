@@ -63,7 +63,7 @@ def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
 
 @app.command()
 def render(recipe: RecipeText, as_json: JsonOption = False) -> None:
-    """Print a recipe's canonical text; rendering that text again gives the same text."""
+    """Print a recipe in its standard form, in which equal recipes have the same text."""
     from ...grammar import parse
 
     found = parse(recipe)
@@ -256,7 +256,7 @@ def _parse_budget(
     causal: bool,
     norm: Norm,
 ) -> Budget | None:
-    """Return the budget that the options set; None if they set no limit.
+    """Return the limits of parameters and FLOPs that the options set; None if they set none.
 
     Raise BadParameter for a limit without the sizes that it depends on.
     """

@@ -38,7 +38,7 @@ def build(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    r"""Write a self-contained HTML page, or a LaTeX section, and print the file names.
+    r"""Write a study and its results as an HTML page or a LaTeX section, and print the file names.
 
     The page has the study's question, recipes, tables, figures, claims, failures, settings and provenance,
     and the commands to reproduce it. The section has tables, figures (PDF files next to it), claims and

@@ -266,7 +266,7 @@ def export(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Export a study's settings, metrics of each epoch, outcomes and tables to another program.
+    """Export a study to another program: settings, metrics of each epoch, outcomes and tables.
 
     Data that the program already has, from an earlier export or from the run itself, are skipped. The export
     to optuna writes the points of a search, with their parameters and values, into an SQLite file.

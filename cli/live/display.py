@@ -46,7 +46,10 @@ RAY_AGAIN_MESSAGE = "starting Ray again (attempt {attempt}): its processes excee
 def live_display(
     name: str, progress: StudyProgress, names: TrialNames, headline: Headline
 ) -> Iterator[Listener]:
-    """Yield a listener that shows a running study on standard error; a terminal is cleared at the end."""
+    """Yield a listener that shows a running study on standard error.
+
+    On a terminal, the display is erased at the end.
+    """
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield LineDisplay(progress, names, headline)

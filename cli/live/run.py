@@ -184,7 +184,7 @@ def _print_where_to_look(request: RunRequest, now: StudyStatus) -> bool:
 
 
 def print_first_table(request: RunRequest, store: Store) -> None:
-    """Print the first table of a completed study, up to the height of a terminal."""
+    """Print the first table of a completed study, as far as it fits the height of the terminal."""
     results = StudyResults(follow_rounds(request.study, store), store)
     if not results.study.tables or results.status.num_remaining:
         return
@@ -216,7 +216,7 @@ def _has_run_out(request: RunRequest, status: StudyStatus) -> bool:
 
 
 def _check_reachable(address: str | None) -> None:
-    """Raise SettingsError if a host and port do not answer like Ray."""
+    """Raise SettingsError if no Ray cluster answers at an address of a host and a port."""
     if address is None or address == "auto":
         return
     host, _, port = address.rpartition(":")
@@ -281,7 +281,7 @@ def run_until_decided(
 
 
 def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
-    """Run a study in stages, the first without its gates, and return the last summary.
+    """Run a study, then stage by stage the trials that its gates open. Return the last summary.
 
     A study without gates has one stage. The summary is None if an interrupt ended the run at once.
     """

@@ -49,7 +49,10 @@ def parse_block(text: str) -> nodes.BlockNode:
 
 
 def format_blocks(specs: Sequence[Spec]) -> str:
-    """Return a line for each block by package, activemem's first; cut the lines only for a terminal."""
+    """Return a line for each block, grouped by package, with activemem's blocks first.
+
+    Lines are cut to the width of a terminal, but not in a file or a pipe.
+    """
     texts = {spec.name: signature(spec) for spec in specs}
     width = min(max(map(len, texts.values())), _MAX_SIGNATURE_WIDTH)
     if sys.stdout.isatty():

@@ -1,4 +1,4 @@
-"""Lists and facts of trained models, and scores of texts."""
+"""Text output about trained models: lists, the facts about one model, and scores of texts."""
 
 from __future__ import annotations
 
@@ -74,5 +74,5 @@ def _value(model: KeptModel, metric: str) -> str:
 
 
 def _format(name: str, value: float) -> str:
-    """Return a value with the decimals of its metric, or with six digits if the metric is not loaded."""
+    """Format a metric's value with the metric's decimals, or with six digits for an unknown metric."""
     return find_metric(name).format(value) if metric_family(name) in METRICS_AND_COSTS else f"{value:.6g}"

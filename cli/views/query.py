@@ -24,7 +24,7 @@ _MAX_TEXT_WIDTH = 48
 
 
 def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown", "csv"]) -> str:
-    """Return the result as text; the format `rich` is for people."""
+    """Return the result of a query as text in a format; `rich` has aligned columns for people."""
     match text_format:
         case "rich":
             return format_columns(answer, output_width())
@@ -50,7 +50,7 @@ def save(answer: pl.DataFrame, path: Path) -> None:
 
 
 def format_columns(answer: pl.DataFrame, width: int) -> str:
-    """Return aligned columns; columns that do not fit into the width follow in further blocks."""
+    """Format the rows in aligned columns; columns that do not fit into the width follow in further blocks."""
     blocks = [
         "\n".join(block) + "\n" for block in side_by_side([_column(each) for each in answer], width=width)
     ]

@@ -72,7 +72,7 @@ def _objective_column(objective: SearchObjective, best: Sequence[BestPoint], pla
 
 
 def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
-    """Return a line for each of a search's best points, and for each reason why others are left out."""
+    """Return a line for each of a search's best points, and for each reason why points are not ranked."""
     if study.search is None or found is None:
         return []
     best = best_of(study.search, found)

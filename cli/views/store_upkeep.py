@@ -37,7 +37,7 @@ def format_check(store: Store, found: StoreCheck, moved: Sequence[Finding] | Non
 
 
 def format_clean(store: Store, found: Sequence[Finding], *, dry: bool) -> list[str]:
-    """Return the removed files (or files to remove), and their size."""
+    """Return a list of the removed files, or of the files to remove in a dry run, with their size."""
     if not found:
         return ["no leftovers"]
     size = format_bytes(sum(finding.size for finding in found))
@@ -46,7 +46,7 @@ def format_clean(store: Store, found: Sequence[Finding], *, dry: bool) -> list[s
 
 
 def format_forgotten(study: str, gone: Forgotten, *, dry: bool) -> list[str]:
-    """Return the removed parts of a study (or parts to remove)."""
+    """Return a list of the removed parts of a study, or of the parts to remove in a dry run."""
     if not gone.trials:
         return [f"{study}: the store has none of its trials"]
     verb = "would be removed" if dry else "removed"
@@ -58,7 +58,7 @@ def format_forgotten(study: str, gone: Forgotten, *, dry: bool) -> list[str]:
 
 
 def _totals(store: Store, found: StoreCheck) -> str:
-    """Describe the totals: `results · 288 files, 1.2 MB · 1 damaged · 2 leftover`."""
+    """Describe a store in one line, such as `results · 288 files, 1.2 MB · 1 damaged · 2 leftover`."""
     counts = Counter(finding.kind for finding in found.findings)
     parts = [store.place, f"{plural(found.files, 'file')}, {format_bytes(found.size)}"]
     parts += [f"{counts[kind]} {name}" for kind, name in _TOTALS.items() if counts[kind]]

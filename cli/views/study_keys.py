@@ -36,7 +36,7 @@ _MOST_OWNERS = 4
 
 
 class KeyFact(NamedTuple):
-    """A key: its dotted name within its table, its field, and its description."""
+    """A key of study files: its dotted name in its table, its Pydantic field, and its description."""
 
     name: str
     field: FieldInfo

@@ -42,7 +42,7 @@ class TrialNames(Protocol):
     """Interface of names that distinguish trials in lines of text."""
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Include these trials in the computation of column widths."""
+        """Make room for these trials in the columns."""
         ...
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
@@ -71,7 +71,7 @@ class TrialNameColumns:
         self.add(trials)
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Include these trials in the computation of columns and widths."""
+        """Make room for these trials in the columns."""
         self._points |= {tuple(levels.items()): levels for levels in map(_levels, trials)}
         points = tuple(self._points.values())
         factors = sorted(dict.fromkeys(chain.from_iterable(points)), key=_SEED.__eq__)
@@ -136,7 +136,7 @@ class PointNames:
             widths.extend(apart)
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Do nothing: a point's name does not depend on others."""
+        """Do nothing, since a point's name does not depend on other points."""
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
         """Return the text that names a trial, padded to the widest text so far."""
@@ -318,7 +318,7 @@ def format_counts(ended: Counter[str], total: int, running: int, left_s: float |
 def format_running(
     running: Iterable[RunningTrial | BegunTrial], columns: TrialNames, width: int
 ) -> list[str]:
-    """Return a line for each of the first running trials, and a line that counts the further trials."""
+    """Return lines for the first few running trials, and a line that counts the others."""
     trials = [(each.trial, progress_words(each.trial, each.epoch, each.metrics)) for each in running]
     return format_trials(trials, columns, width)
 
@@ -326,7 +326,7 @@ def format_running(
 def format_trials(
     trials: Sequence[tuple[Trial, Sequence[str]]], columns: TrialNames, width: int
 ) -> list[str]:
-    """Return a line for each of the first trials, and a line that counts the further trials."""
+    """Return lines for the first few trials, and a line that counts the others."""
     shown = trials[:MAX_RUNNING_LINES]
     words = align_columns([words for _, words in shown])
     room = width - max(map(len, words), default=0)
@@ -339,7 +339,7 @@ def format_trials(
 
 
 def progress_words(trial: Trial, epoch: int, metrics: Mapping[str, float]) -> list[str]:
-    """Describe a trial's progress: `epoch 61/100`, `accuracy 0.998`."""
+    """Return texts about a trial's progress, such as `epoch 61/100` and `accuracy 0.998`."""
     shown = _format_metrics(metrics, ("length", "accuracy")) or _format_metrics(metrics, ("loss",))
     return [f"epoch {epoch}/{trial.settings.train.epochs}", *shown]
 
@@ -388,7 +388,7 @@ def _format_metrics(metrics: Mapping[str, float], names: Sequence[str]) -> list[
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a line for each row, with two spaces before each text, and texts in columns."""
+    """Return a line for each row, with its texts in aligned columns, two spaces before each."""
     widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
     return ["".join(f"  {text:<{width}}" for text, width in zip(row, widths, strict=False)) for row in rows]
 
@@ -419,7 +419,7 @@ class Headline:
         return None if self._metric is None else self._metric.name
 
     def words(self, metrics: Mapping[str, float]) -> list[str]:
-        """Return `loss 0.412` and `best trial 0.398` for a trial that ended with these metrics."""
+        """Return the texts to show for an ended trial, such as `loss 0.412` and `best trial 0.398`."""
         if self._metric is None or (value := metrics.get(self._metric.name)) is None:
             other = next((each for each in self._others if each.name in metrics), None)
             return [f"{other.name} {other.format(metrics[other.name])}"] if other else []

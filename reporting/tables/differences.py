@@ -162,7 +162,7 @@ def significance_text(decided: DecidedDifference | None) -> str:
 def differences_sentences(
     columns: Sequence[ColumnDifferences], baseline: str, counts: Sequence[int]
 ) -> list[str]:
-    """Return the sentences about the differences in parentheses and their tests."""
+    """Return the caption's sentences about the differences in parentheses and about their tests."""
     shown = [column for column in columns if column.by_row]
     if not shown:
         return []

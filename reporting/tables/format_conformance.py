@@ -18,7 +18,7 @@ from .table import Cell, CellStatus, ColumnKey, Footnote, Table
 
 
 def every_table_becomes_text(name: str) -> None:
-    """Check that a format can render each example table, and that it renders equal tables equally."""
+    """Check that a format can render each example table, and gives equal tables the same text."""
     for table in _tables():
         assert render(table, name) == render(table, name), "the text differs on a second rendering"
 

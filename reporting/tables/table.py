@@ -133,7 +133,7 @@ class Footnote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnKey:
-    """The key of a column for programs: its metric, and its level ("" if metrics are the columns)."""
+    """The metric and the level of a column, for programs. The level is "" if each column is a metric."""
 
     metric: str
     level: str
@@ -171,7 +171,7 @@ class Table:
         return tidy_frame(self)
 
     def render(self, form: str = "rich") -> str:
-        """Return the table in a format of `reporting.tables.render`: rich is plain columns for a terminal."""
+        """Return the table as text in a named format, such as `latex`, or `rich` for a terminal."""
         formats = import_module(".render", __package__)  # formats import tables, not the reverse
         return formats.render(self, form)
 
@@ -185,7 +185,7 @@ class Table:
         return f"<Table {self.name}: {plural(len(self.rows), 'row')}, {plural(len(self.columns), 'column')}>"
 
     def row_groups(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Return the headings of the rows, in order, with the indices of the rows below each heading."""
+        """Return the headings of groups of rows, each with the indices of its rows."""
         headings = self.groups or ("",) * len(self.rows)
         runs = groupby(range(len(self.rows)), headings.__getitem__)
         return tuple((heading, tuple(numbers)) for heading, numbers in runs)

@@ -1,4 +1,4 @@
-"""MLflow: an experiment for each study, which has a run for each trial and one for tables."""
+"""Tracker for MLflow. A study is an experiment; it has a run for each trial and one for its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorBoard: a folder of event files, with a subfolder for each trial and one for a study's tables."""
+"""Tracker for TensorBoard. It writes a folder of event files for each trial, and one for the tables."""
 
 from __future__ import annotations
 

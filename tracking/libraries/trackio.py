@@ -1,6 +1,7 @@
-"""Trackio: SQLite files with a project for each study, which has a run for each trial and one for tables.
+"""Tracker for Trackio. A study is a project, with a run for each trial and one for its tables.
 
-Trackio's own storage classes write the files without its server, so all data are on disk at once.
+Trackio stores projects in SQLite files. Trackio's own storage classes write the files without its server, so
+all data are on disk at once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ _NO_METRICS = ("step", "timestamp")
 
 
 def open_tracker(place: str) -> Tracker:
-    """Return a tracker for a folder; Trackio takes the folder only once per process, at its import."""
+    """Return a tracker for a folder.
+
+    A process can use only one folder, since Trackio reads its setting when it is imported.
+    """
     if is_uri(place):
         raise TrackingError(f"expected a folder, got {place!r}")
     folder = Path(place).absolute()

@@ -1,8 +1,9 @@
-"""Weights & Biases, offline: a project for each study, which has a run for each trial and one for tables.
+"""Tracker for Weights & Biases in offline mode. A study is a project, with a run for each trial.
 
-Nothing is sent anywhere: the library writes a folder for each run, which its own `wandb sync` uploads. When a
-run resumes, it is written again with its earlier steps, and the new folder replaces the earlier one. This is
-needed because the steps of a run must be in order, and an upload expects a run in one file.
+One more run has the tables of the study. Nothing is sent anywhere: the library writes a folder for each run,
+which its own `wandb sync` uploads. When a run resumes, it is written again with its earlier steps, and the
+new folder replaces the earlier one. This is needed because the steps of a run must be in order, and an upload
+expects a run in one file.
 """
 
 from __future__ import annotations

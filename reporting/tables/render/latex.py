@@ -250,7 +250,10 @@ def _row(name: str, cells: Sequence[Cell], spans: Sequence[int], form: CellForm)
 
 
 def marks_of(cell: Cell) -> str:
-    """Return the marks of a cell's footnotes, which take no width so that numbers are aligned."""
+    """Return the footnote marks of a cell as LaTeX code.
+
+    The marks take no width, so that the numbers of a column are aligned.
+    """
     return rf"\rlap{{\textsuperscript{{{','.join(cell.marks)}}}}}" if cell.marks else ""
 
 
@@ -387,7 +390,10 @@ def escape(text: str) -> str:
 
 
 def _escape_character(char: str) -> str:
-    """Return one character as LaTeX: unchanged, as a command, without accents, or as its code point."""
+    r"""Return the LaTeX code of one character: the character itself, a command, or a replacement.
+
+    A replacement is made of simpler characters, as `\textsuperscript{2}` for ², or else the code point.
+    """
     if char in _ESCAPES or char.isascii():
         return _ESCAPES.get(char, " " if char.isspace() else char)
     parts = unicodedata.normalize("NFKD", char)

@@ -80,7 +80,7 @@ def _body(table: Table, width: int, *, ansi: bool) -> list[str]:
 def _layout(
     table: Table, rows: Sequence[str], columns: Sequence[TextColumn], width: int
 ) -> tuple[tuple[str, ...], list[list[TextColumn]]]:
-    """Return the row names, which are indented under headings, and the groups of columns."""
+    """Return the row names (indented below their headings), and the columns in groups that fit the width."""
     headings = table.groups or ("",) * len(rows)
     names = tuple(" " * INDENT * bool(heading) + row for heading, row in zip(headings, rows, strict=True))
     return names, list(_groups(columns, width - INDENT - _name_width(table, names)))
@@ -118,7 +118,7 @@ def _column(head: str, cells: Sequence[Cell], headings: tuple[str, ...], *, ansi
 
 
 def _texts(cells: Sequence[Cell]) -> list[str]:
-    """Return the texts of cells, with parts of equal width in all rows, so that numbers are aligned."""
+    """Return the texts of the cells of a column, padded so that their numbers are aligned."""
     spread, interval, difference = (
         max(map(len, parts), default=0)
         for parts in zip(*((cell.spread, cell.interval, cell.difference_text) for cell in cells), strict=True)

@@ -34,7 +34,10 @@ class AlignedForm(CellForm):
     )
 
     def columns(self, table: Table, number: int) -> str:
-        """Return a number column with room for the longest number, and a text column if text follows."""
+        """Return the LaTeX column specification: a number column, and a text column if text follows.
+
+        The number column has room for the longest number.
+        """
         known = [(row[number], part) for row in table.cells if (part := _number(row[number]))]
         behind = r"@{\enspace}l" if spans_of(table, number) > 1 else ""
         if not known:
