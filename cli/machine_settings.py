@@ -196,7 +196,7 @@ class ResolvedSettings:
 
     @property
     def machine(self) -> Machine:
-        """Return the settings that runs of trials need: resources, limits, the cluster and the data folder."""
+        """Return the settings that trainings need: resources, limits, the cluster and the data folder."""
         values = self.values
         return Machine(
             cpus=values.cpus,

@@ -56,7 +56,7 @@ class Page(BaseModel):
 
 
 class RecipeName(Page):
-    """A recipe: its text in the standard form, and its id."""
+    """A recipe: its canonical text (the standard spelling), and its id."""
 
     recipe: str = Field(validation_alias="text")
     id: str

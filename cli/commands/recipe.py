@@ -63,7 +63,10 @@ def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
 
 @app.command()
 def render(recipe: RecipeText, as_json: JsonOption = False) -> None:
-    """Print a recipe in its standard form, in which equal recipes have the same text."""
+    """Print a recipe's canonical text, which is its standard spelling.
+
+    Rendering that text again gives the same text.
+    """
     from ...grammar import parse
 
     found = parse(recipe)
