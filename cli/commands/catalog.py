@@ -53,7 +53,9 @@ def show(
     *,
     kind: Annotated[
         str | None,
-        typer.Option("--kind", metavar="KIND", help="The kind of entry, if several share the name."),
+        typer.Option(
+            "--kind", metavar="KIND", help="The kind of the name, such as tasks, if several kinds have it."
+        ),
     ] = None,
     d_model: WidthOption = 128,
     length: LengthOption = 40,

@@ -7,7 +7,7 @@ import typer
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import output_width, print_json, print_stdout
 
-app = typer.Typer(help="Check the claims of a paper against a study's results.", no_args_is_help=True)
+app = typer.Typer(help="Check the claims in a study file against its results.", no_args_is_help=True)
 
 EXIT_REFUTED = 1
 """The exit status if a claim is refuted, or if no claim has a trial."""

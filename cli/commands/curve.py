@@ -15,7 +15,7 @@ from ..output import print_json, print_stdout, print_waiting
 if TYPE_CHECKING:
     from ...reporting.curves.curve import Curve
 
-app = typer.Typer(help="Draw the figures of a paper from a study's results.", no_args_is_help=True)
+app = typer.Typer(help="Draw the figures that a study file describes.", no_args_is_help=True)
 
 
 @app.command()

@@ -16,7 +16,7 @@ from ..output import output_width, print_json, print_stdout
 if TYPE_CHECKING:
     from ...reporting.tables.table import Table
 
-app = typer.Typer(help="Print the tables of a paper from a study's results.", no_args_is_help=True)
+app = typer.Typer(help="Print the tables that a study file describes.", no_args_is_help=True)
 
 
 @app.command(rich_help_panel=EVERY_DAY)
