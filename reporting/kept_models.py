@@ -12,8 +12,9 @@ import polars as pl
 from ..diagnostics import nearest_hint
 from ..errors import ActivememError
 from ..storage import Store
+from ..storage.rows import KEY_COLUMNS
 from ..studies.catalog.metrics import find_metric
-from ..studies.planning.status import study_outcomes
+from ..studies.planning.status import stored_outcomes, study_outcomes
 from ..studies.schema.settings import Level
 from ..studies.study import Study
 from ..studies.text.units import plural
@@ -45,7 +46,7 @@ class KeptModel:
 
 def kept_models(study: Study, store: Store) -> list[KeptModel]:
     """Return the stored models of a study's finished trials, sorted by trial id."""
-    rows = study_outcomes(study, store.trials()).filter(status="done").sort("trial")
+    rows = study_outcomes(study, stored_outcomes(store, study)).filter(status="done").sort("trial")
     kept = store.files.trials_with_weights(rows["trial"])
     return [
         KeptModel(
@@ -64,11 +65,12 @@ def model_file_of_trial(store: Store, trial: str) -> Path:
 
     Raise KeptModelError unless exactly one trial matches.
     """
-    rows = store.trials().filter(pl.col("trial").str.starts_with(trial))
+    trials = store.trials(columns=KEY_COLUMNS)
+    rows = trials.filter(pl.col("trial").str.starts_with(trial))
     found = sorted(store.files.trials_with_weights(rows["trial"])) if trial else []
     if len(found) != 1:
         which = f"{len(found)}: {', '.join(found[:_MAX_NAMED])}" if found else "none"
-        own = store.trials().filter(study=trial)["trial"]
+        own = trials.filter(study=trial)["trial"]
         if not found and (of_study := sorted(store.files.trials_with_weights(own))):
             more = ", …" if len(of_study) > _MAX_NAMED else ""
             which = f"a study with {plural(len(of_study), 'model')}: {', '.join(of_study[:_MAX_NAMED])}{more}"

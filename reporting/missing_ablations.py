@@ -18,6 +18,7 @@ from ..grammar.difference import ablations, describe_difference
 from ..grammar.nodes import BlockNode, Node, RepeatNode, SeriesNode, SumNode, TiedNode, walk
 from ..grammar.vocabulary.spec import REQUIRED, Spec, builtin_names, spec_of
 from ..storage import Store
+from ..studies.planning.status import stored_outcomes
 from ..studies.planning.time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
 from ..studies.resolve.costs import flops_of_test, max_training_flops, parameter_count, step_flops
 from ..studies.resolve.template import TRIAL_TABLES, Template, resolve_settings
@@ -129,7 +130,7 @@ class MissingAblations:
 
         `measure` measures training times that are unknown.
         """
-        outcomes = store.trials()
+        outcomes = stored_outcomes(store, self.study)
         done = {*outcomes["trial"].to_list(), *(trial.id for trial in self.study.trials)}
         by_request = [
             [trial for cell in request.cells for trial in cell.trials(self.name, self.seeds)]

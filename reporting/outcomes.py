@@ -14,7 +14,7 @@ from ..storage import Store
 from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, is_target, metric_family
 from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
-from ..studies.planning.status import outcome_columns, outcome_trials, timed_devices
+from ..studies.planning.status import outcome_trials, stored_outcomes, timed_devices
 from ..studies.planning.trial_values import (
     FindCourse,
     ValueStatus,
@@ -38,7 +38,7 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
     including those of added seeds.
     """
     judged = [study.with_later_seeds() if study.header.max_seeds else study for study in studies]
-    outcomes = store.trials(named_metrics(*studies), outcome_columns(*judged))
+    outcomes = stored_outcomes(store, *judged, probes=named_metrics(*studies))
     return complete_outcomes(outcomes, store.metric_course, *judged)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ..storage import Store
+from ..studies.planning.status import stored_outcomes
 from ..studies.planning.trials_to_run import select_trials
 from ..studies.resolve.trial import Trial
 from ..studies.study import Study
@@ -88,7 +89,8 @@ def compare_outputs(
             for each, score in zip(group, scores, strict=True)
         ]
     found = pl.DataFrame(rows, schema=_SCORES, orient="row")
-    return study_levels(study, store.trials()).join(found, on="trial", how="inner", maintain_order="left")
+    levels = study_levels(study, stored_outcomes(store, study))
+    return levels.join(found, on="trial", how="inner", maintain_order="left")
 
 
 def _row(

@@ -13,6 +13,7 @@ import polars as pl
 from ..diagnostics import nearest_hint
 from ..errors import argument_fault, check_arguments
 from ..storage import Store, open_store, store_fault
+from ..storage.rows import KEY_COLUMNS
 from ..studies.catalog.published import (
     HIGHER_IS_BETTER_BY_UNIT,
     PublishedNumber,
@@ -55,7 +56,7 @@ def studies_of_paper(paper: str, store: Store) -> tuple[Study, ...]:
         path.stem: path.read_text(encoding="utf-8")
         for path in (Path(__file__).parents[1] / "studies").glob("*.toml")
     }
-    for name in store.trials()["study"].unique():
+    for name in store.trials(columns=KEY_COLUMNS)["study"].unique():
         if record := store.records.load(name):
             texts[name] = record["text"]
     names = [name for name, text in texts.items() if _paper_of(text) == paper]

@@ -16,7 +16,7 @@ from ..errors import argument_fault, check_arguments, number_fault, texts_fault
 from ..storage import Store, open_store
 from ..studies.catalog.metrics import find_metric
 from ..studies.last_run import load_last_run
-from ..studies.planning.status import StudyStatus, study_status
+from ..studies.planning.status import StudyStatus, stored_outcomes, study_status
 from ..studies.planning.trials_to_run import select_trials
 from ..studies.presentation.kinds import ResultKeys
 from ..studies.schema.factors import one_line
@@ -80,7 +80,7 @@ class StudyResults:
     @property
     def metrics(self) -> pl.DataFrame:
         """Return every metric over time in long form, with the factors as columns."""
-        levels = study_levels(self.study, self.store.trials())
+        levels = study_levels(self.study, stored_outcomes(self.store, self.study))
         return metrics_frame(self.store.metrics(levels["trial"].to_list()).lazy(), levels).collect()
 
     @property

@@ -236,6 +236,9 @@ def _columns(row: type) -> dict[str, pl.DataType]:
 
 TRIALS: Final = pl.Schema(_columns(TrialRow))
 _ATTEMPT: Final = {name: TRIALS[name] for name in ("trial", "attempt", "study")}
+KEY_COLUMNS: Final = tuple(_ATTEMPT)
+"""The columns that identify an attempt, which every reading of `Store.trials` needs."""
+
 METRICS: Final = pl.Schema({**_ATTEMPT, **_columns(MetricRow)})
 OUTPUTS: Final = pl.Schema(
     {

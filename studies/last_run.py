@@ -21,6 +21,7 @@ from ..diagnostics import hint
 from ..errors import check_arguments
 from ..plugins import loaded_files
 from ..storage import Store, StoreError, open_store, store_fault
+from ..storage.rows import KEY_COLUMNS
 from ..storage.trial_files import STARTS_FILE, read_begun
 from .resolve.trial import first_of_each_kind
 from .study import (
@@ -94,9 +95,6 @@ def traits(tables: Mapping[str, Any]) -> Traits:
     )
 
 
-_KEY_COLUMNS = ("trial", "study", "attempt")
-
-
 def known_traits(store: Store, loaded: Iterable[Study] = ()) -> set[Traits]:
     """Return the traits of all started or finished trials in a store, and of the loaded studies."""
     trials = [trial for study in loaded for trial in study.trials]
@@ -104,8 +102,8 @@ def known_traits(store: Store, loaded: Iterable[Study] = ()) -> set[Traits]:
     found: set[Traits] = {tuple(getattr(getattr(each, table), key) for table, key in _KEYS) for each in kinds}
     other = ~pl.col("trial").is_in([trial.id for trial in trials])
     texts = list[str]()
-    if len(store.trials(columns=_KEY_COLUMNS).filter(other)):
-        stored = store.trials(columns=(*_KEY_COLUMNS, "settings")).filter(other)["settings"]
+    if len(store.trials(columns=KEY_COLUMNS).filter(other)):
+        stored = store.trials(columns=(*KEY_COLUMNS, "settings")).filter(other)["settings"]
         texts += stored.str.replace(r'"seed":\d+', '"seed":0').unique().to_list()
     for path in store.files.checkpoints_folder(STARTS_FILE).glob(f"*/{STARTS_FILE}"):
         with suppress(OSError, StoreError):  # reported where it is read as a trial
@@ -171,7 +169,7 @@ def describe_max_seeds(study: Study, store: Store) -> str:
         last = parse_document("study", record["text"], record.get("overrides", ())).data["study"]
     except (StudyError, KeyError):
         return ""
-    before, rows = last.get("max_seeds"), store.trials(columns=_KEY_COLUMNS)
+    before, rows = last.get("max_seeds"), store.trials(columns=KEY_COLUMNS)
     ended = rows.filter(pl.col("study") == study.name)["trial"].n_unique()
     if before == now or not ended:
         return ""
@@ -213,7 +211,7 @@ def _check_known(name: str, store: Store) -> None:
     if kind := kind_of_name(name):
         message = f"it is a {kind}, not a study: activemem show {shlex.quote(name)}"
         raise StudyError(name, [StudyFault(message=message)])
-    known = {*shipped, *store.trials(columns=_KEY_COLUMNS)["study"].unique()}
+    known = {*shipped, *store.trials(columns=KEY_COLUMNS)["study"].unique()}
     near = hint(name, known) or ". Train it first: activemem study run FILE; other stores: --results PATH"
     where = f"{store.absolute_place}{other_results(store, name)}"
     message = f"there is no such file, and no study of that name has run in {where}{near}"
@@ -221,7 +219,7 @@ def _check_known(name: str, store: Store) -> None:
 
 
 def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
-    own = store.trials().filter(pl.col("study") == name)
+    own = store.trials(columns=(*KEY_COLUMNS, "version")).filter(pl.col("study") == name)
     # a version is `0.1.0 with mqar.py 1a2b3c4d, …`
     lists = (version.partition(" with ")[2] for version in own["version"].unique())
     used = {code for listed in lists for code in listed.split(", ")}
@@ -257,7 +255,7 @@ def outline_studies(store: Store) -> dict[str, Study | StudyOutline | StudyError
 
 
 def _ran(store: Store) -> set[str]:
-    names = store.trials(columns=_KEY_COLUMNS)["study"].unique()
+    names = store.trials(columns=KEY_COLUMNS)["study"].unique()
     return {name for name in names if store.records.load(name) is not None}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import ActivememError
 from ..reporting.results import StudyResults
 from ..storage import Store
-from ..studies.planning.status import outcome_trials, study_outcomes
+from ..studies.planning.status import outcome_trials, stored_outcomes, study_outcomes
 from ..studies.resolve.trial import Trial
 from ..studies.study import Study
 from .contract import TrackedEnd, TrackedTable, Tracker, TrackingError
@@ -49,7 +49,7 @@ def export_study(study: Study, store: Store, tracker: Tracker) -> StudyExport:
 
 
 def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
-    outcomes = study_outcomes(study, store.trials())
+    outcomes = study_outcomes(study, stored_outcomes(store, study))
     courses = _courses(store, list(outcomes["trial"]))
     rows = list(outcomes.iter_rows(named=True))
     trials, epochs = 0, 0

@@ -18,7 +18,7 @@ from optuna.trial import TrialState
 from ..engine.run.search.ask_tell import frozen_trial
 from ..engine.run.search.stored_points import SearchPoint, StoredPoints, mean_course
 from ..storage import Store
-from ..studies.planning.status import study_outcomes
+from ..studies.planning.status import stored_outcomes, study_outcomes
 from ..studies.schema.factors import first_line
 from ..studies.study import Study
 from .contract import TrackingError, is_uri
@@ -41,7 +41,7 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
     if is_uri(place) or "?" in place:
         raise TrackingError(f"optuna: expected an SQLite file such as search.db, got {place!r}")
     points = StoredPoints(study, store)
-    rows = study_outcomes(study, store.trials())
+    rows = study_outcomes(study, stored_outcomes(store, study))
     begun = points.of_levels(json.loads(text) for text in rows.sort("finished")["factors"])
     ended = _on_last_rungs(
         point for point in begun if all(_has_ended(points, trial.id) for trial in point.trials)

@@ -41,7 +41,9 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
             ClaimCheckPage(study=chosen.study.name, overrides=chosen.study.overrides, ours=ours, claims=found)
         )
     else:
-        rows, own = chosen.store.trials(), {trial.id for trial in chosen.study.trials}
+        from ...studies.planning.status import stored_outcomes
+
+        rows, own = stored_outcomes(chosen.store, chosen.study), {trial.id for trial in chosen.study.trials}
         known = own | set(rows["trial"])
         ids = [trial.id for trial in chosen.study.with_later_seeds().trials if trial.id in known]
         footer = provenance(ids, rows)

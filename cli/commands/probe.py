@@ -203,9 +203,9 @@ def _has_encoder(study: Study) -> bool:
 
 def _require_weights(study: Study, store: Store, command: str) -> None:
     """Exit with a message if a study has no finished trial, or no finished trial with stored weights."""
-    from ...studies.planning.status import study_outcomes
+    from ...studies.planning.status import stored_outcomes, study_outcomes
 
-    outcomes = study_outcomes(study, store.trials())
+    outcomes = study_outcomes(study, stored_outcomes(store, study))
     done = [trial for trial, status in outcomes.select("trial", "status").iter_rows() if status == "done"]
     if not done:
         print_stderr(

@@ -27,7 +27,7 @@ from ...reporting.tables.render import rich
 from ...storage import Store
 from ...studies.last_run import describe_max_seeds, load_to_run
 from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
-from ...studies.planning.status import StudyStatus
+from ...studies.planning.status import StudyStatus, stored_outcomes
 from ...studies.planning.trials_to_run import select_shard, select_trials
 from ...studies.study import Study, follow_rounds
 from ...studies.text.errors import StudyError, StudyFault, command_line
@@ -96,7 +96,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     started = time.monotonic()
     if request.keep_stale and (kept := keep_stale_trials(request.study, store, request.trial_ids)):
         print_stderr(f"{describe_stale(kept)}; their results are reused")
-    headline = headline_of(study, store.trials())
+    headline = headline_of(study, stored_outcomes(store, study))
     names = TrialNameColumns(study.trials) if study.search is None else PointNames(study)
     try:
         with (
@@ -198,7 +198,7 @@ def print_first_table(request: RunRequest, store: Store) -> None:
         print_stderr(f"… {plural(len(shown) - room, 'more line')}")
     own = {trial.id for trial in results.study.trials}
     later = {trial.id for trial in results.study.with_later_seeds().trials} - own
-    outcomes = results.store.trials()
+    outcomes = stored_outcomes(results.store, results.study)
     added = len(set(outcomes.filter(pl.col("status") == "done")["trial"]) & later)
     if added and results.study.claims and results.study.tables[0] not in asks_for_seeds(results.study):
         seeds, trials = plural(len(results.study.seeds), "seed"), plural(added, "trial")
@@ -270,7 +270,8 @@ def run_until_decided(
         ids = frozenset(trial.id for trial in found.trials)
         study = study.with_trials(found.trials)
         summary = run_and_report(replace(request, study=study, trial_ids=ids), settings)
-        ended = settings.store.trials().filter(pl.col("trial").is_in(list(ids)), pl.col("status") == "done")
+        outcomes = stored_outcomes(settings.store, study)
+        ended = outcomes.filter(pl.col("trial").is_in(list(ids)), pl.col("status") == "done")
         spent += math.fsum(ended["seconds"])
         if not len(ended):
             print_stderr("no seed was added, because none of these trials finished")

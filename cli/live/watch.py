@@ -15,7 +15,7 @@ from ...reporting.results import StudyResults
 from ...reporting.serve.progress import ProgressNow, study_progress
 from ...reporting.serve.store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreReader, StudyNow
 from ...storage import Store
-from ...studies.planning.status import count_reasons, outcome_trials, study_outcomes
+from ...studies.planning.status import count_reasons, outcome_trials, stored_outcomes, study_outcomes
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
 from ...studies.text.units import WIDTH, plural
@@ -79,7 +79,7 @@ def _not_begun(study: Study, store: Store) -> StudyNow:
 
     It may have results all the same, if other studies have trained the same trials.
     """
-    own = study_outcomes(study, store.trials())
+    own = study_outcomes(study, stored_outcomes(store, study))
     return StudyNow(
         study=study,
         store=store,

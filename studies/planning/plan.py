@@ -36,7 +36,14 @@ from ..text.units import plural
 from .data_facts import DataFacts, Locate, find_data_facts
 from .memory_estimates import StepMemory, TrialTest, costliest_test, step_memory
 from .reused_trials import ShorterTrial, ShorterTrials, StaleTrial, count_points, find_stale_trials
-from .status import left_when_spent, outcomes_elsewhere, rungs_of, study_outcomes, timed_devices
+from .status import (
+    left_when_spent,
+    outcomes_elsewhere,
+    rungs_of,
+    stored_outcomes,
+    study_outcomes,
+    timed_devices,
+)
 from .time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
 from .trials_to_run import trials_missing_weights, trials_to_run
 
@@ -281,7 +288,7 @@ def make_plan(
     that show no memory pass None, which saves most of the time. `measure` measures the time of some steps if
     the store has no speed. `locate` says where a corpus is.
     """
-    outcomes = store.trials()
+    outcomes = store.trials() if study.search else stored_outcomes(store, study)
     tried = study_outcomes(study, outcomes).select("trial", "status")
     statuses: dict[str, TrialStatus] = dict(tried.iter_rows())
     estimator = TimeEstimator(outcomes, study.trials or study.boundary_trials(), measure)

@@ -22,6 +22,7 @@ from ...grammar.nodes import ChoiceDimension, HoleNode, IntegerDimension, Node, 
 from ...grammar.space import find_derivation
 from ...plugins import has_plugins
 from ...storage import Store, open_store, store_fault
+from ...storage.rows import KEY_COLUMNS
 from ..catalog.optimisers import rates_depend_on_length
 from ..resolve.template import HOLE_PATTERN
 from ..resolve.trial import (
@@ -146,7 +147,8 @@ class ShorterTrials:
         kept = store.files.trials_with_final_checkpoint()
         if not kept:
             return
-        rows = store.trials().filter(pl.col("trial").is_in(list(kept)), status="done")
+        columns = (*KEY_COLUMNS, "status", "settings")
+        rows = store.trials(columns=columns).filter(pl.col("trial").is_in(list(kept)), status="done")
         for trial, text in rows.select("trial", "settings").iter_rows():
             try:
                 settings = settings_from_json(text)

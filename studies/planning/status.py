@@ -97,14 +97,14 @@ def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
     return store.trials(columns=tuple(TRIALS) if any(map(_needs_settings, studies)) else _STATUS_COLUMNS)
 
 
-def outcome_columns(*studies: Study) -> list[str]:
-    """Return the columns of the store that the results of these studies need.
+def stored_outcomes(store: Store, *studies: Study, probes: Collection[str] = ()) -> pl.DataFrame:
+    """Return the latest attempts, with the columns that the results of these studies need.
 
     Stored settings take most of the memory. They matter only for trials that another study or other source
     of plug-ins may have trained; a study knows the settings of its own trials.
     """
     needed = any(map(_needs_settings, studies))
-    return [name for name in TRIALS if name != "settings" or needed]
+    return store.trials(probes, [name for name in TRIALS if name != "settings" or needed])
 
 
 def _needs_settings(study: Study) -> bool:

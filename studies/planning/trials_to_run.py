@@ -19,6 +19,7 @@ import polars as pl
 
 from ...diagnostics import nearest_hint
 from ...storage import Store, StoreError
+from ...storage.rows import KEY_COLUMNS
 from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun
 from ..claims.comparisons import iter_comparisons, iter_quantities
 from ..resolve.trial import CellKey, Trial, settings_from_json
@@ -292,7 +293,7 @@ def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozens
     With selectors, return only the trials that match, as in `select_trials`. Begun and handed-in trials are
     included. Stored trials match by their levels, even if they ran with other code or other settings.
     """
-    rows = store.trials().filter(pl.col("study") == study.name)
+    rows = store.trials(columns=(*KEY_COLUMNS, "factors")).filter(study=study.name)
     if not selectors:
         begun = begun_trials(store.files.checkpoints_folder(STARTS_FILE), study.name)
         return frozenset(rows["trial"]) | {trial.id for trial in study.trials} | begun
