@@ -11,23 +11,27 @@ same functions.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import find_metric, with_sign
-from ...studies.claims.comparisons import iter_comparisons, iter_quantities
+from ...studies.claims.comparisons import Quantity, iter_comparisons, iter_quantities
+from ...studies.planning.trial_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.text.units import degrees_of_freedom
 from ..outcomes import overrides_sentence, stale_sentence
 from ..statistics.estimates import TESTS
 from ..statistics.speedups import format_ratio
+from ..unlearnt import SOLVED_LENGTH, chance_of, chance_sentence, unsolved_sentence
 from .verdicts import OPEN, ClaimResult, ComparisonResult, Verdict
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from ...studies.catalog.tasks import TaskSettings
+    from ...studies.resolve.trial import Trial
     from ...studies.study import Study
 
 INDENT = 2
@@ -266,23 +270,65 @@ def _numbers(rows: Sequence[_ClaimRow]) -> list[str]:
     ]
 
 
+def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
+    """Yield a sentence for each metric and task of the claims' cells that no model has learnt."""
+    groups: dict[tuple[str, str], list[Trial]] = {}
+    quantities = _quantities(study)
+    for metric in dict.fromkeys(each.metric for each in quantities):
+        for trial in _trials_of(study, [each for each in quantities if each.metric == metric]):
+            groups.setdefault((metric, trial.settings.task.model_dump_json()), []).append(trial)
+    for (metric, _), trials in groups.items():
+        settings, ids = trials[0].settings, [trial.id for trial in trials]
+        chance = chance_of(metric, settings)
+        if metric != SOLVED_LENGTH and chance is None:
+            continue
+        ended = trial_values(study.name, ids, outcomes, metric).filter(status="done")["value"].to_list()
+        if metric == SOLVED_LENGTH:
+            sentence = unsolved_sentence(ended, [settings])
+        else:
+            sentence = "" if chance is None else chance_sentence(metric, chance, ended)
+        if sentence:
+            others = [each[0].settings.task for (name, _), each in groups.items() if name == metric]
+            yield f"{metric} on {_task_words(settings.task, others)}: {sentence}."
+
+
+def _task_words(task: TaskSettings, others: Iterable[TaskSettings]) -> str:
+    """Return the name of a task, with the keys that distinguish it from others of this name."""
+    own = task.model_dump()
+    same = [each.model_dump() for each in others if each.name == task.name]
+    keys = [f"{key} = {value}" for key, value in own.items() if any(each[key] != value for each in same)]
+    return f"{task.name} ({', '.join(keys)})" if keys else task.name
+
+
+def _quantities(study: Study) -> list[Quantity]:
+    """Return each metric in a cell that a claim compares, once."""
+    return list(
+        dict.fromkeys(
+            quantity
+            for claim in study.claims
+            for comparison in iter_comparisons(claim.statement)
+            for quantity in iter_quantities(comparison)
+        )
+    )
+
+
+def _trials_of(study: Study, compared: Iterable[Quantity]) -> list[Trial]:
+    """Return the trials of the cells that are compared."""
+    cells = [dict(quantity.cell) for quantity in compared]
+    return [
+        trial
+        for trial in study.cells
+        if any(all(trial.levels.get(name) == level for name, level in cell.items()) for cell in cells)
+    ]
+
+
 def measured_sentences(study: Study) -> tuple[str, ...]:
     """Return sentences that say what the compared metrics measure, if that depends on settings.
 
     An example is `loss: loss, nats a token`.
     """
-    compared = {
-        quantity: None
-        for claim in study.claims
-        for comparison in iter_comparisons(claim.statement)
-        for quantity in iter_quantities(comparison)
-    }
-    cells = [dict(quantity.cell) for quantity in compared]
-    settings = [
-        trial.settings
-        for trial in study.cells
-        if any(all(trial.levels.get(name) == level for name, level in cell.items()) for cell in cells)
-    ]
+    compared = _quantities(study)
+    settings = [trial.settings for trial in _trials_of(study, compared)]
     metrics = [find_metric(name) for name in dict.fromkeys(quantity.metric for quantity in compared)]
     return describe_metrics(metrics, settings)
 
@@ -290,6 +336,7 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
 def settings_sentences(study: Study, outcomes: pl.DataFrame) -> tuple[str, ...]:
     """Return sentences on overrides, outdated trials, and settings that are not from the paper."""
     parts = (
+        *_unlearnt_sentences(study, outcomes),
         overrides_sentence(study.overrides),
         stale_sentence(study, outcomes),
         study.source_sheet.summary(study.name) if study.paper else "",

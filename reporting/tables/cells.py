@@ -15,22 +15,21 @@ from ...studies.catalog.metrics import (
     Metric,
     better_arrow,
     find_metric,
-    metric_family,
     with_sign,
 )
 from ...studies.catalog.published import PublishedNumber, published_tables
-from ...studies.catalog.tasks import GeneratedTask
 from ...studies.presentation.changes import CHANGES, Changes, read_changes
 from ...studies.presentation.kinds import Spread, TableExtras, fixed_levels, is_selected, selected_levels
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.trial import Trial, first_of_each_kind
 from ...studies.schema.factors import SEED, level_name, level_names, level_text, one_line
-from ...studies.schema.settings import Level
+from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
 from ..outcomes import provenance
 from ..statistics.decided_differences import seeds_at_looks
 from ..statistics.estimates import Estimate
 from ..statistics.pooled_differences import Difference
+from ..unlearnt import chance_of
 from .differences import (
     BoldCells,
     ColumnDifferences,
@@ -98,23 +97,18 @@ class TableCells:
 
         The keys are the row and column indices of cells that show an accuracy.
         """
-        tasks: dict[tuple[str, str], set[tuple[str, float | None]]] = {}
+        settings: dict[tuple[str, str], dict[str, TrialSettings]] = {}
         for trial in self.shown_trials:
-            task, column = trial.settings.task, self.spec.columns
-            place = (
-                level_text(trial.levels[self.spec.rows]),
-                level_text(trial.levels[column]) if column else "",
-            )
-            chance = task.chance if isinstance(task, GeneratedTask) else None
-            tasks.setdefault(place, set()).add((task.name, chance))
+            row = level_text(trial.levels[self.spec.rows])
+            column = level_text(trial.levels[self.spec.columns]) if self.spec.columns else ""
+            settings.setdefault((row, column), {})[trial.settings.task.model_dump_json()] = trial.settings
         found: dict[tuple[int, int], tuple[str, float]] = {}
-        for at, column in enumerate(self.columns):
-            family = metric_family(column.metric.name).partition("_")[2]
-            for row, each in enumerate(self.rows):
-                known = tasks.get((each.level, column.level), set())
-                for name, chance in known if len(known) == 1 else ():
-                    if chance is not None and family in ("accuracy", "scaled_accuracy"):
-                        found[row, at] = name, chance if family == "accuracy" else 0.0
+        for number, column in enumerate(self.columns):
+            for at, row in enumerate(self.rows):
+                of_cell = list(settings.get((row.level, column.level), {}).values())
+                chance = chance_of(column.metric.name, of_cell[0]) if len(of_cell) == 1 else None
+                if chance is not None:
+                    found[at, number] = of_cell[0].task.name, chance
         return found
 
     @cached_property

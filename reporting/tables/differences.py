@@ -28,6 +28,7 @@ from ..statistics.decided_differences import (
 )
 from ..statistics.estimates import Estimate, detectable
 from ..statistics.pooled_differences import Difference, all_pairs
+from ..unlearnt import SOLVED_LENGTH, chance_sentence, unsolved_sentence
 from .table import NOT_RUN, Cell, CellStatus, Footnotes, Table
 from .tally import CellKey, TalliesByLook, Tally
 
@@ -431,19 +432,6 @@ def _rivals(spec: CellsTable, best: Sequence[BoldCells]) -> list[str]:
     ]
 
 
-SOLVED_LENGTH = "max_length"
-"""The metric that is 0 if a training has not solved the first length of its curriculum."""
-
-
-def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettings]) -> str:
-    """Return a hint to train longer if no training solved the first length of its curriculum; else ""."""
-    starts = {each.train.curriculum.start for each in settings if each.train.curriculum is not None}
-    if not starts or set(lengths) != {0.0}:
-        return ""
-    first = number_range(sorted(starts))
-    return f"no training solved length {first}, the start of the curriculum: train longer or start shorter"
-
-
 def note_unsolved(table: Table, settings: Iterable[TrialSettings]) -> Table:
     """Return the table. If all solved lengths in it are 0, add a footnote to their cells."""
     columns = [number for number, key in enumerate(table.keys) if key and key.metric == SOLVED_LENGTH]
@@ -458,15 +446,11 @@ def note_unsolved(table: Table, settings: Iterable[TrialSettings]) -> Table:
     return add_footnote(table, places, sentence) if sentence else table
 
 
-NEAR_CHANCE = 0.05
-"""The share of the way from chance to 1 up to which an accuracy counts as that of guessing."""
-
-
 def note_chance(table: Table, chances: Mapping[tuple[int, int], tuple[str, float]]) -> Table:
     """Return the table, with a footnote at the cells of each task that no model does better than guessing.
 
     `chances` has, by row and column of a cell, its task and the accuracy that guessing reaches. No model has
-    learnt a task if all of its cells have a value and none is above chance by more than NEAR_CHANCE.
+    learnt a task if all of its cells have a value, and all values are near chance.
     """
     groups: dict[tuple[str, str, float], set[tuple[int, int]]] = {}
     for (row, number), (task, chance) in chances.items():
@@ -475,11 +459,8 @@ def note_chance(table: Table, chances: Mapping[tuple[int, int], tuple[str, float
     for (metric, _, chance), places in groups.items():
         cells = [table.cells[row][number] for row, number in places]
         values = [cell.estimate.value for cell in cells if cell.estimate is not None and not cell.metric]
-        if len(values) < len(cells) or max(values) > chance + NEAR_CHANCE * (1 - chance):
-            continue
-        far = f"{100 * NEAR_CHANCE:g} % of the way from guessing ({chance:.2g}) to 1"
-        hint = "; train longer, or make the task easier" if metric.startswith("dev_") else ""
-        table = add_footnote(table, places, f"no model gets {far}, so none has learnt this{hint}")
+        sentence = chance_sentence(metric, chance, values) if len(values) == len(cells) else ""
+        table = add_footnote(table, places, sentence) if sentence else table
     return table
 
 

@@ -174,6 +174,14 @@ def test_claims_without_results_are_reported_in_a_line(run, claiming):
     assert told.count("n = 2 of 3") == 2
 
 
+def test_a_task_that_no_model_has_learnt_is_named_beside_the_verdicts(run, claiming):
+    unsolved = "no training solved length 5, the start of the curriculum: train longer or start shorter"
+    claiming(values=VALUES | {key: (0.0, 0.0, 0.0) for key in VALUES if key[1] == "not"})
+    told = " ".join(run("claim", "check").stdout.split())
+    assert f"max_length on not: {unsolved}." in told
+    assert "max_length on reverse" not in told
+
+
 def test_a_study_that_lacked_its_claims_when_it_ran_names_the_command_for_its_file(run, tiny):
     record = {"text": Path(tiny).read_text(encoding="utf-8"), "overrides": [], "path": tiny}
     Store("results").records.save("tiny", record)
