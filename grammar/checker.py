@@ -155,7 +155,10 @@ def parse_scalar(
     if found is None:
         near, got = "", faults.quote(value.start, value.end)
         if isinstance(value, CallSyntax) and value.arguments is None and kind in ("word", "boolean"):
-            near = hint(value.name, parameter.words or tuple(_BOOLEANS))
+            is_flag = kind == "boolean" and value.name == name  # as in real(1, 2, log)
+            near = (
+                f"; write {name}=true" if is_flag else hint(value.name, parameter.words or tuple(_BOOLEANS))
+            )
         wanted = f"one of {', '.join(parameter.words)}" if kind == "word" else _EXPECTED[kind]
         faults.add(*span, f"{name} must be {wanted}, got {got}{near}")
     elif isinstance(found, str | bool):
