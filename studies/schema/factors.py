@@ -18,6 +18,9 @@ from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
 from .settings import Level, read_recipe
 
+SEEDS = "seeds"
+"""What the factor `seed` is called by mistake."""
+
 SEED = "seed"
 """The factor that every study has; all cells use the same levels."""
 
@@ -36,6 +39,12 @@ def read_factors(
     A factor without a list of levels has an empty tuple.
     """
     table = diagnostics.table("factors")
+    if SEEDS in table and SEED not in table and f"{{{SEEDS}}}" not in repr(diagnostics.data):
+        labels = diagnostics.table("study").get("labels", ())
+        if SEEDS not in labels:  # misspelt; other checks take it for the seeds, so that one fault is enough
+            message = f"'{SEEDS}' is unused: no hole {{{SEEDS}}}; nearest: {SEED}"
+            diagnostics.report(("factors", SEEDS), message, key=True)
+            table = {SEED if name == SEEDS else name: levels for name, levels in table.items()}
     factors = {
         name: _levels(diagnostics, name, levels, may_repeat=may_repeat(name))
         for name, levels in table.items()

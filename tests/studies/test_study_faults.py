@@ -55,6 +55,16 @@ def test_a_synonym_of_a_missing_key_is_one_fault():
     assert told.endswith("[train] optimizer: unknown key 'learning_rate'; nearest: lr")
 
 
+def test_seeds_for_the_factor_seed_are_one_fault():
+    table = {"name": "t", "rows": "mixer", "value": "max_length"}
+    text = study_text(factors={"mixer": ["sa"], "task": ["sort"], "seeds": [0, 1]}, table=[table])
+    told = message(text)
+    assert told.startswith("study: 1 fault\n")
+    assert told.endswith("[factors] 'seeds' is unused: no hole {seeds}; nearest: seed")
+    labelled = text.replace("[study]\n", '[study]\ndesign = "zip"\nlabels = "seeds"\n')
+    assert "'seeds' is unused" not in message(labelled)
+
+
 def test_a_pruner_is_a_scheduler_here():
     search = {"trials": 2, "metric": "loss", "pruner": "asha"}
     text = study_text({"k": "integer(2, 4)"}, model={"recipe": "conv(k={k})"}, search=search)
