@@ -82,7 +82,10 @@ def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) 
     x = torch.randn(batch, length, width, requires_grad=True)
 
     def by(unfused: int, whole: int) -> Callable[[], Tensor]:
-        """Return a step under limits for plain products: a maximum of keys, and a maximum of scores."""
+        """Return a function that runs the block with these values of two limits of the attention code.
+
+        Up to `unfused` keys, and up to `whole` scores per query, attention is computed by plain products.
+        """
 
         def step() -> Tensor:
             with (

@@ -183,7 +183,7 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 
 def main() -> None:
-    """Print the rank correlation of each lower rung with the full losses, and the regrets at each work."""
+    """Print how well each lower rung ranks architectures, and the regret of each way at each budget."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 50

@@ -81,12 +81,12 @@ def make(
 
 
 def engine_loop(training: Training) -> Callable[[], None]:
-    """Return a function for steps of the engine's own loop, like `Training.advance`."""
+    """Return a function that takes STEPS training steps in the engine's own loop."""
     return partial(training.take_steps, STEPS)
 
 
 def plain_loop(model: nn.Module, device: torch.device = CPU, *, length: int = LENGTH) -> Callable[[], None]:
-    """Return a function for steps of a plain training loop."""
+    """Return a function that takes STEPS training steps in a plain training loop."""
     model.to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     data, generator = get_task("reverse"), torch.Generator().manual_seed(0)

@@ -45,7 +45,7 @@ class _Program(_CommandGroup):
         return [name for entries in PANELS.values() for name in entries]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """Return the named command; for an unknown name, raise an error with the groups that have one."""
+        """Return the named command. An error for an unknown name lists groups that have such a command."""
         if self.get_command(ctx, args[0]) is None and (groups := self._groups_with(ctx, args[0])):
             found = ", ".join(f"activemem {group} {args[0]}" for group in groups)
             ctx.fail(f"No such command {args[0]!r}. Use: {found}")

@@ -304,7 +304,7 @@ class ConfigShowPage(Page):
 
 
 class PlannedTrialEntry(Page):
-    """A planned trial: its status, its estimated time, and the shorter trial from which it resumes."""
+    """A planned trial. If it resumes from a shorter trial, `goes_on` has that trial."""
 
     id: str
     levels: Mapping[str, Level]
@@ -458,7 +458,7 @@ class StudyStatusEntry(Page):
 
     @classmethod
     def of(cls, study: str, title: str, status: StudyStatus, **more: Any) -> Self:  # noqa: ANN401 -- fields of pages
-        """Return the page with a study's status; `more` has the fields of a derived page."""
+        """Return the page with a study's status; a subclass passes values of its own fields as `more`."""
         counts = status.counts
         return cls(
             study=study,
@@ -519,7 +519,7 @@ class LeftOutEntry(Page):
 
 
 class RunEntry(Page):
-    """The end of a run. `stopped` is true after an interrupt; `reason` says why else a run ended early.
+    """The end of a run. `stopped` is true after an interrupt; `reason` is any other cause of an early end.
 
     `given_up` lists abandoned trials, whose workers died too often; `resume` is the command to continue, if
     trials are left.

@@ -50,7 +50,7 @@ def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itsel
 
 
 def load_configured() -> None:
-    """Load the plug-ins that the environment names or, without any there, those in activemem.toml."""
+    """Load the plug-ins that the environment names. If it names none, load those in activemem.toml."""
     if find_settings_file(Path.cwd()) is None and not os.environ.get(PLUGINS_VARIABLE):
         return
     from .machine_settings import configured_plugins

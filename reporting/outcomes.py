@@ -31,7 +31,7 @@ from ..studies.text.units import plural
 
 
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
-    """Load the latest attempt of each trial in the store, with the metrics that these studies name.
+    """Load the latest attempt of each trial in the store, with the metrics that `studies` use.
 
     Metrics of probes (measurements after training) are among them. The attempts include the metrics that
     identify the probed and tuned models. The column DIVERGED marks trainings of the studies that diverged,
@@ -63,7 +63,7 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
 
 
 def named_metrics(*studies: Study) -> set[str]:
-    """Return the names of the metrics that these studies show or compare.
+    """Return the names of the metrics in the tables, figures and claims of these studies.
 
     If one is a metric of a probe, the metrics that identify the probed model are added.
     """
@@ -82,7 +82,7 @@ def _iter_metric_names(study: Study) -> Iterator[str]:
 
 
 def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]:
-    """Yield a sentence with the number of trials without a value, by status.
+    """Yield a sentence that counts the trials without a value, separately for each reason.
 
     `probe` is the command that runs the probes that are missing.
     """
@@ -116,7 +116,7 @@ def short_commit(commit: str) -> str:
 
 
 def torch_words(torch_version: str, cuda_version: str | None) -> str:
-    """Describe a row's versions of torch and, on a GPU, of CUDA."""
+    """Return the versions of torch and, for a training on a GPU, of CUDA as text."""
     return f"torch {torch_version}" + (f" with CUDA {cuda_version}" if cuda_version else "")
 
 
@@ -153,7 +153,7 @@ def overrides_sentence(overrides: Sequence[str]) -> str:
 
 
 def match_sentence(study: Study) -> str:
-    """Return a sentence that names the costs that all models share because the study uses `match`.
+    """Return a sentence that names the costs that the study makes equal for all models (key `match`).
 
     It includes the largest relative difference. It is "" if the study does not match costs.
     """

@@ -97,7 +97,10 @@ def paper_tables(
 
 
 def _join_tables(theirs: PublishedTable, tables: Sequence[tuple[bool, Table]]) -> list[Table]:
-    """Join tables of small studies, and tables of full-size studies, that have different rows."""
+    """Join tables that have different rows of one published table.
+
+    Each table comes with a flag that is true for a small study. Small and full-size studies are not joined.
+    """
     joined: list[tuple[bool, Table]] = []
     for small, table in tables:
         for number, (known_small, known) in enumerate(joined):
@@ -110,7 +113,7 @@ def _join_tables(theirs: PublishedTable, tables: Sequence[tuple[bool, Table]]) -
 
 
 def _can_join(theirs: PublishedTable, first: Table, second: Table) -> bool:
-    """Return whether two tables can be joined: the same columns and different rows of the paper.
+    """Return whether two tables have the same columns, and no row of the paper's table in common.
 
     Tables with bold cells or differences cannot be joined, because these compare rows.
     """
@@ -128,7 +131,7 @@ def _own_rows(theirs: PublishedTable, table: Table) -> set[str]:
 
 
 def _own_numbers(table: Table) -> list[int]:
-    """Return the indices of the rows that the study has, without those that only the paper has."""
+    """Return the indices of the study's rows, without the added rows that only the paper has."""
     groups = table.groups or ("",) * len(table.rows)
     return [number for number, group in enumerate(groups) if group != PAPER_ONLY_HEADING]
 

@@ -224,7 +224,7 @@ class StudyResults:
         return next_seeds(self.study, now.outcomes, metrics, seconds=seconds)
 
     def decided_differences(self) -> tuple[int, int]:
-        """Count the differences that are decided, and all differences, in tables with a margin."""
+        """Return two counts for the tables with a margin: decided differences, and all differences."""
         from .added_seeds import decided_differences  # noqa: PLC0415 -- tables do without it
 
         return decided_differences(self.study, load_outcomes(self.store, self.study))

@@ -51,7 +51,7 @@ class ScoreKeys(ResultKeys):
 
     @property
     def methods(self) -> tuple[str, str]:
-        """Return the key of the study file that names the factor of methods, and the name of this factor."""
+        """Return the key whose value is the factor that distinguishes the methods, and this factor's name."""
         raise NotImplementedError
 
     @field_validator("value", "tasks")
@@ -63,7 +63,7 @@ class ScoreKeys(ResultKeys):
         return names
 
     def with_levels(self, design: Design) -> Self:
-        """Return a copy of the keys in which names of levels are replaced by levels, also in `bounds`."""
+        """Return a copy with each level's name, such as `small`, replaced by the level, also in `bounds`."""
         found, known = super().with_levels(design), design.known_levels
         tasks = task_names(self, known) if all(name in known for name in self.tasks) else ()
         bounds = {column_text(name, tasks): bounds for name, bounds in self.bounds.items()}

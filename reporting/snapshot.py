@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A study, and the latest attempt at each trial in its store (of any study), read at one moment."""
+    """A study and the outcomes in its store at one moment, also the outcomes of other studies."""
 
     study: Study
     store: Store
@@ -49,7 +49,7 @@ class Snapshot:
 
     @cached_property
     def confirmed(self) -> Sequence[str]:
-        """Return the names of the confirmed claims; trials behind gates wait for them.
+        """Return the names of the confirmed claims. A gate opens its trials once its claim is confirmed.
 
         The result is empty if the study has no gates.
         """

@@ -198,7 +198,7 @@ class ResultSubject:
         return found
 
     def metric(self, name: str, digits: Mapping[str, int] | None = None) -> tuple[Metric, str]:
-        """Return a metric with the title that fits the trials' settings, and its description in headings."""
+        """Return a metric whose title fits the trials' settings, and its description for headings."""
         return with_true_title(find_metric(name, digits), self.settings)
 
     def observe(self, metric: str) -> Observations:

@@ -69,7 +69,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def known(self, trial: TrackedTrial) -> Known:
-        """Return what the tracker already has of a trial that is not open, which may be nothing."""
+        """Return the data that the tracker already has for a trial, if any. The trial must not be open."""
 
     @abstractmethod
     def begin(self, trial: TrackedTrial, at: float) -> None:

@@ -41,8 +41,8 @@ _log = logging.getLogger(__name__)
 class TrackerUpdate:
     """An update to send to a tracker: an event of one trial, or new tables of a study.
 
-    A trial begins or resumes after `epoch` epochs, reports the metrics of an epoch, ends, or is left for
-    another process to resume.
+    `what` names the event: a trial begins or resumes after `epoch` epochs, reports the metrics of an epoch,
+    ends, or is left for another process to resume.
     """
 
     what: Literal["begun", "measured", "ended", "left", "tables"]

@@ -81,7 +81,7 @@ def _on_last_rungs(points: Iterable[SearchPoint]) -> list[SearchPoint]:
 
 
 def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
-    """Mark the Optuna trial of a point that stopped at a low rung as pruned.
+    """Mark an Optuna trial as pruned, for a search point that stopped at a low rung.
 
     Its value becomes the intermediate value at this rung, the highest one that the point reached.
     """

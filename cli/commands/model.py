@@ -126,7 +126,9 @@ def generate(
     length: Annotated[
         int,
         typer.Option(
-            "--length", metavar="N", help="The number of symbols to generate; a line end may stop earlier."
+            "--length",
+            metavar="N",
+            help="The most symbols to generate. A model of single lines stops at the end of a line.",
         ),
     ] = 200,
     temperature: Annotated[

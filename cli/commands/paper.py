@@ -72,9 +72,9 @@ def build(
 ) -> None:
     r"""Write the tables, figures and numbers of your own paper, and print the names of the files.
 
-    Further files list the settings and the compute of its studies. FILE lists the studies and names each
-    number of the text, so that \am{NAME} prints the number. A number without results is printed as ??. Exits
-    with 1 if the store has no results of any study.
+    FILE lists the studies of the paper, and gives each number in its text a name; in the text, \am{NAME}
+    prints the number. A number without results is printed as ??. The command also writes files with the
+    settings and the compute of the studies. Exits with 1 if the store has no results of any study.
     """
     from ...reporting.manuscript.files import paper_files
 

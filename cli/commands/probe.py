@@ -51,7 +51,7 @@ def run(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure a study's stored trained models, and store the measurements.
+    """Measure a study's stored trained models, and add the results to the store.
 
     The command measures how much of its input a recurrent encoder remembers, and runs the probes of plug-ins
     on the models that they support. With `[decode]` in the study, the decoding of translation models is

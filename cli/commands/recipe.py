@@ -90,7 +90,7 @@ def show(
     batch: BatchOption = 32,
     dropout: DropoutOption = 0.1,
     recipe_format: Annotated[
-        Literal["text", "svg"], typer.Option("--format", help="The drawing style of the parts.")
+        Literal["text", "svg"], typer.Option("--format", help="Show the parts as text or as an SVG picture.")
     ] = "text",
     as_json: JsonOption = False,
 ) -> None:

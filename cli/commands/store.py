@@ -72,7 +72,7 @@ def _open_store(results: str | None) -> Store:
 def _report_faults(
     store: Store, results: str | None, moved: Sequence[Finding] | None, *, as_json: bool
 ) -> None:
-    """Check a store, and print first the files that a repair has moved, if any, and then all faults.
+    """Check a store, and print the files that a repair has moved (`moved`), then all faults.
 
     Raise StoreError if --results names a folder or an address that has no file of a store.
     """

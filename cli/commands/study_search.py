@@ -147,8 +147,8 @@ def promote(
 
     The best of many noisy points owes part of its lead to noise. The new study trains the best points and the
     baseline again with new seeds. It has a claim for each point, and only the new trainings decide it. With
-    --path, the cells of the study lead from the baseline to the best point. Each round makes the change that
-    helps most, and the study measures the gain of each change.
+    --path, the study starts from the baseline and makes one change after the other until it reaches the best
+    point. Each round makes the change that helps most, and the study measures the gain of each change.
     """
     from ...reporting.search.promotion import PromotionError, find_winners
     from ...studies.study import load_study
@@ -231,7 +231,7 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     """Print, for each metric, the smallest difference between two cells that a study can detect.
 
     A two-sided t test at 5 % detects a difference of this size with a power of 80 %. Smaller differences
-    prove nothing, and neither does the lead of the best of many points.
+    prove nothing. The best of many points leads even if all are equally good, so its lead proves nothing.
     """
     from ...reporting.search.noise import noise_floor
     from ...studies.catalog.metrics import find_metric

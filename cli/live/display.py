@@ -120,7 +120,7 @@ class LineDisplay(Listener):
         self.print_line(RAY_MESSAGE if attempt == 1 else RAY_AGAIN_MESSAGE.format(attempt=attempt))
 
     def stopping(self) -> None:
-        """Print that the run stops; use a system call, since a signal handler must not use a stream."""
+        """Print that the run stops, with a system call, because signal handlers must not use streams."""
         os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:

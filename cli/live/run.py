@@ -172,9 +172,9 @@ def _print_summary(
 
 
 def _print_where_to_look(request: RunRequest, now: StudyStatus) -> bool:
-    """Print the command that renders the study's tables, and return True.
+    """Print the command that renders the study's tables; return whether it was printed.
 
-    If there are no tables or no results yet, only return False.
+    Print nothing if there are no tables or no results yet.
     """
     tables = len(request.study.tables)
     if not now.stored or not tables:
@@ -381,7 +381,7 @@ def _note_new_store(settings: ResolvedSettings) -> None:
 
 
 def _note_other_file(study: Study, store: Store) -> None:
-    """Print which other file last ran under this study's name, since the name now means the new file."""
+    """Print a note if a different file last ran under this study's name, which now means the new file."""
     record = store.records.load(study.name)
     before = Path(record["path"]) if record and record.get("path") else None
     if record is None or before is None or study.path is None or record["text"] == study.text:

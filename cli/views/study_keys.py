@@ -36,7 +36,7 @@ _MOST_OWNERS = 4
 
 
 class KeyFact(NamedTuple):
-    """A key of study files: its dotted name in its table, its Pydantic field, and its description."""
+    """A key of study files. Its name leaves out the table, and has dots between the keys of inline tables."""
 
     name: str
     field: FieldInfo
@@ -57,7 +57,7 @@ def iter_keys(model: type[StrictModel], prefix: str = "") -> Iterator[KeyFact]:
 
 
 def tables_in(kind: Any) -> list[type[StrictModel]]:  # noqa: ANN401 -- a type of any form
-    """Return the Pydantic models of tables in a type, also those of the items of a list."""
+    """Return the Pydantic models that occur in a type, for example in `list[Model] | None`."""
     own = [kind] if isinstance(kind, type) and issubclass(kind, StrictModel) else []
     return [*own, *(table for inner in get_args(kind) for table in tables_in(inner))]
 

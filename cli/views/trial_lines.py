@@ -169,7 +169,7 @@ def _named(name: str, value: Level) -> str:
 
 
 def _short(name: str, value: Level) -> str:
-    """Return a text value unchanged, and any other value with the last part of its name, as `lr=0.1`."""
+    """Return a text value without a name, and any other value with a short name: `k=3` for `conv.k`."""
     return value_name(value) if isinstance(value, str) else f"{brief_name(name)}={value_name(value)}"
 
 
@@ -197,7 +197,7 @@ def _levels(trial: Trial) -> dict[str, Level]:
 
 
 def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByFactor) -> _LevelsByFactor:
-    """Return the factors by whose levels trials can be told apart, with these levels.
+    """Return the factors whose levels distinguish trials, and these levels.
 
     Factors with one level are left out, and so are factors whose level follows from another factor's words.
     """
@@ -233,9 +233,9 @@ def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return shorter texts for the levels than `_full_texts`.
+    """Return a short text for each level; numbers are as in `_full_texts`.
 
-    Arguments are left out, and so are the first and last words that all levels share.
+    Arguments of blocks are left out, and so are the first and last words that all levels share.
     """
     words = [level for level in levels if isinstance(level, str)]
     return {
@@ -251,7 +251,7 @@ def _numbers(factor: str, levels: Sequence[Level | None]) -> Sequence[Level]:
 
 
 def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return the texts of `_short_texts`, but numbers without their factor's name.
+    """Return the texts of `_short_texts`, but with bare numbers: `0.001` instead of `lr=0.001`.
 
     Seeds and booleans keep the name.
     """
@@ -471,7 +471,7 @@ def _table_metrics(study: Study) -> list[Metric]:
 
 
 def _metric_of(study: Study) -> tuple[Metric | None, int]:
-    """Return the metric to show, and 1 if higher is better, −1 if lower is better, 0 if neither is."""
+    """Return the metric to show, and its direction: 1 if higher is better, −1 if lower, 0 if neither."""
     if study.search is not None:
         objective = study.search.objectives[0]
         return METRICS.get(objective.name), 1 if objective.maximise else -1

@@ -86,7 +86,10 @@ def draw_bare(curve: Curve, form: FigureFormat) -> bytes:
 
 
 def _file_name(study: Study, curve: Curve) -> str:
-    """Return the file name of a figure without dots, which would begin a file extension."""
+    """Return the name of the PDF file of a figure.
+
+    Dots in names become dashes, because LaTeX would read the text after a dot as a file extension.
+    """
     return f"{study.name}-{curve.name}".replace(".", "-") + ".pdf"
 
 

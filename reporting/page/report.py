@@ -44,7 +44,7 @@ def _finalize(value: object) -> object:
 
 
 def make_environment(*folders: Path) -> Environment:
-    """Return a template environment that reads templates from these folders.
+    """Return a Jinja environment that reads the templates of pages from these folders.
 
     If several folders have a template, the first one is used.
     """

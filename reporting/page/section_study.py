@@ -212,7 +212,10 @@ def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
 
 
 def _resolved(study: Study, trial: Trial) -> str:
-    """Return the label of a search's trial: its recipe, and its levels of dimensions that change the size."""
+    """Return the label of the model of a search's trial, such as `RECIPE, d_model=64`.
+
+    The label has the recipe, and the levels of the searched dimensions that set the size of the model.
+    """
     paths = [("model", key) for key in SIZE_KEYS if ("model", key) != RECIPE_PATH]
     names = {name for path in paths for name in study.template.names_at(path, study.factors)}
     sizes = [
@@ -246,7 +249,10 @@ def _rows(
 
 
 def _size_cells(model: ModelCost, size: float, *, matched: bool) -> Iterator[str]:
-    """Yield a model's cells for its matched size (if the study matches costs), parameters and FLOPs."""
+    """Yield the table cells with a model's parameters and FLOPs.
+
+    If the study makes costs equal, first yield the size that was solved for the model, and its error.
+    """
     if matched:
         solved = model.size_match
         yield f"{solved.size:,}" if solved and solved.size is not None else _NONE
@@ -265,7 +271,10 @@ def _training_cells(inputs: Snapshot, trials: Sequence[Trial]) -> Iterator[str]:
 
 
 def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
-    """Return a model's recipe, and its diagram for the trial with the largest vocabulary."""
+    """Return a model's recipe and its diagram.
+
+    The diagram has the costs of the trial with the most parameters.
+    """
     every = (trial.settings for trial in trials)
     settings = max(every, key=parameter_count)
     interface = settings.task.interface

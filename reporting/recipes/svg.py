@@ -89,7 +89,7 @@ class _StreamLayout:
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def streams(self, parts: tuple[ModelPart, ...], x: float) -> None:
-        """Draw the parts of a model along its streams: the first at `x`, each further stream to its right."""
+        """Draw the parts of a model, one column for each stream; the first column is at `x`."""
         followed = {label for part in parts for label in part.predecessors or ()}
         for place, part in enumerate(parts):
             start, below = self.y, len(self.strokes)
@@ -184,7 +184,7 @@ def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
 
 
 def _brackets(parts: tuple[ModelPart, ...]) -> int:
-    """Return how deeply repetitions are nested in these parts; each needs a bracket on the left."""
+    """Return how deeply repetitions are nested in these parts. A bracket is drawn for each level."""
     inner = (
         (part.kind is PartKind.COPIES) + _brackets(part.parts)
         for part in parts

@@ -235,9 +235,9 @@ class NoiseFloor:
 
 
 def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor | None:
-    """Estimate the noise floor of a metric: the difference that `seeds` seeds for each cell can hide.
+    """Estimate the noise floor of a metric for cells with `seeds` seeds each.
 
-    Return None if no cell has several seeds.
+    Smaller differences can be due to the seeds alone. Return None if no cell has several seeds.
     """
     done = outcomes.filter(pl.col("status") == "done", final_value(metric).is_finite())
     if not len(done):

@@ -132,7 +132,7 @@ def outer_names(study: Study) -> set[str]:
 
 
 def sources_table(study: Study, data: Mapping[str, Any], added: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the table [source], which says where settings come from, for copied and new settings.
+    """Yield the table [source] of the new study file: the origin of each copied and each new setting.
 
     Yield nothing if the search has no such table.
     """
@@ -179,7 +179,7 @@ def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> 
 
 
 def _fixed(study: Study) -> dict[str, Level]:
-    """Return the levels that fill placeholders outside the recipe and that the search does not vary."""
+    """Return the levels of factors that the search does not vary, for placeholders outside the recipe."""
     own = (*study.dimensions, SEED)
     made = (EPOCHS, LENGTH, DATA) if study.fidelity is not None else ()  # the file has no holes for these
     return {
@@ -190,7 +190,10 @@ def _fixed(study: Study) -> dict[str, Level]:
 
 
 def _cell(study: Study, name: str, at: Mapping[str, Level], *, values: Mapping[str, Level], note: str) -> str:
-    """Return a point as a TOML cell: its name, its complete recipe, and its levels outside the recipe."""
+    """Return a search point as a `[[cells]]` table of TOML, with its complete recipe.
+
+    The table also has the name of the point, and its levels for placeholders outside the recipe.
+    """
     needed = outer_names(study)
     trial = study.trial_for(values, study.seeds[0], at)
     others = {key: _filled(value, values) for key, value in values.items() if key in needed}
@@ -278,7 +281,10 @@ def _sources(study: Study, data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def column_names(study: Study) -> list[str]:
-    """Return the columns that describe a point: the recipe if it varies, and dimensions outside it."""
+    """Return the names of the columns that describe a search point.
+
+    They are the recipe, if the search varies it, and the dimensions outside the recipe.
+    """
     outer, inner = outer_names(study), study.template.names_at(RECIPE_PATH, study.factors)
     varies = any(name in inner or name not in outer for name in study.dimensions)
     names = [name for name in study.dimensions if name in outer]
@@ -311,7 +317,7 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
     """Return a study file that tries the changes from the baseline to the best point step by step."""
     baseline, ranked = study.baseline, found.ranked()
     if not baseline:
-        raise PromotionError(f"expected [study] baseline in {study.name}, as the start of the path; got none")
+        raise PromotionError(f"expected [study] baseline in {study.name}, where the path starts; got none")
     if not ranked:
         raise PromotionError(
             f"{study.name} has no point yet that has a value for all of its seeds: run it first"
@@ -413,9 +419,9 @@ def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -
 def _recipe_steps(
     root: Node, start: Mapping[str, Level], end: Mapping[str, Level], taken: Collection[str]
 ) -> tuple[str, dict[str, tuple[Level, Level]]]:
-    """Return a recipe with a placeholder for each value that changes between two points.
+    """Return a recipe with a placeholder wherever the two points `start` and `end` have different values.
 
-    The second result has the two levels of each placeholder.
+    The second result has the two values of each placeholder.
     """
     settled = [settled_values(root, lambda name, _, point=point: point[name]) for point in (start, end)]
     levels: dict[str, tuple[Level, Level]] = {}
@@ -448,7 +454,7 @@ def _plain(value: Value) -> Level:
 def _level(
     level: Level, own: Mapping[str, Level], other: Mapping[str, Level], fragments: Mapping[str, str]
 ) -> Level:
-    """Return a level in which placeholders are replaced by their values, except those that still vary."""
+    """Return a level with its placeholders replaced by their values. Placeholders that still vary remain."""
     if not isinstance(level, str):
         return level
     alone = {name: str(value) for name, value in own.items() if name not in other}

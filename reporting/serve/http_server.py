@@ -39,7 +39,7 @@ Verdict = Literal["allowed", "allowed with a token", "wrong host", "no token"]
 
 
 class ServeError(ActivememError):
-    """Error for options with which pages cannot be served; it states the expected and the actual value."""
+    """Error for an invalid option of the server; it states the expected and the actual value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

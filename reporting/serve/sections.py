@@ -79,7 +79,7 @@ class View:
         return cls(metric=query.get("metric"), state=state if state in STATES else None, **pages)
 
     def address(self, **changes: str | int | None) -> str:
-        """Return the query of this view after these changes."""
+        """Return the query string (`?…`) of this view after these changes of its fields."""
         asked = {**asdict(self), **changes}
         given = {name: value for name, value in asked.items() if value not in (None, 1)}
         return f"?{urlencode(given)}"
@@ -92,7 +92,7 @@ class StudyValues:
     """
 
     def __init__(self, now: StudyNow, earlier: StudyValues | None = None) -> None:
-        """Take the computed values from an earlier moment if the outcomes are the same.
+        """Reuse the values that `earlier` has computed if its outcomes are the same as those of `now`.
 
         Loaded curves are always reused.
         """

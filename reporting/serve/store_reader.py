@@ -39,7 +39,7 @@ LEASES_SKIPPED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunTrial:
-    """An unfinished trial; `held` is true while a living process trains it."""
+    """An unfinished trial; `held` is true while a process still trains it."""
 
     trial: Trial
     note: CheckpointNote | None

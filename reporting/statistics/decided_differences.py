@@ -197,9 +197,9 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class _Tested:
-    """The result of one test over all looks, after all corrections.
+    """The result of a test that is repeated at each look (interim test), with corrected values.
 
-    `first` is the first significant look, and `level` the level of one look.
+    `first` is the first significant look, and `level` the significance level of a single look.
     """
 
     p: float | None

@@ -189,7 +189,7 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def holm_levels(p_values: Sequence[float], alpha: float) -> tuple[float, ...]:
-    """Return the level that Holm's procedure compares each p-value with, once it gets to this p-value."""
+    """Return, for each p-value, the significance level that Holm's procedure compares it with."""
     ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
     ranks = {index: rank for rank, index in enumerate(ranked)}
     return tuple(alpha / (len(p_values) - ranks[index]) for index in range(len(p_values)))

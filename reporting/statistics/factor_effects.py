@@ -72,9 +72,10 @@ class ErrorVariance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """The shares of the total variance that seeds, residuals and noise within cells explain.
+    """The shares of the total variance that no factor explains.
 
-    A share is None if it is unknown.
+    `seeds` is due to the seeds, `noise` to differences within cells, and `rest` to other residuals. A share
+    is None if it is unknown.
     """
 
     seeds: float | None = None
@@ -284,7 +285,7 @@ class FactorModel:
         return Contrast(value=value, error=error, low=value - half, high=value + half)
 
     def _inflation(self, term: Term) -> float:
-        """Return by how much the variance of a term's effects exceeds the model's prediction: a factor ≥ 1.
+        """Return the variance of a term's effects, divided by the model's prediction of it; at least 1.
 
         The variance is estimated in two ways: from the effects of each seed, and from the noise of the cells
         that each effect compares (White 1980). The squared residuals are scaled up for their degrees of
@@ -391,7 +392,7 @@ class TermColumns:
         return np.hstack([*first, *map(self.of, terms)])
 
     def places(self, terms: Sequence[Term], *, blocks: bool = True) -> dict[Term, slice]:
-        """Return which columns of the matrix from `model` belong to each term, as a slice."""
+        """Map each term to the slice of its columns in the matrix that `model` returns."""
         start, found = 1 + (self.blocks.shape[1] if blocks else 0), dict[Term, slice]()
         for term in terms:
             found[term] = slice(start, start + self.degrees(term))
@@ -403,7 +404,7 @@ class TermColumns:
         return int(np.prod([self.counts[name] - 1 for name in term]))
 
     def contrasts(self, term: Term) -> Floats:
-        """Return a matrix that maps a term's coefficients to the contrasts that are shown for it.
+        """Return a matrix. Its product with a term's coefficients gives the contrasts shown for the term.
 
         A factor of two levels has one contrast: the second level minus the first. Two such factors also have
         one contrast: the difference of one factor at the second level of the other factor, minus its
@@ -415,9 +416,9 @@ class TermColumns:
         return self.effects(term)
 
     def effects(self, term: Term) -> Floats:
-        """Return a matrix that maps a term's coefficients to the effect of each level.
+        """Return a matrix. Its product with a term's coefficients gives the effect of each level.
 
-        For two factors, it maps to the effect of each combination of levels.
+        For two factors, it gives the effect of each combination of levels.
         """
         found: Floats = np.ones((1, 1))
         for name in term:
@@ -427,7 +428,7 @@ class TermColumns:
 
     @cached_property
     def cells(self) -> TermColumns:
-        """Return the columns for one observation of each cell, without seeds.
+        """Return these columns as if each cell was observed once, with one seed.
 
         A cell is an observed combination of levels.
         """
@@ -442,10 +443,7 @@ class TermColumns:
 
 
 def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence[Term]) -> tuple[Term, ...]:
-    """Return the terms among `terms` whose coefficients can be estimated.
-
-    The model has the terms `among`.
-    """
+    """Return those of `terms` whose coefficients can be estimated in a model with the terms `among`."""
     model, places = columns.model(among), columns.places(among)
     kept = np.linalg.pinv(model, rcond=_TOLERANCE) @ model
     lost = np.abs(np.eye(len(kept)) - kept).max(axis=1)
@@ -453,9 +451,10 @@ def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence
 
 
 def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
-    """Return the other terms that are confounded with a term, each on its own.
+    """Return each other term whose effect the observations cannot separate from the effect of `term`.
 
-    There are none if only several terms together are confounded with the term.
+    Each of them is confounded with `term` on its own. Terms that are confounded with it only together are not
+    returned.
     """
     cells = columns.cells
     own = [(name,) for name in term] if len(term) > 1 else []
@@ -484,7 +483,7 @@ def biases(
 
 
 def _are_confounded(cells: TermColumns, given: Sequence[Term], one: Term, other: Term) -> bool:
-    """Return whether the cells cannot separate two terms in a model that also has the `given` terms."""
+    """Return whether the effects of two terms are inseparable in a model that also has the terms `given`."""
     base = matrix_rank(cells.model(given))
     parts = sum(matrix_rank(cells.model([*given, each])) - base for each in (one, other))
     return matrix_rank(cells.model([*given, one, other])) - base < parts

@@ -32,7 +32,7 @@ def permutation_decides(n: int, tests: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The pooled variance of the difference of two cells on one seed (unit), with its degrees of freedom."""
+    """The variance of the difference of two cells on one seed, estimated from all cells (pooled)."""
 
     variance: float
     degrees: int

@@ -35,18 +35,16 @@ class TargetCosts:
 
     @property
     def middles(self) -> dict[int, float]:
-        """Return each training's cost to reach the target, by seed.
+        """Estimate each training's cost to reach the target, by seed.
 
-        It is the middle between the evaluation that first met the target and the evaluation before.
+        The estimate is the middle between two costs: at the first evaluation that met the target, and at the
+        evaluation before.
         """
         return {seed: value - self.resolution[seed] / 2 for seed, value in self.reached.items()}
 
     @property
     def rounding(self) -> float:
-        """Return the variance that comes from evaluating only at intervals.
-
-        It is the variance of the logarithm of a training's cost.
-        """
+        """Return the error variance of a cost's logarithm that is due to the gaps between evaluations."""
         return mean([(self.resolution[seed] / value) ** 2 for seed, value in self.middles.items()]) / 12
 
 
@@ -118,9 +116,9 @@ def format_ratio(ratio: float, decimals: int) -> str:
 
 
 def _bounded(cell: TargetCosts, baseline: TargetCosts) -> SpeedupEstimate | None:
-    """Return a bound of the speedup if some trainings of exactly one of two cells missed the target.
+    """Return a bound of the speedup if one of two cells has trainings that missed the target.
 
-    Otherwise return None.
+    Return None if both cells have such trainings, if neither has, or if they share no seed.
     """
     own, theirs = ({**each.reached, **each.limits} for each in (cell, baseline))
     seeds = sorted(own.keys() & theirs.keys())

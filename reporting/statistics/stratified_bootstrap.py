@@ -62,7 +62,10 @@ class Statistic:
 
 
 def interquartile_mean(runs: Sequence[Floats]) -> Floats:
-    """Return the mean of all runs except the lowest and the highest quarter, whose sizes are rounded down."""
+    """Return the mean of the runs without the lowest and the highest quarter.
+
+    The number of runs in a quarter is rounded down.
+    """
     every = np.sort(np.concatenate(list(runs), axis=1), axis=1)
     cut = every.shape[1] // 4
     return every[:, cut : every.shape[1] - cut].mean(axis=1)
@@ -189,7 +192,7 @@ def paired_bootstrap(
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> list[BootstrapScore]:
-    """Return the BLEU scores of a baseline and of systems that translated the same sentences, in this order.
+    """Return the BLEU score of the baseline, then of each system, all for the same sentences.
 
     All systems are resampled with the same sentences. Raise StatisticsError if numbers of lines differ, or if
     the seed is below 1.
@@ -202,7 +205,7 @@ def paired_bootstrap(
         counts = ", ".join(map(str, lengths))
         raise StatisticsError(f"expected {len(references) or 'some'} lines of each system, got {counts}")
     if seed < 1 or samples < 1:
-        raise StatisticsError(f"expected a seed and samples of at least 1, got {seed} and {samples}")
+        raise StatisticsError(f"expected a seed and a sample count of at least 1, got {seed} and {samples}")
     named: list[tuple[str, Sequence[str]]] = [
         (str(number), list(lines)) for number, lines in enumerate((baseline, *systems))
     ]

@@ -93,9 +93,9 @@ class TableCells:
         return table
 
     def _chances(self) -> dict[tuple[int, int], tuple[str, float]]:
-        """Return the accuracy of random guessing, where known, with the task.
+        """Return, for each cell that shows an accuracy, its task and the accuracy of random guessing.
 
-        The keys are the row and column indices of cells that show an accuracy.
+        The keys are row and column indices. Cells whose guessing accuracy is unknown are left out.
         """
         settings: dict[tuple[str, str], dict[str, TrialSettings]] = {}
         for trial in self.shown_trials:
@@ -118,7 +118,7 @@ class TableCells:
 
     @cached_property
     def changes(self) -> Changes | None:
-        """Return the changes that are the rows of the table; None if the rows are levels of a factor."""
+        """Return the changes of a baseline that the rows show; None if the rows are levels of a factor."""
         return read_changes(self.spec, self.study.design) if self.spec.rows == CHANGES else None
 
     @cached_property
@@ -148,9 +148,9 @@ class TableCells:
 
     @cached_property
     def shown_trials(self) -> list[Trial]:
-        """Return the trials that the table counts.
+        """Return the trials that the table shows.
 
-        A trial of an added seed counts once it has ended.
+        A trial of an added seed is shown once it has ended.
         """
         ended, seeds = set(self.outcomes["trial"]), set(self.study.seeds)
         return [trial for trial in self.trials if trial.levels[SEED] in seeds or trial.id in ended]
@@ -163,7 +163,10 @@ class TableCells:
         return fixed_levels([trial.levels for trial in self.shown_trials], shown, self.study.design)
 
     def _in_rows(self, trials: Iterable[Trial]) -> list[Trial]:
-        """Return the selected trials that belong to a row, each with the row's label among its levels."""
+        """Return the selected trials that belong to a row of the table.
+
+        If the rows are changes of a baseline, each trial gets the label of its row as a level.
+        """
         chosen = [trial for trial in trials if is_selected(self.spec.select, trial.levels)]
         if (changes := self.changes) is None:
             return chosen
@@ -210,12 +213,15 @@ class TableCells:
 
     @cached_property
     def look_tallies(self) -> TalliesByLook:
-        """Return the values of each cell at each look (interim test) that the cell has reached."""
+        """Return the values of each cell, separately for each look (interim test) that it has reached."""
         return {place: looks for place, looks in self._tallied[0].items() if place[2] in self.spec.value}
 
     @cached_property
     def fallbacks(self) -> Mapping[tuple[str, str], Tally]:
-        """Return the values of the fallback metric, which cells without a value show, by row and column."""
+        """Return the values of the fallback metric by row and column.
+
+        Cells without a value of their own metric show this metric.
+        """
         every = self._tallied[0].items()
         return {place[:2]: looks[-1] for place, looks in every if place[2] == self.spec.otherwise}
 
@@ -267,7 +273,7 @@ class TableCells:
 
     @cached_property
     def published_match(self) -> PublishedMatch | None:
-        """Return how the paper's table corresponds to this table.
+        """Match the rows and columns of this table with those of the paper's table.
 
         Return None if it is not requested or does not exist.
         """
@@ -453,7 +459,7 @@ class TableColumn:
 
     @property
     def name(self) -> str:
-        """Return the name of the column in the paper's table: its level or, without a level, its metric."""
+        """Return the name by which the paper's table has this column: its level, else its metric."""
         return self.level or self.metric.name
 
 

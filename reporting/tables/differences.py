@@ -415,7 +415,7 @@ def _best(
 
 
 def _rivals(spec: CellsTable, best: Sequence[BoldCells]) -> list[str]:
-    """Return a sentence that counts the bold values shown to be as good as the best of their column.
+    """Return a sentence that counts the bold values that are as good as the best value of their column.
 
     As good means that the difference is below the margin, the smallest difference that matters. Return an
     empty list without a margin.
@@ -447,7 +447,7 @@ def note_unsolved(table: Table, settings: Iterable[TrialSettings]) -> Table:
 
 
 def note_chance(table: Table, chances: Mapping[tuple[int, int], tuple[str, float]]) -> Table:
-    """Return the table, with a footnote at the cells of each task that no model does better than guessing.
+    """Return the table. If no model is better than guessing on a task, add a footnote to its cells.
 
     `chances` has, by row and column of a cell, its task and the accuracy that guessing reaches. No model has
     learnt a task if all of its cells have a value, and all values are near chance.

@@ -133,7 +133,7 @@ class Footnote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnKey:
-    """The metric and the level of a column, for programs. The level is "" if each column is a metric."""
+    """The metric and the level that identify a column. The level is "" if the columns are metrics."""
 
     metric: str
     level: str

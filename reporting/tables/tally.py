@@ -122,7 +122,7 @@ _SELF_EXPLANATORY = (
 def tally_trials(
     spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str] = ()
 ) -> dict[CellKey, tuple[Tally, ...]]:
-    """Return the tallies (collected values) of each cell that has trials.
+    """Collect the values of each cell that has trials, as tallies.
 
     A cell has one tally. With `pick`, it has one for each combination of the levels of the factors in `over`.
     `outcomes` has the store's latest attempts, `begun` the trials that have begun and may have ended since.
@@ -227,9 +227,10 @@ _WHY_EMPTY: Mapping[CellStatus | None, str] = {CellStatus.MISSING: "not run", Ce
 def pick_best(
     spec: CellsTable, tallies_by_place: Mapping[CellKey, tuple[Tally, ...]]
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
-    """Return, for each cell, the tally of its best level, and a remark if some levels have no value.
+    """Return, for each cell, the tally of its best level of the factors in `over`, and its remark.
 
-    The first of several equal levels counts. If no level has a value, the trials of all levels are merged.
+    The remark counts the levels that have no value; a cell without such levels has no remark. The first of
+    several equal levels counts. If no level has a value, the trials of all levels are merged.
     """
     best: dict[CellKey, Tally] = {}
     remarks: dict[CellKey, str] = {}

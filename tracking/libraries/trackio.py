@@ -88,7 +88,7 @@ class TrackioProjects(Tracker):
     def _write(
         self, trial: TrackedTrial, step: int, metrics: Mapping[str, float], at: float, once: str
     ) -> None:
-        """Add a row unless a row with the id `once` exists."""
+        """Write the metrics of one step, unless a row with the id `once` exists."""
         self._storage.bulk_log(
             trial.study,
             trial.name,

@@ -51,7 +51,7 @@ def open_tracker(place: str) -> Tracker:
 
 @dataclass(frozen=True, slots=True)
 class _StoredRun:
-    """The stored part of a run: its folders, the metrics of each step, and the summary."""
+    """The part of a run that is already on disk: its folders, the metrics of each step, and the summary."""
 
     folders: list[Path] = field(default_factory=list[Path])
     steps: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
@@ -170,7 +170,7 @@ class OfflineRuns(Tracker):
         return _OpenRun(new, before, lambda: any(each.HasField("exit") for each in self._records_of(path)))
 
     def _read(self, study: str, run: str) -> _StoredRun:
-        """Return the stored part of a run; if a killed process left its folder, only the readable part."""
+        """Return the part of a run that is on disk. After a killed process, this is the readable part."""
         found = _StoredRun()
         for path in sorted(self._place.glob(f"wandb/offline-run-*-{run}/run-{run}.wandb")):
             records = self._records_of(path)

@@ -49,7 +49,7 @@ class AlignedForm(CellForm):
         return f"S[table-format={sign}{whole}.{decimals}{f'({spread})' if spread else ''}]{behind}"
 
     def head(self, text: str, span: int) -> str:
-        """Return the name of a column, in braces where numbers are expected."""
+        """Return a column heading as LaTeX. In a column of numbers, siunitx needs braces around text."""
         return over(text, span) if span > 1 else f"{{{text}}}"
 
     def ours(self, cell: Cell, span: int) -> str:

@@ -70,5 +70,7 @@ def test_outputs_that_cannot_be_compared_are_reported():
         paired_bootstrap(GOOD, [BAD[1:]], REFERENCES)
     with pytest.raises(StatisticsError, match=r"^expected some lines of each system, got 0$"):
         paired_bootstrap([], [], [])
-    with pytest.raises(StatisticsError, match=r"^expected a seed and samples of at least 1, got 0 and 1000$"):
+    with pytest.raises(
+        StatisticsError, match=r"^expected a seed and a sample count of at least 1, got 0 and 1000$"
+    ):
         paired_bootstrap(GOOD, [BAD], REFERENCES, seed=0)
