@@ -53,10 +53,11 @@ class KeysValues(State):
 
 
 class Alignment(nn.Module, ABC):
-    """Attention to an encoder's outputs, or to its inputs with position vectors appended.
+    """Attention of a decoder to the encoder's outputs, or to the encoder's inputs.
 
-    The position vectors are a timing signal of `positions` channels. They only affect the scores; the means
-    are over the plain inputs. With 0 `positions`, attention reads the encoder's outputs.
+    In the second case, position vectors are appended to the inputs. The position vectors are a timing signal
+    of `positions` channels. They only affect the scores; the means are over the plain inputs. With 0
+    `positions`, attention reads the encoder's outputs.
     """
 
     def __init__(self, *, width: int, positions: int, dropout: float) -> None:
@@ -70,7 +71,7 @@ class Alignment(nn.Module, ABC):
         """Return scores (batch, m, n) of states (batch, m, width) and keys (batch, n, width)."""
 
     def project_source(self, source: EncodedSource) -> KeysValues:
-        """Return the keys of a source, computed once."""
+        """Return the keys and values of a source, which are the same for all outputs."""
         values = source.inputs if self.positions else source.outputs
         known = values
         if self.positions:
@@ -94,14 +95,20 @@ class Alignment(nn.Module, ABC):
 
 
 class Luong(Alignment):
-    """score = h′ᵀ W m (Luong et al. 2015, equation 8, "general")."""
+    """Attention with score = h′ᵀ W m (Luong et al. 2015, equation 8, "general").
+
+    h′ is a state of the decoder, and m is a vector of the source.
+    """
 
     def scores(self, states: Tensor, keys: Tensor) -> Tensor:
         return states @ keys.transpose(1, 2)
 
 
 class Bahdanau(Alignment):
-    """score = vᵀ tanh(W_k m + W_q h′) (Bahdanau et al. 2015, section A.1.2)."""
+    """Attention with score = vᵀ tanh(W_k m + W_q h′) (Bahdanau et al. 2015, section A.1.2).
+
+    h′ is a state of the decoder, and m is a vector of the source.
+    """
 
     def __init__(self, *, width: int, positions: int, dropout: float) -> None:
         super().__init__(width=width, positions=positions, dropout=dropout)
@@ -139,7 +146,10 @@ class CrossAttention(ResidualStep):
         return keys, values
 
     def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
-        """Take one step of the residual stream (batch, m, width); `mask` (batch, n) belongs to the source."""
+        """Add attention to the source to `x` (batch, m, width), as a residual sub-layer.
+
+        `mask` (batch, n) is the mask of the source.
+        """
         return self._step(x, self._attend, keys_values, mask)
 
     def _attend(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
@@ -186,11 +196,12 @@ class RecurrentDecoderState(State):
 
 
 class RecurrentDecoder(Decoder[RecurrentDecoderState]):
-    """A decoder that is a recurrent block; its first state is the encoder's last state, or zeros.
+    """A decoder that is a recurrent block.
 
-    An output is h′ or, with attention, [c ; h′], where c is the mean attended to by h′; dropout is applied to
-    it. With a map `merge`, the next input is computed from the input and c, which is 0 at first (input
-    feeding: Luong et al. 2015, section 3.3; Vinyals et al. 2015, section 2.1).
+    Its first state is the encoder's last state, or zeros. An output is h′ or, with attention, [c ; h′], where
+    c is the mean attended to by h′; dropout is applied to it. With a map `merge`, the next input is computed
+    from the input and c, which is 0 at first (input feeding: Luong et al. 2015, section 3.3; Vinyals et al.
+    2015, section 2.1).
     """
 
     def __init__(
@@ -212,7 +223,10 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
         return RecurrentDecoderState(recurrent_state=carried, source=attended, context=nothing)
 
     def forward(self, state: RecurrentDecoderState, target: Tensor) -> Tensor:
-        """Run the whole recurrence, then attend; with input feeding, do both step by step."""
+        """Return all outputs. Attention is applied after the whole recurrence.
+
+        With input feeding, attention is applied at each step, before the next one.
+        """
         return self._advance(state, target)[0]
 
     def step(self, state: RecurrentDecoderState, previous: Tensor) -> tuple[Tensor, RecurrentDecoderState]:
@@ -324,7 +338,10 @@ class StackDecoder(Decoder[StackDecoderState]):
     def _cross(
         self, crossing: CrossAttention, x: Tensor, known: tuple[Tensor, Tensor], mask: Tensor | None
     ) -> Tensor:
-        """Apply a cross-attention; if sub-layers are recomputed, the backward pass computes it again."""
+        """Apply a cross-attention to `x`.
+
+        If the stack recomputes its sub-layers, the backward pass also computes this attention again.
+        """
         if not self.body.recomputes:
             return crossing(x, known, mask)
 
@@ -387,11 +404,17 @@ class Seq2Seq(Transducer[State]):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """Return all outputs; the target's mask is ignored, since no output sees later padding."""
+        """Return all outputs for a target.
+
+        The target's mask is ignored: padding comes last, and no output depends on later symbols.
+        """
         return self.decoder(self.decoder.begin(self.encode(source, source_mask)), target)
 
     def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> State:
-        """Return the decoder's state before the first output, which does not depend on the target lengths."""
+        """Return the decoder's state before the first output.
+
+        Lengths of targets are ignored, because this state does not depend on them.
+        """
         return self.decoder.begin(self.encode(source, source_mask))
 
     def step(self, state: State, previous: Tensor) -> tuple[Tensor, State]:

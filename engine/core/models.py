@@ -113,9 +113,10 @@ class PrecisionError(ActivememError):
 
 
 def check_precision(precision: Precision, device: torch.device) -> None:
-    """Raise PrecisionError if a device supports a precision only partly, or silently uses a different one.
+    """Raise PrecisionError if a device does not fully support a precision.
 
-    On GPUs for which torch emulates bf16, matrix products are slow and convolutions missing.
+    Some devices would silently use a different precision. On GPUs for which torch emulates bf16, matrix
+    products are slow and convolutions missing.
     """
     if precision == "float32" or (precision == "bf16" and device.type != "cuda"):
         return
@@ -152,7 +153,7 @@ def float32_products(precision: Precision) -> Iterator[None]:
 
 
 def _replace_precisions(old: Sequence[str], new: Sequence[str], of_cudnn: bool | None) -> None:
-    """Set the float32 precision of each operation, and change torch's older settings to match.
+    """Set the float32 precision of each operation, and change torch's older flags for it to match.
 
     `of_cudnn` is the value for cuDNN's older TF32 flag; None leaves the flag unchanged. Torch's compiler, and
     code that disables cuDNN temporarily, read the older flags, which must not contradict the new ones.
@@ -171,7 +172,10 @@ def _legacy_setting(precisions: Sequence[str]) -> str:
 
 
 def _legacy_setting_of_cudnn() -> bool | None:
-    """Return torch's older TF32 flag of cuDNN; None if torch raises, as newer settings contradict it."""
+    """Return torch's older TF32 flag of cuDNN. Return None if torch cannot report it.
+
+    Torch raises an error if its newer settings contradict this flag.
+    """
     with warnings.catch_warnings(), suppress(RuntimeError):
         warnings.simplefilter("ignore", UserWarning)  # torch 2.9 warns once that it is deprecated
         return torch.backends.cudnn.allow_tf32
@@ -190,7 +194,7 @@ class ModelFileError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
-    """A trained model: trial, weights by name, symbols of its text, and final metrics.
+    """A trained model: its trial, its weights by name, its vocabulary, and its final metrics.
 
     `symbols` is the objective's description of the symbols as plain values; None if the model reads no text.
     `versions` has the versions of activemem and of packages with plug-in blocks, and the commit.
@@ -292,7 +296,10 @@ def rebuild(file: ModelFile) -> AnyModel:
 
 
 def _unshared(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return each distinct weight on the CPU, and the names of shared weights such as tied embeddings."""
+    """Return each distinct weight on the CPU, and the names that share a weight with another name.
+
+    Tied embeddings, for example, are one weight with two names.
+    """
     tensors, aliases, first = dict[str, Tensor](), dict[str, str](), dict[tuple[Any, ...], str]()
     for name, weight in weights.items():
         place = (weight.data_ptr(), weight.shape, weight.stride(), weight.dtype)

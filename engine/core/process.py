@@ -91,7 +91,10 @@ def _glibc() -> ctypes.CDLL | None:
 
 
 def derive_seed(seed: int, purpose: str) -> int:
-    """Return a 63-bit seed for one purpose of a trial; the seed does not depend on the recipe."""
+    """Return a 63-bit seed for one purpose of a trial, such as its data.
+
+    The seed does not depend on the recipe, so that trials of different models can share random numbers.
+    """
     digest = hashlib.sha256(f"{seed}:{purpose}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 

@@ -262,7 +262,10 @@ class Machine:
 
     @property
     def threads(self) -> int:
-        """Return the number of threads of a trial; results are bit-identical only if this number is equal."""
+        """Return the number of threads of a trial.
+
+        Two runs of a trial are bit-identical only if they use the same number of threads.
+        """
         return max(1, int(self.cpus))
 
 

@@ -65,7 +65,7 @@ def find_file(source: SourceFile, place: Path) -> Path | None:
 
 
 def describe_files(source: SourceFile) -> str:
-    """Describe where a dataset's file may be: in a file of its own, also compressed, or in an archive."""
+    """Describe the possible places of a dataset's file: the file itself, a compressed copy, or an archive."""
     names = [] if source.digest is None else [f"{source.names[0]} (.xz, .gz)"]
     return " or ".join([*names, *([source.archive] if source.archive else [])])
 
@@ -116,7 +116,7 @@ def verify_source(dataset: Dataset, source: SourceFile, place: Path) -> None:
 
 
 def file_digest(path: Path, like: str) -> str:
-    """Return the checksum of a whole file, computed by the algorithm that the digest `like` names."""
+    """Return the checksum of a whole file, by the same algorithm as the digest `like`."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, lambda: hashlib.new(_algorithm(like), usedforsecurity=False))
     return f"{_algorithm(like)}:{found.hexdigest()}"

@@ -105,7 +105,7 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
 
 
 def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
-    """Yield the pairs of all splits, except empty pairs and pairs with a held-out source sentence.
+    """Yield pairs with their splits, and keep sources of the dev and test splits out of later splits.
 
     A pair is dropped if a side is empty, or if its source is in a dev or test split that was read before.
     """

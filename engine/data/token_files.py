@@ -47,9 +47,9 @@ class Split:
 
     @property
     def first_words(self) -> int:
-        """Return the number of words of the first token, which is not scored.
+        """Return how many words the first token of the split counts for. This token is not scored.
 
-        It is 1, or 0 if the first token is a mark that stands before the text.
+        The number is 1, or 0 if the first token is a mark that stands before the text.
         """
         return int(self.lines[0] == 0)
 
@@ -83,7 +83,7 @@ def smallest_dtype(vocab: int) -> np.dtype[Any]:
 
 
 def encoded_folder(folder: Path, parts: Sequence[str], depends: Sequence[object], *, pieces: bool) -> Path:
-    """Return the folder of an encoded corpus; its name joins `parts` and a hash of `depends`.
+    """Return the folder of an encoded corpus. Its name consists of `parts` and of a hash of `depends`.
 
     `depends` lists the values that determine the files. With `pieces` the hash also depends on the version of
     SentencePiece.
@@ -133,7 +133,7 @@ def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -
 
 
 class SplitWriter:
-    """Writer of a split's files: it first writes a mark, and then the lines, a few at a time.
+    """Writer of a split's files. It writes a beginning token (the mark), then the lines, a few at a time.
 
     Tokens have the type of the mark, which may be empty. Its context closes the files.
     """

@@ -70,7 +70,7 @@ class OutputCosts(ABC):
         """
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
-        """Return a lower bound on the costs of outputs that begin with `symbols` (rows, written).
+        """Return a lower bound on the costs of all outputs that begin with `symbols` (rows, written).
 
         By default it is 0. `left` bounds the number of symbols that may follow, end included. A tight bound
         lets the search drop hopeless outputs early.
@@ -164,9 +164,10 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int) -> tuple[Tensor, Tensor
 
 
 def _still_racing(race: Race, rows: Tensor, written: Outputs, going: Tensor, left: Bounds) -> Tensor:
-    """Return a mask of the rows whose outputs are extended further, by at most `left` symbols.
+    """Return a mask of the unfinished outputs that may still become the best of their sentence.
 
-    Record the outputs that have ended, and set the score of each beaten output to -inf.
+    `left` bounds the number of symbols that may follow. Record the outputs that have ended, and set the score
+    of each beaten output to -inf.
     """
     race.record(rows[~going], written.select(rows[~going]))
     beaten = going & race.beaten(rows, written.select(rows), left)
@@ -187,7 +188,10 @@ class Ranking:
     coverage_penalty: float = 0.0
 
     def normalise(self, scores: Tensor, lengths: Tensor | int) -> Tensor:
-        """Return log P / lp. Since cp ≤ 0, this is an upper bound of the rank."""
+        """Return the score divided by the length penalty: log P / lp.
+
+        This is an upper bound of the rank, since the coverage penalty cp is never above 0.
+        """
         return scores / ((5.0 + lengths) / 6.0) ** self.length_penalty
 
     def coverage_term(self, coverage: Tensor, valid: Tensor) -> Tensor:
@@ -199,9 +203,10 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hypotheses:
-    """Unfinished outputs; the rows of a sentence are adjacent, and `slot` numbers them from 0.
+    """Unfinished outputs, one a row. The outputs of one sentence are in adjacent rows.
 
-    `prefix` (rows, length) begins with the start symbol; `coverage` (rows, n) is kept if it is needed.
+    `slot` numbers the outputs of a sentence from 0. `prefix` (rows, length) begins with the start symbol;
+    `coverage` (rows, n) is kept if it is needed.
     """
 
     sentence: Tensor
@@ -268,9 +273,10 @@ class BeamSearch:
         )
 
     def extend(self, alive: Hypotheses, logs: Tensor, attended: Tensor | None) -> tuple[Tensor, Hypotheses]:
-        """Return the rows to continue and their extended hypotheses, given log-probabilities (rows, vocab).
+        """Add a symbol to the unfinished outputs. Return the rows that are continued, and the longer outputs.
 
-        `attended` (rows, n) are the attention weights of this step.
+        `logs` (rows, vocab) are the log-probabilities of the next symbol. `attended` (rows, n) are the
+        attention weights of this step.
         """
         best = self._best(alive, logs)
         coverage = None if alive.coverage is None or attended is None else alive.coverage + attended
@@ -303,7 +309,10 @@ class BeamSearch:
         return Candidates(sentences=sentences, scores=scores, parents=parents, symbols=chosen)
 
     def _choices(self, alive: Hypotheses, logs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the log-probabilities and numbers of each row's best symbols, then of the end symbol."""
+        """Return the log-probabilities and numbers of the best next symbols of each row.
+
+        The last column is the end symbol.
+        """
         place, bounds = alive.prefix.shape[1], self.bounds.select(alive.sentence)
         ends = logs[:, END].masked_fill(place < bounds.min_length, -torch.inf)
         others = logs.clone()
@@ -419,11 +428,11 @@ def search_lengths(
     beam: int,
     sizes: SizeSearch,
 ) -> Outputs:
-    """Return outputs of the sizes that greedy search prefers (Kaiser and Bengio 2016, section 3).
+    """Choose the best size for each output by greedy search (Kaiser and Bengio 2016, section 3).
 
-    With a `beam` above 1, the outputs are then beam-searched at these sizes. `max_length` (batch,) bounds the
-    sizes. If outputs have costs, the greedy output is kept unless the beam's is better. With a length line no
-    size is searched.
+    Return the outputs of these sizes. With a `beam` above 1, the outputs are then beam-searched at these
+    sizes. `max_length` (batch,) bounds the sizes. If outputs have costs, the greedy output is kept unless the
+    beam's is better. With a length line no size is searched.
     """
     costs = sizes.costs
     if beam > 1 and sizes.line is not None and costs is None:

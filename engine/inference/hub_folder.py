@@ -39,7 +39,10 @@ def write_hub_folder(trained: TrainedModel, source: Path, path: Path) -> None:
 
 
 def _files(trained: TrainedModel) -> dict[str, Any]:
-    """Return the content of each file by its name, except the weights: a text, or values to write as JSON."""
+    """Return the content of each file of the folder by its name, except the file of weights.
+
+    A content is a text, or values to write as JSON.
+    """
     file = trained.file
     settings = file.trial.settings.model_dump(mode="json", by_alias=True)
     task, symbols = file.trial.settings.task, file.symbols

@@ -17,10 +17,10 @@ from ..data.text.symbols import TextSymbols
 
 
 class NextSymbols:
-    """Next-symbol distribution of a causal model after each text of a batch; all texts have one length.
+    """Distribution of the next symbol after each text of a batch, by a causal model.
 
-    A model whose blocks see a bounded past, or keep a state of fixed size, reads each symbol once. Any other
-    model reads the whole texts again at each step.
+    All texts have the same length. A model whose blocks see a bounded past, or keep a state of fixed size,
+    reads each symbol once. Any other model reads the whole texts again at each step.
     """
 
     def __init__(self, model: Model) -> None:

@@ -27,7 +27,7 @@ _CPU = torch.device("cpu")
 
 
 def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, text: str) -> TextScore:
-    """Return the likelihood of a text, computed as for a corpus split: every token is scored once.
+    """Return the likelihood of a text. Every token is scored once, as in a split of a corpus.
 
     Raise DataError if a part of the text has no symbol, or if nothing in the text can be scored.
     """
@@ -43,7 +43,9 @@ def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, 
         end_bytes=0 if symbols.documents else 1,
     )
     if not task.by_line and (len(split.tokens) < 2 or split.words < 2):
-        raise DataError(f"expected at least two words, got {len(text)} characters")
+        raise DataError(
+            f"expected a text of at least two words to score, got a text of {len(text)} characters"
+        )
     length = task.longest if task.by_line else task.context
     if task.by_line and not bool(((split.line_lengths > 1) & (split.line_lengths <= length + 1)).any()):
         raise DataError(f"expected a line of 1 to {length} tokens, got none")

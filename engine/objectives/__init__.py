@@ -55,7 +55,7 @@ def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
 
 
 def has_one_shape(settings: TrialSettings) -> bool:
-    """Return whether the steps of a trial can be stacked with those of other trials.
+    """Return whether the loss and the batches of a trial allow it to train in a pack with other trials.
 
     Its objective must be Stackable, and its batches of equal length must have equal shapes.
     """

@@ -42,7 +42,7 @@ def on_device(rows: Tensor, device: torch.device) -> Tensor:
 
 
 def micro_batch_slice(count: int, part: int, parts: int) -> slice:
-    """Return the slice of a batch's rows that one of `parts` micro-batches has; `part` is its index.
+    """Return the slice of rows that form micro-batch number `part` of `parts`.
 
     The first parts may have one row more than the others.
     """
@@ -52,7 +52,7 @@ def micro_batch_slice(count: int, part: int, parts: int) -> slice:
 
 
 def micro_batch_weight(count: int, part: int, parts: int) -> float:
-    """Return the weight for the mean of one micro-batch, whose index is `part`.
+    """Return the factor by which micro-batch number `part` counts in the mean over the whole batch.
 
     The mean of all `parts` weighted means is the mean of the batch, even if the micro-batches differ in size.
     """
@@ -71,7 +71,7 @@ def scored_on_device(targets: Tensor, scored: Tensor, device: torch.device) -> t
 
 
 class Answers(NamedTuple):
-    """A model's outputs and targets at all scored positions, and the inputs, on the device."""
+    """A model's inputs, and its outputs and targets at all scored positions, on the device."""
 
     inputs: Tensor
     outputs: Tensor
@@ -107,13 +107,16 @@ class CausalView:
 
 @runtime_checkable
 class Stackable(Protocol):
-    """Interface of objectives whose steps are pure functions of tensors.
+    """Interface of objectives whose loss is computed only from the model and the tensors of a batch.
 
     A pack can compute the steps of several such trials at once.
     """
 
     def draw(self) -> tuple[Tensor, ...]:
-        """Return the whole next batch, on the CPU; stackable trials get tensors of the same shapes."""
+        """Return the whole next batch, on the CPU.
+
+        Trials that share a pack get tensors of the same shapes.
+        """
         ...
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
@@ -163,7 +166,10 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def begin_batch(self, parts: int) -> None:
-        """Draw the next batch and divide it into `parts`; `loss` is then called for some or all of them."""
+        """Draw the next batch and divide it into `parts`.
+
+        `loss` then computes the loss of one part at a time.
+        """
 
     @abstractmethod
     def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:

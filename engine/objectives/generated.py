@@ -148,7 +148,10 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
-        """Return the tensors that `_scored_outputs` needs; they have the same shapes for each batch."""
+        """Return the tensors of the examples that `_scored_outputs` takes as arguments.
+
+        They have the same shapes for each batch.
+        """
 
     @abstractmethod
     def _scored_outputs(self, model: Model, *scored: Tensor) -> tuple[Tensor, Tensor]:

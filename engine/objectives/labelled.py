@@ -136,7 +136,7 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
 
     @abstractmethod
     def _meaning(self) -> dict[str, Any]:
-        """Return what a reader of the outputs needs, in plain values, such as the names of the classes."""
+        """Return plain values that explain the model's outputs, such as the names of the classes."""
 
     def _measured(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         return outputs, labels

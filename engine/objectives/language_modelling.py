@@ -138,7 +138,10 @@ class LanguageObjective(Objective[Model]):
 
 
 class StreamObjective(LanguageObjective):
-    """Objective of rows of text that continue from step to step; blocks keep their states between steps."""
+    """Objective that reads a text in parallel rows. Each step continues the rows of the previous step.
+
+    Blocks keep their states between steps.
+    """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)

@@ -48,7 +48,10 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         self._guesses: GuessDraws | None = None  # of the current batch, if guesses are read
 
     def begin_batch(self, parts: int) -> None:
-        """Draw the batch of the next step; a batch measured in tokens may have fewer pairs than `parts`."""
+        """Draw the batch of the next step.
+
+        A batch whose size is set in tokens may have fewer pairs than `parts`.
+        """
         super().begin_batch(parts)
         train = self.settings.train
         if train.sampling:
@@ -100,7 +103,10 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
             yield Examples(batch.sources, batch.targets)
 
     def symbols(self) -> dict[str, Any] | None:
-        """Describe both vocabularies, and the line that estimates lengths; None for generated pairs."""
+        """Describe both vocabularies in plain values. Return None for generated pairs.
+
+        If the lengths of outputs are estimated, also describe the line that estimates them.
+        """
         text = self._pairs.text
         if text is None:
             return None
@@ -112,7 +118,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         return known | ({"length_line": self._pairs.length_line.to_dict()} if estimated else {})
 
     def causal_view(self) -> CausalView | None:
-        """Return the longest scored target, with a function that returns the model's outputs for it.
+        """Return the longest target of the dev and test splits, with a function that computes its outputs.
 
         If pairs are longer than any in training, the first such pair is taken. The decoder reads the symbols
         before the one that it predicts.

@@ -178,7 +178,7 @@ class _Total:
             self._tokens[place] += int(counted.sum())
 
     def score_after_first_token(self, split: Split) -> TextScore:
-        """Return the score of a split of which all tokens except the first one were added."""
+        """Return the score of a split, after all of its tokens except the first one were added."""
         sizes = 0 if split.line_bytes is None else int(split.line_bytes.sum()) - split.first_bytes
         return self.score(split.words - split.first_words, sizes)
 
@@ -198,7 +198,7 @@ class _Total:
 
 
 def _padded_loss(nats: Tensor, lengths: Tensor, rows: int) -> float:
-    """Return the mean loss over all positions, where padding counts with a loss of 0.
+    """Return the mean loss over all positions of the batches; padding counts as a loss of 0.
 
     It is computed for batches of `rows` lines. The program of Dowdell and Zhang (2019) prints this number. An
     incomplete last batch is left out.

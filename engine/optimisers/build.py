@@ -94,7 +94,7 @@ _RMS_OF_ADAMW = 0.2
 
 
 def muon_maps(model: nn.Module) -> dict[nn.Parameter, Weight]:
-    """Return a mapping from each matrix weight in a model's body to its description by `find_weights`."""
+    """Return the matrix weights of a model's body, each with its description by `find_weights`."""
     weights = find_weights(model.get_submodule("body"))
     return {each: found for each, found in weights.items() if found.role is WeightRole.MATRIX}
 
@@ -259,7 +259,7 @@ def _fault(names: Collection[str], group: ParameterGroupSettings) -> str:
 def regroup(
     optimizer: torch.optim.Optimizer, model: nn.Module, groups: Sequence[ParameterGroupSettings]
 ) -> None:
-    """Split a new optimiser's weights into these groups, and freeze the weights of frozen groups.
+    """Divide the weights of a new optimiser into the groups of [train], and freeze the frozen groups.
 
     Raise ParameterGroupError as `assign_groups` does, and also if a group has a weight decay but the
     optimiser has none.

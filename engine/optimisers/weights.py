@@ -124,10 +124,11 @@ def clip_gradients_per_map(model: nn.Module, norm: float) -> None:
 
 @torch.no_grad()
 def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: float) -> None:
-    """Take a step; if a matrix's gradient g has a norm above `norm`, scale the matrix's step by norm / ‖g‖.
+    """Take a step of the optimiser, and shorten the step of each matrix with a large gradient.
 
-    The optimiser sees the unscaled gradients (the program of Sukhbaatar et al. 2019). Matrices that share a
-    weight are scaled one by one.
+    If the gradient g has a norm above `norm`, the step is multiplied by norm / ‖g‖. The optimiser sees the
+    unscaled gradients (the program of Sukhbaatar et al. 2019). Matrices that share a weight are scaled one by
+    one.
     """
     starts = [  # a map, its value before the step, and the step's factor
         (part, part.clone(), (norm / (gradient.norm() + 1e-10)).clamp(max=1.0))
@@ -139,7 +140,10 @@ def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: 
 
 
 def _maps(model: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield each matrix that has a gradient, and the gradient; one weight may hold several matrices."""
+    """Yield pairs of a matrix and its gradient, for each matrix that has a gradient.
+
+    A weight may hold several matrices.
+    """
     for weight, found in find_weights(model).items():
         if weight.grad is not None:
             yield from zip(found.split_maps(weight), found.split_maps(weight.grad), strict=True)
@@ -218,7 +222,10 @@ class Weights:
         return change_settings(self.optimizer, settings, self.model, self._train.groups)
 
     def clear_gradients(self) -> None:
-        """Remove all gradients, without the hooks of torch's own method, which take ten times as long."""
+        """Remove the gradients of all weights.
+
+        Torch's `zero_grad` does the same, but calls hooks and takes ten times as long.
+        """
         for group in self.optimizer.param_groups:
             for weight in group["params"]:
                 weight.grad = None

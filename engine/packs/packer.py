@@ -84,7 +84,7 @@ def alone_reason(settings: TrialSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackOutlook:
-    """Expected packs: the trials that can be packed, the largest group, and why other trials train alone."""
+    """A forecast of packs: how many trials can be packed, the largest group, and why others train alone."""
 
     together: int
     largest: int
@@ -123,7 +123,7 @@ _log = logging.getLogger(__name__)
 
 
 class Member(NamedTuple):
-    """A possible member of a pack: the attempt at a trial, with its training."""
+    """A trial that may join a pack: its current attempt and its training."""
 
     attempt: Attempt
     training: Training

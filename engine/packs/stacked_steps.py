@@ -47,7 +47,10 @@ class StackedPasses:
         self._calls: tuple[tuple[torch.Size, ...], list[RandomCall]] | None = None
 
     def begin(self, trainings: Sequence[Training]) -> None:
-        """Copy the states of these trainings' dropout generators; the caller sets the weights."""
+        """Copy the states of the trainings' dropout generators, and switch to training mode.
+
+        The caller sets the weights.
+        """
         self._loss.train()
         for noise, training in zip(self.noises, trainings, strict=True):
             noise.set_state(training.noise.state)

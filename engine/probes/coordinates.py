@@ -1,4 +1,4 @@
-"""Coordinate check of a parametrisation across widths (Yang et al. 2022, appendix D.1).
+"""Coordinate check: whether activations change equally at all widths (Yang et al. 2022, appendix D.1).
 
 It measures how much the activations of each layer change in a few training steps, for each width.
 """
@@ -55,12 +55,12 @@ class LayerChange:
 def coordinate_check(
     trials: Mapping[int, Sequence[TrialSettings]], steps: int, data: Path = Path("data")
 ) -> list[LayerChange]:
-    """Return the change of each layer after this many steps, with a constant learning rate.
+    """Train models of several widths, and return how much the activations of each layer have changed.
 
-    The change is averaged over the trials of a width. All trials are trained on the CPU, and the activations
-    are measured for the same inputs before and after these steps. Raise CoordinateError for fewer than two
-    widths, for models whose layers differ across widths, for models that read two sequences, and if
-    activations are no longer finite.
+    They take `steps` steps with a constant learning rate. The change is averaged over the trials of a width.
+    All trials are trained on the CPU, and the activations are measured for the same inputs before and after
+    these steps. Raise CoordinateError for fewer than two widths, for models whose layers differ across
+    widths, for models that read two sequences, and if activations are no longer finite.
     """
     if len(trials) < 2:
         raise CoordinateError(f"expected at least two widths, got {len(trials)}")

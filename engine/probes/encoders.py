@@ -1,4 +1,4 @@
-"""Measurement of the memory (Harvat and Martín-Guerrero 2022) and the attention of recurrent encoders."""
+"""Measurements of recurrent encoders: memory (Harvat and Martín-Guerrero 2022) and attention."""
 
 from __future__ import annotations
 
@@ -63,9 +63,10 @@ class MemoryStatistics:
 
 
 def memory_changes(cells: Tensor, mask: Tensor) -> Tensor:
-    """Return Δ, the cosine of consecutive memory states (the paper's equation 19), row by row.
+    """Return Δ, the cosine similarity of each two consecutive memory states (the paper's equation 19).
 
-    `cells` is (batch, length, width); only steps at which `mask` (batch, length) is true are compared.
+    The values of all sequences are joined, one sequence after another. `cells` is (batch, length, width);
+    only steps at which `mask` (batch, length) is true are compared.
     """
     return functional.cosine_similarity(cells[:, :-1], cells[:, 1:], dim=-1)[mask[:, 1:]]
 
@@ -161,7 +162,7 @@ class EncoderProbe:
 
     @torch.no_grad()
     def changes(self, split: PairSplit, pair: int) -> Tensor:
-        """Return Δ (n - 1,) for each two consecutive steps of one source."""
+        """Return Δ (n - 1,), the cosine similarity of each two consecutive memory states for one source."""
         batch = collate(split, [pair])
         trace = self._encoder.traces(self._embed_sources(batch))[-1]
         return memory_changes(trace.cell, batch.sources != PAD)

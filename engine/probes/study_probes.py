@@ -38,7 +38,7 @@ _DURATION_KEYS = ("epochs", "steps_per_epoch", "seconds", "stop")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardTrials:
-    """The standard trials with which a trial is compared, by their kind of attention.
+    """The trials with standard attention with which a trial is compared, by kind of attention.
 
     The decoder of a standard trial attends to the outputs of the encoder.
     """
@@ -63,7 +63,7 @@ def group_key(settings: TrialSettings) -> str | None:
 
 
 def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
-    """Return the standard trials among `others`, which may include `trial`.
+    """Return the trials with standard attention among `others`, which may include `trial`.
 
     If several trials have the same attention, the one with the same [train] as `trial` is taken.
     """

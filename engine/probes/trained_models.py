@@ -32,7 +32,7 @@ class TrainedTrial:
     row: TrialRow
 
     def metric_rows(self, metrics: Mapping[str, float]) -> list[MetricRow]:
-        """Return rows for the store, in which measurements of the model are metrics of the last step."""
+        """Return rows for the store that record measurements as metrics of the trial's last step."""
         steps, epochs = self.row.steps, self.row.epochs
         return [
             MetricRow(step=steps, epoch=epochs, name=name, value=value) for name, value in metrics.items()

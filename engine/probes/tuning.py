@@ -38,7 +38,7 @@ NO_TRANSLATION = "its task is not translation"
 
 
 def tune_study(study: Study, store: Store | str | Path, machine: Machine = ONE_CPU) -> Iterator[ProbeResult]:
-    """Try the searches of `[decode]` with every trained translation model of a study.
+    """Try the search settings of [decode] with every trained translation model of a study.
 
     The search with the highest dev BLEU (the first of equal ones) writes the test outputs. Stored outputs and
     scores are reused. Each model has the machine's time limit. Raise MachineError if the requested GPU is

@@ -1,4 +1,7 @@
-"""Check of a cluster's nodes before a run begins; the smallest node decides each trial's share of a GPU."""
+"""Checks of the nodes of a cluster before a run begins.
+
+The node with the fewest resources decides each trial's share of a GPU.
+"""
 
 from __future__ import annotations
 
@@ -66,11 +69,11 @@ def fit_to_cluster(
     listener: Listener,
     at_once: int | None = None,
 ) -> Machine:
-    """Check every node with the resources for a trial; return the machine with each trial's GPU share.
+    """Check every node that has the resources for a trial, and choose the GPU share of a trial.
 
-    "auto" uses GPUs if any node has one. The share depends on the nodes and on how many trials can train
-    `at_once`. Raise NodeError if a node cannot train, or if none has room. A node that joins later is checked
-    by the workers that run on it.
+    Return the machine with this share. "auto" uses GPUs if any node has one. The share depends on the nodes
+    and on how many trials can train `at_once`. Raise NodeError if a node cannot train, or if none has room. A
+    node that joins later is checked by the workers that run on it.
     """
     automatic = machine.gpus == "auto"
     if automatic:

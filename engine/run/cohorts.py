@@ -142,11 +142,12 @@ class GridCohorts:
         return name, [job for _, job in self._jobs[first : self._next]]
 
     def _least(self, second: float, workers: int) -> float:
-        """Return the minimum work of a cohort; with less, scheduling would take too large a share of time.
+        """Return the minimum work of a cohort.
 
-        `second` is the work that one worker does in a second. Until as many cohorts have ended as there are
-        workers, the minimum is at most a worker's share of the remaining work. Among cohorts that started
-        together the shortest end first, and they say little about the speed.
+        With less work, scheduling would take too large a share of the time. `second` is the work that one
+        worker does in a second. Until as many cohorts have ended as there are workers, the minimum is at most
+        a worker's share of the remaining work. Among cohorts that started together the shortest end first,
+        and they say little about the speed.
         """
         least = SCHEDULING_S * second * workers
         return least if self._num_ended >= workers else min(least, self._left / workers)
@@ -218,7 +219,7 @@ class OutcomeBuffer:
             self._flush()
 
     def stored(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield events up to a machine failure; the end of a trial is yielded after its outcome is stored."""
+        """Yield events up to a machine failure. Yield the end of a trial only after its outcome is stored."""
         try:
             for event in events:
                 if isinstance(event, Ended) and event.trial in self._attempts:
@@ -373,9 +374,9 @@ def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
 
 
 def take_turn(attempts: Sequence[Attempt], packer: Packer | None) -> Iterator[Event]:
-    """Start all new attempts, or train one epoch of the attempts with the fewest epochs.
+    """Start all new attempts. If there are none, train one epoch of the attempts with the fewest epochs.
 
-    New attempts come first. Yield the events. A trial ends with its last epoch. With a packer, trials take
+    Yield the events. A trial ends with its last epoch. With a packer, trials take
     their steps together.
     """
     starting = [attempt for attempt in attempts if attempt.epoch is None]

@@ -158,7 +158,7 @@ def _run_round(
     retry_failed: bool,
     trial_ids: Collection[str] | None,
 ) -> Summary:
-    """Train the missing trials that are known now.
+    """Train the missing trials that the study has at present.
 
     For an ablation path, these are the trials up to its current round.
     """
@@ -278,7 +278,7 @@ class RunCounter(Relay):
         return self._max_failures is not None and failed >= self._max_failures
 
     def pop_claimed_elsewhere(self) -> dict[str, ClaimedElsewhere]:
-        """Return the trials that other drivers were reported to train, and forget these reports."""
+        """Return the trials that this run skipped because another driver took them, and clear this list."""
         taken, self.taken = self.taken, {}
         return taken
 
@@ -321,7 +321,10 @@ class RunRounds:
         run_id: str,
         pack: int,
     ) -> None:
-        """Store the arguments; `run` trains a source's cohorts and returns why some were abandoned."""
+        """Store the arguments.
+
+        `run` is a function that trains the cohorts of a source and returns why some were abandoned.
+        """
         self._study, self._store, self._counter = study, store, counter
         self._stop, self._run, self._id, self._pack = stop, run, run_id, pack
         self._leases = store.leases(run_id)
@@ -374,7 +377,10 @@ class RunRounds:
         return given_up
 
     def _jobs(self, missing: Sequence[Trial], last: Mapping[str, int]) -> list[Job]:
-        """Return the jobs of the missing trials; trials whose last two processes died come last."""
+        """Return the jobs of the missing trials.
+
+        A trial comes last if the last two processes that trained it died.
+        """
         folder, shorter = self._store.files.checkpoints_folder(STARTS_FILE), ShorterTrials(self._store)
         turns = start_turns(self._study)
         last_turn = max(turns.values(), default=0) + 1

@@ -27,7 +27,7 @@ from ..trial.training import Training
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerators:
-    """The GPUs and CPUs of a node, and the free bytes of its fullest GPU."""
+    """The GPUs and CPUs of a node, and the free bytes of the GPU with the least free memory."""
 
     count: float
     device_bytes: int
@@ -62,7 +62,7 @@ def share(
     all_settings: Iterable[TrialSettings],
     at_once: int | None = None,
 ) -> float:
-    """Return the share of a GPU for one trial, the smallest that the GPU's memory and the CPUs allow.
+    """Return the smallest share of a GPU for one trial that the GPU's memory and the CPUs allow.
 
     The largest step of the plan and the smallest node decide; a trial that runs out of memory is retried in
     parts. Ray fills one GPU before the next. So if at most `at_once` trials can train at the same time, the
@@ -90,9 +90,10 @@ def share(
 
 
 def with_gpu_bytes(machine: Machine) -> Machine:
-    """Set `gpu_bytes` to the free bytes of the fullest GPU, unless it is set or trials train on a CPU.
+    """Set `gpu_bytes` to the free bytes of the GPU with the least free memory.
 
-    Call it before any trial of the run holds memory there.
+    Change nothing if it is set already, or if trials train on a CPU. Call it before any trial of the run
+    holds memory there.
     """
     if not machine.gpus or machine.address is not None or machine.gpu_bytes is not None or not has_gpu():
         return machine
@@ -174,7 +175,7 @@ def measure_speed(steps: Mapping[float, TrialSettings], machine: Machine) -> Spe
 
 
 def _measure_step(settings: TrialSettings, machine: Machine) -> float:
-    """Return the seconds of a step, including its share of the evaluation after each epoch.
+    """Return the seconds of one training step, plus its share of the evaluation after the epoch.
 
     The fastest step counts, so that other load on the machine does not matter. The evaluation after an epoch
     is measured only for short steps, because it takes as long as many of them.

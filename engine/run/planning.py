@@ -137,7 +137,10 @@ def describe_location(availability: Availability) -> str:
 
 
 def _group_sizes(study: Study) -> list[GroupSize]:
-    """Return the sizes of the weight groups in a study; torch is loaded only if there are any."""
+    """Return how many weights each weight group of [train] contains in each model of a study.
+
+    Torch is loaded only if the study has groups.
+    """
     settings = [trial.settings for trial in study.trials or study.boundary_trials()]
     if not any(each.train.groups for each in settings):
         return []
@@ -292,7 +295,7 @@ def _count_words(count: int) -> str:
 
 
 def _cpu_months(plan: Plan) -> str:
-    """Return a note that a study needs a GPU if its FLOPs would take this machine's CPUs weeks, else ""."""
+    """Return a note that a study needs a GPU, if the CPUs of this machine would take weeks; else ""."""
     days = plan.flops / (_CORE_FLOPS * cpus_here()) / 86_400
     if days < _MAX_CPU_DAYS:
         return ""

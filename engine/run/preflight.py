@@ -168,9 +168,10 @@ def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None
 
 
 def check_bits_per_byte(all_settings: Iterable[TrialSettings], goals: Collection[str], folder: Path) -> None:
-    """Raise DataError if training or a search uses bits per byte, but the tokens do not keep all text.
+    """Raise DataError if bits per byte are needed but cannot be computed.
 
-    `goals` are the metrics of a search; the corpora are prepared.
+    Training or a search may use them. They cannot be computed if the tokens do not determine every byte of
+    the text. `goals` are the metrics of a search; the corpora are prepared.
     """
     splits = ("dev", "test")
     faults: dict[str, None] = {}

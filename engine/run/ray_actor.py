@@ -43,7 +43,10 @@ _NO_GPU_RESTRICTION = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
 
 
 class _WorkerLeavesError(Exception):
-    """Error of a worker whose node is drained or GPU is lost; a different worker resumes its trials."""
+    """Error of a worker that must end, because its node is drained or its GPU is lost.
+
+    A different worker resumes its trials.
+    """
 
 
 def request_stop(run: str) -> None:
@@ -68,9 +71,10 @@ def share_cores(machine: Machine) -> None:
 
 
 def see_own_gpus() -> None:
-    """Restrict CUDA to the GPUs that Ray assigned to this process, if Ray is configured not to do so.
+    """Restrict CUDA to the GPUs that Ray assigned to this process.
 
-    Otherwise all workers of a node would train on its first GPU. Call it before CUDA is used.
+    It is needed if Ray is configured not to do this: else all workers of a node would train on its first GPU.
+    Call it before CUDA is used.
     """
     if os.environ.get(_NO_GPU_RESTRICTION) and (gpus := ray.get_gpu_ids()):
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
@@ -91,8 +95,9 @@ class CohortActor(tune.Trainable):
         run: str,
         code: Code,
     ) -> None:
-        """Start the first cohort; with a metric, its trials advance in lockstep and report each epoch.
+        """Start the first cohort.
 
+        If a metric is given, the trials of a cohort advance in lockstep, and each epoch is reported to Tune.
         An error becomes the first result: if it were raised here, Tune would retry for minutes.
         """
         see_own_gpus()
@@ -129,7 +134,7 @@ class CohortActor(tune.Trainable):
             self._worker.flush()
 
     def step(self) -> dict[str, Any]:
-        """Work for a while, or for an epoch in a search; return the events."""
+        """Train the current cohort for some time or, in a search, for one epoch; return the events."""
         if self._broken is not None:
             failed = {"events": [MachineFailed(reason=self._broken)], "done": True, COMPLETED: False}
             return failed | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
@@ -165,7 +170,7 @@ class CohortActor(tune.Trainable):
 
 
 class _LeaveWatcher:
-    """Watcher that requests a stop of this worker when the run stops, or when its node or process must end.
+    """Watcher that asks this worker to stop when the run stops, or when its node or process is ending.
 
     A node ends when it is drained, for example by SIGTERM to `ray start --block`.
     """
@@ -224,7 +229,7 @@ class _LeaveWatcher:
 
 
 def _without_failures(found: dict[str, Any]) -> dict[str, Any]:
-    """Remove machine failures from a worker's result, and mark its cohort as not done.
+    """Return the result of a worker without machine failures, with its cohort marked as unfinished.
 
     The worker is about to end because it lost its GPU, and Tune continues its cohort.
     """

@@ -68,9 +68,10 @@ class _CohortSearcher(_NeverPickled, Searcher):
         self._names: dict[str, str] = {}
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """Return the next cohort's configuration, None if Tune must ask later, or Tune's mark for the end.
+        """Return the configuration of the next cohort, or Tune's end marker if there are no more cohorts.
 
-        One cohort more than there are workers is always ready, for the first worker that is free.
+        Return None if Tune must ask again later. One cohort more than there are workers is always ready, for
+        the first worker that is free.
         """
         if self._stop.requested:
             return _FINISHED

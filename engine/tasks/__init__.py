@@ -1,4 +1,4 @@
-"""Generators of examples for tasks: inputs and targets from a seed, which are the same on every device.
+"""Generators of task examples. The same seed gives the same inputs and targets on every device.
 
 `algorithmic` has the algorithmic tasks and their test sequences. `long_term` and `memory_degradation` are
 problems of papers. `synthetic` has causal tasks that distinguish mixers. `generated` checks drawn examples,

@@ -167,7 +167,7 @@ def targets_are_solutions(task: Subject) -> None:
 
 
 def reach_is_needed(task: Subject) -> None:
-    """Check that the reach that a task declares is exact.
+    """Check the declared reach of a task: how far from a target the inputs that affect it may be.
 
     The reach says how far to the left and to the right of a target the inputs affect it. Inputs beyond the
     reach must change no target, and inputs at the reach must change one. One input at a time is replaced by
@@ -192,7 +192,7 @@ def reach_is_needed(task: Subject) -> None:
 
 
 def no_nearer_token_gives_the_target_away(task: Subject) -> None:
-    """Check that no single token nearer than the declared reach is enough to predict every target."""
+    """Check that no single input token can predict every target, unless it is as far as the task's reach."""
     inputs, targets, _ = task.draw(1)
     if task.reach is None or task.sizes.columns is not None or targets.shape != inputs.shape:
         return
@@ -272,7 +272,10 @@ def _digest(examples: Examples) -> str:
 
 
 def _form(kind: TaskKind) -> TaskKind:
-    """Return the kind whose format the examples have: transduction has the same format as tagging."""
+    """Return the kind of task whose example format this kind uses.
+
+    Transduction uses the format of tagging.
+    """
     return TaskKind.TAGGING if kind is TaskKind.TRANSDUCTION else kind
 
 

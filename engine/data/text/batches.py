@@ -108,9 +108,9 @@ def _batch(split: Split, chosen: Sequence[int]) -> LineBatch:
 
 
 def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
-    """Return how many blocks of `context` tokens each of `batch_size` equal rows of a text has.
+    """Return the number of blocks in each row, when a text is cut into `batch_size` rows of equal length.
 
-    Raise DataError for a text that is too short.
+    A block has `context` tokens. Raise DataError for a text that is too short.
     """
     blocks = (len(tokens) - 1) // batch_size // context
     if not blocks:
@@ -153,12 +153,12 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 def iter_packed_batches(
     sources: Sequence[tuple[float, Tensor]], *, batch_size: int, context: int, seed: int, position: int = 0
 ) -> Iterator[StreamBatch]:
-    """Yield batches whose rows are pieces of `context` tokens, without end, from number `position` on.
+    """Yield batches without end, starting at batch number `position`. Each row is a piece of a text.
 
-    `sources` are texts with their weights. A golden-ratio sequence assigns the rows to sources, so that the
-    shares of sources in any run of rows are close to the weights. A source is read in passes: each takes all
-    of its pieces once, in an order that depends on the seed and the number of the pass. A piece may span
-    documents.
+    A piece has `context` tokens. `sources` are texts with their weights. A golden-ratio sequence assigns the
+    rows to sources, so that the shares of sources in any run of rows are close to the weights. A source is
+    read in passes: each takes all of its pieces once, in an order that depends on the seed and the number of
+    the pass. A piece may span documents.
     """
     weights = np.array([weight for weight, _ in sources])
     bounds = np.cumsum(weights / weights.sum())[:-1]
@@ -184,7 +184,7 @@ def iter_packed_batches(
 
 
 def _source_of_rows(bounds: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
-    """Return the number of the source text for each row from `start` to `stop`.
+    """Return, for each row from `start` to `stop`, the index of the text that it is taken from.
 
     `bounds` are the cumulative shares of all sources except the last.
     """
@@ -217,7 +217,7 @@ def _offsets(most: int, generator: torch.Generator | None) -> Iterator[int]:
 def iter_stream_eval(
     tokens: Tensor, *, batch_size: int, context: int, warm_up: int = 0
 ) -> Iterator[ScoredBatch]:
-    """Yield blocks of a text that together score each token except the first exactly once.
+    """Yield blocks of a text for evaluation. Together they score each token except the first exactly once.
 
     Rows overlap: each row after the first begins `warm_up` tokens before its first scored token. With one
     row, or a warm-up of the model's reach, the scores equal the scores of one pass over the whole text. The

@@ -54,7 +54,7 @@ class TokenisedCorpus:
 
     @property
     def train(self) -> Split:
-        """Return the training text of a corpus that has only one."""
+        """Return the training text of a corpus with a single training text."""
         ((_, split),) = self.sources
         return split
 
@@ -137,7 +137,7 @@ def _symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: P
 
 
 def _known_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path) -> TextSymbols:
-    """Return symbols that need no training: those of an alphabet, or of a tokenizer from a file."""
+    """Return a vocabulary that is not learnt from the text: an alphabet, or a file's tokenizer."""
     documents = isinstance(task.corpus, OwnDocuments)
     if task.tokenizer is None or task.tokens != "pretrained":
         return TextSymbols(
@@ -205,9 +205,10 @@ def _write_documents(
 
 
 def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each document with the name of its stored split, one source of documents after another.
+    """Yield the documents of all files, each with the name of the split in which it is stored.
 
-    Raise DataError if a file is missing or has changed.
+    The files for training come first, one source after another. Raise DataError if a file is missing or has
+    changed.
     """
     shares = HeldOutFractions(dev=documents.dev_share, test=documents.test_share)
     sources = zip(_train_names(documents), (each.files for each in documents.sources), strict=True)

@@ -48,7 +48,7 @@ def separate_punctuation(line: str) -> str:
 
 
 def train_subwords(data: bytes, vocab_size: int, normalise: Normalise) -> bytes:
-    """Train a SentencePiece model of `vocab_size` pieces, counting special pieces and single bytes.
+    """Train a SentencePiece model of `vocab_size` pieces, which include special pieces and single bytes.
 
     Raise DataError if that is impossible.
     """
@@ -101,7 +101,7 @@ def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:
 
 
 def _bytes_of_piece(processor: sentencepiece.SentencePieceProcessor, piece: int) -> int:
-    """Return the number of bytes of a piece that begins a text, so without a space before its word."""
+    """Return the number of bytes of a piece at the beginning of a text, where no space precedes it."""
     return 1 if processor.IsByte(piece) else len(processor.IdToPiece(piece).removeprefix("▁").encode())
 
 

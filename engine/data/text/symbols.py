@@ -1,8 +1,8 @@
-"""Vocabularies of language models, called symbols: they encode text to numbers and decode numbers.
+"""Vocabularies of language models. They encode text to numbers, and decode numbers to text.
 
-A new text is encoded in the same way as the training corpus. Some tokenizers spell bytes: bytes themselves,
-`tokenizer.json` files, and ranks of tiktoken. Their libraries are extras of this package, loaded when a study
-names such a file.
+The code calls a vocabulary `symbols`. A new text is encoded in the same way as the training corpus. Some
+tokenizers spell bytes: bytes themselves, `tokenizer.json` files, and ranks of tiktoken. Their libraries are
+extras of this package, loaded when a study names such a file.
 """
 
 from __future__ import annotations
@@ -196,9 +196,10 @@ def document_encoder(tokenizer: FileTokenizer) -> TextEncoder:
 
 
 def _as_text(parts: Sequence[EncodedUnits], end_bytes: int) -> EncodedText:
-    """Join encoded units to one encoded text, which begins with an end mark.
+    """Join encoded units to one encoded text, and put an end mark before it.
 
-    `end_bytes` is the number of bytes of each unit's end, such as 1 for a line break.
+    With this mark as input, the model also predicts the first token. `end_bytes` is the number of bytes of
+    each unit's end, such as 1 for a line break.
     """
     tokens, lengths, words, sizes, lossless = zip(*parts, strict=True)
     return EncodedText(
@@ -234,7 +235,10 @@ def train_byte_bpe(texts: Iterable[str], size: int) -> bytes:
 
 
 def library_version() -> str:
-    """Return the version of the package `tokenizers`, on which the pieces that it trains may depend."""
+    """Return the version of the package `tokenizers`.
+
+    Another version may learn different tokens from the same text.
+    """
     return _load_tokenizers().__version__
 
 

@@ -34,12 +34,12 @@ IntArray = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedText:
-    """An encoded split: tokens, line offsets (with the end of the last line), and words of each line.
+    """An encoded split: its tokens, the offset of each line in them, and the number of words of each line.
 
-    Words are separated by spaces; a line's end counts as one more word, as in word perplexities. `bytes`
-    counts each line's bytes in the original text, with its line break. `first_bytes` counts the first token's
-    bytes. A text is `lossless` if its tokens determine every byte of it, so that bits per byte refer to the
-    whole text.
+    The offsets end with the end of the last line. Words are separated by spaces; a line's end counts as one
+    more word, as in word perplexities. `bytes` counts each line's bytes in the original text, with its line
+    break. `first_bytes` counts the first token's bytes. A text is `lossless` if its tokens determine every
+    byte of it, so that bits per byte refer to the whole text.
     """
 
     tokens: IntArray
@@ -54,7 +54,7 @@ TextEncoder = Callable[[bytes], EncodedText]
 
 
 class LineLayout:
-    """Comparison of the original lines of a text with the lines decoded from their tokens.
+    """Comparison of a text's lines with their decoded tokens, to see whether the lines can be restored.
 
     The text can be restored if all original lines equal the decoded lines or if, as in WikiText, all have one
     more space at both ends.

@@ -62,7 +62,10 @@ class SobolSampler(optuna.samplers.QMCSampler):
         self._place = place
 
     def _find_sample_id(self, study: optuna.Study, search_space: dict[str, BaseDistribution]) -> int:
-        """Return the given position; a study restored from the store lacks Optuna's own count."""
+        """Return the given position in the sequence.
+
+        Optuna counts positions in its own study, but a study restored from the store lacks this count.
+        """
         del study, search_space
         return self._place
 
@@ -114,7 +117,7 @@ class RestartableSampler(BaseSampler):
 
     @property
     def genetic(self) -> optuna.samplers.BaseGASampler | None:
-        """Return one of the samplers if they are genetic samplers of Optuna, else None."""
+        """Return the first sampler made if it is one of Optuna's genetic samplers, else None."""
         return self._first if isinstance(self._first, optuna.samplers.BaseGASampler) else None
 
     def infer_relative_search_space(
@@ -207,11 +210,11 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
-    """Return the attribute with a stored point's generation, which Optuna's genetic samplers read.
+    """Return the attribute by which Optuna's genetic samplers find the generation of a stored point.
 
-    `ended` is the number of points that ended before this one. These samplers note the generation on each
+    `ended` is the number of points that ended before this one. Genetic samplers note the generation on each
     trial that they propose. For points from the store, the generation follows from the order in which they
-    ended.
+    ended. Other samplers need no attribute.
     """
     genetic = sampler.genetic if isinstance(sampler, RestartableSampler) else None
     if genetic is None or genetic.population_size is None:

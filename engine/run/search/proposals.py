@@ -171,7 +171,7 @@ def _kind(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """The next point of a search. It is proposed by a sampler, "random", "grid" or "baseline"."""
+    """The next point of a search, and what proposed it: a sampler, "random", "grid" or "baseline"."""
 
     point: SearchPoint
     proposed_by: str

@@ -45,7 +45,7 @@ from .stored_points import BegunPoints, SearchPoint, StoredPoints, mean_course
 
 
 class RungBoard:
-    """The losses of search points for each bracket and rung, which decide the points to promote."""
+    """Losses of search points by bracket and rung. They decide which points are promoted to the next rung."""
 
     def __init__(self, fidelity: Fidelity) -> None:
         self._fidelity = fidelity
@@ -59,7 +59,7 @@ class RungBoard:
         return self._fidelity.next_first(self._counts)
 
     def begin(self, point: str, rung: int) -> None:
-        """Record that a search point is trained on a rung; its first rung is its bracket."""
+        """Record that a search point is trained on a rung. The first rung of a point defines its bracket."""
         if point not in self._first:
             self._first[point] = rung
             self._counts[rung] += 1
@@ -130,7 +130,7 @@ def make_race(study: Study) -> SeedRace | None:
 
 
 def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
-    """Return the standard deviation of losses (points, seeds) that points and seeds do not explain.
+    """Return the standard deviation of losses (points, seeds), without the effects of points and seeds.
 
     The means of each point and each seed are subtracted first. Also return the degrees of freedom. Return
     None if the deviation cannot be estimated, or if it is 0.
@@ -194,7 +194,7 @@ class TrackedPoints:
         return self._points[PointState.RUNNING_HERE][name]
 
     def move(self, tracked: TrackedPoint, state: PointState) -> None:
-        """Change a search point's state; a point in any state but PROPOSED counts as begun."""
+        """Change the state of a search point. A point counts as begun once its state is not PROPOSED."""
         for several in self._points.values():
             several.pop(tracked.point.name, None)
         self._points[state][tracked.point.name] = tracked
@@ -265,7 +265,7 @@ class Search:
         return None
 
     def has_next(self) -> bool:
-        """Return whether there is a next cohort, which is then stored for `next_cohort`."""
+        """Return whether there is a next cohort. `next_cohort` will return the cohort that is found here."""
         self._found = self.next_cohort()
         return self._found is not None
 
@@ -369,7 +369,10 @@ class Search:
         return []
 
     def _end(self, tracked: TrackedPoint) -> None:
-        """Report to Optuna how a search point has ended, or wait for the driver that trains it."""
+        """Report to Optuna how a search point has ended.
+
+        If some of its trials are missing, wait for the driver that trains them.
+        """
         if self._missing(tracked.point):
             self._tracked.move(tracked, PointState.RUNNING_ELSEWHERE)
             return
@@ -409,7 +412,10 @@ class Search:
         return TrackedPoint(point, trial), source
 
     def _accept(self, values: dict[str, Level]) -> SearchPoint | None:
-        """Return the search point with these values if it is new and within budget; note the values."""
+        """Return the search point with these values, or None if it is known or exceeds the budget.
+
+        Mark the values as known.
+        """
         self._ask_tell.unseen.note(values)
         point = self._points.of_values(values)
         is_new = point.global_id not in self._tracked.begun
@@ -475,7 +481,7 @@ class Search:
             self._race.add(self._points.losses(point), eligible=self._points.keeps_limits(point))
 
     def _prune_with_others(self, point: SearchPoint) -> None:
-        """Store the begun trials of a search point as pruned if one of its other trials was pruned.
+        """Prune the begun trials of a search point in the store if another trial of the point was pruned.
 
         This happens if a driver was killed while it stored them. If they trained on, they would be compared
         with trials of fewer epochs.

@@ -49,12 +49,12 @@ class SearchPoint:
 
     @property
     def name(self) -> str:
-        """Return the id of the point's first trial, which names the point on its rung."""
+        """Return the id of the first trial of the point on its rung. This id is different for each rung."""
         return self.trials[0].id
 
     @property
     def global_id(self) -> str:
-        """Return the id of the point's first trial on the last rung, which names the point on all rungs."""
+        """Return the id of the first trial of the point on the last rung. It is the same for all rungs."""
         return self.whole or self.name
 
 
@@ -86,7 +86,10 @@ class StoredPoints:
         self.attempts = store.follow((*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ())))
 
     def read_ends(self, jobs: Iterable[Job]) -> None:
-        """Read the outcomes of these jobs from their own files; if one has no file, read all new rows."""
+        """Read the outcomes of these jobs, each from a file of its own.
+
+        If a job has no such file, read all new rows of the store.
+        """
         if not all(self.attempts.find(job.trial.study, job.trial.id, job.attempt) for job in jobs):
             self.attempts.refresh()
 
@@ -100,7 +103,7 @@ class StoredPoints:
         return replace(self._last, trials=self._study.point_trials(values, rung), rung=rung)
 
     def of_levels(self, levels: Iterable[Mapping[str, Level]]) -> list[SearchPoint]:
-        """Return the search points to which trials with these factor levels belong, without duplicates.
+        """Return the distinct search points of trials, given the factor levels of each trial.
 
         Levels outside the search space are skipped.
         """
@@ -184,7 +187,7 @@ class StoredPoints:
         return self._search.objectives[0].loss(end.values[0])
 
     def keeps_limits(self, point: SearchPoint) -> bool:
-        """Return whether an ended point keeps the search's limits on values that only training shows."""
+        """Return whether an ended point keeps the search's limits on values that are measured in training."""
         return all(excess <= 0 for excess in self.end(point).excess.values())
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
@@ -279,7 +282,10 @@ class BegunPoints:
                 self._seen.add(trial.id)
 
     def _end(self, trial: str, row: Mapping[str, Any]) -> datetime:
-        """Return when a trial finished; for a trial of another study, return when this study adopted it."""
+        """Return when a trial finished.
+
+        For a reused trial of another study, return when this study adopted it.
+        """
         return self._taken[trial][1] if self._is_taken(trial, row) else row["finished"]
 
     def _is_taken(self, trial: str, row: Mapping[str, Any]) -> bool:

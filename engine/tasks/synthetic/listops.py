@@ -43,7 +43,7 @@ def _write_list(length: int, draws: Iterator[int], most: int) -> tuple[list[int]
 
 
 def _sizes(length: int, draws: Iterator[int], most: int) -> list[int]:
-    """Draw the lengths of a list's arguments, which have `length` tokens together.
+    """Draw the lengths of a list's arguments in tokens. Their sum is `length`.
 
     A length is 1, for a digit, or large enough for a list.
     """

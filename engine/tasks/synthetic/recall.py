@@ -14,7 +14,7 @@ from .lengths import draw_lengths, only_last, pad_behind
 
 
 def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw sequences of multi-query associative recall, of a test set or of the training shapes.
+    """Draw sequences of multi-query associative recall, with the shapes of a test set or of training.
 
     A shape is a length and a number of pairs. With several training shapes, the shape of each sequence is
     drawn by the shapes' weights.

@@ -59,7 +59,7 @@ class Population:
                 self._add(trial)
 
     def worth(self, place: int) -> Worth:
-        """Return the values that rank a living search point; `place` is its index in the population."""
+        """Return the sorting key of a living search point; `place` is its index in the population."""
         if not self._worths:
             self._worths = self._compare()
         return self._worths[place]
@@ -74,7 +74,7 @@ class Population:
             self._worths = []
 
     def _compare(self) -> list[Worth]:
-        """Return the values by which each living search point is compared: first its excess over limits.
+        """Return a sorting key for each living search point. A key begins with the excess over the limits.
 
         The next value is the loss or, with several objectives, the front and the crowding distance.
         """
@@ -189,7 +189,7 @@ class PointChanges:
 
 
 def _neighbours(distribution: BaseDistribution) -> Callable[[Any, Random], Any]:
-    """Return a function that draws a different value: any option, or a number near the old one.
+    """Return a function that mutates a value: to any other option, or to a number near the old one.
 
     The distance to the old number is normally distributed. The step is on the logarithmic scale if the range
     has one.

@@ -231,7 +231,10 @@ class TreeSampler(optuna.samplers.BaseSampler):
 
 
 class Beliefs:
-    """Predictions for search points by the Gaussian process; points in training get the average value."""
+    """Predictions of the Gaussian process for search points.
+
+    The value of a point that is still in training is assumed to be the average.
+    """
 
     def __init__(
         self,
@@ -315,7 +318,7 @@ class Beliefs:
 
 
 def last_renewal(ended: int) -> int:
-    """Return how many search points had ended when the kernel settings were last chosen.
+    """Return the number of ended search points at which the kernel's settings were last chosen.
 
     `ended` is the current number. The settings are chosen again each time the number has grown enough.
     """

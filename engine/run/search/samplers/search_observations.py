@@ -84,7 +84,10 @@ def _scaled(numbers: IntDistribution | FloatDistribution, value: float) -> float
 
 
 def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:
-    """Return Optuna's suggestion for one dimension, without a definition of the other dimensions."""
+    """Return the value that Optuna suggests for one dimension.
+
+    The other dimensions need not be defined.
+    """
     match dimension:
         case IntegerDimension():
             return trial.suggest_int(
@@ -357,7 +360,7 @@ class RecipeFeatures:
         return walk.counts
 
     def _filling(self, level: Level) -> Value:
-        """Return the value for a dimension's level: the parsed recipe if it is one, else the level itself."""
+        """Return the parsed recipe that a level contains, or the level itself if it is no recipe."""
         if level not in self._fillings:
             try:
                 self._fillings[level] = self._template.expand(str(level)).root
@@ -373,7 +376,7 @@ class _LabelWalk:
         self._times = 1  # number of copies of the visited node
 
     def node(self, node: Value) -> Labels:
-        """Return the labels of a node, and add the labels of all nodes inside it to `counts`."""
+        """Return the labels of a node of the recipe, and count the labels of all nodes inside it."""
         match node:
             case HoleNode():
                 return self.node(self._filling(node.name))
@@ -448,7 +451,7 @@ class _ValuePlaces:
             self._low, self._turn = low, math.pi / 2 / (high - low or 1)
 
     def of(self, value: Level) -> list[tuple[int, float]]:
-        """Return pairs of a feature's index and value that encode one value of the dimension.
+        """Return the features that encode a value of the dimension, as pairs (feature's index, number).
 
         An option is one-hot. A number becomes an angle in a quarter circle, given by its cosine and sine.
         """
@@ -470,7 +473,10 @@ def _no_filling(name: str) -> Value:
 
 
 def _leaf(value: Value) -> Labels:
-    """Return the labels of a number or word. Real numbers share labels, since none occurs twice."""
+    """Return the labels of a number or a word. All real numbers have the same labels.
+
+    The exact value of a real number occurs only once, so a label of its own would match nothing.
+    """
     return (_hash("real" if isinstance(value, float) else str(value)),) * (ROUNDS + 1)
 
 
