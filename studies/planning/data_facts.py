@@ -49,7 +49,11 @@ def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate:
 
 
 def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> Iterator[str]:
-    """Yield sentences for each task: its longest training sequence, and how many sequences are too long."""
+    """Yield facts about the sequences of each task, as sentences.
+
+    They are the vocabulary, the length of the longest training sequence, and how many sequences exceed
+    `longest` of the task, so that they are cut or left out.
+    """
     for settings in all_settings:
         task, lengths = settings.task, train_lengths(settings, summary)
         yield from _vocabulary(task, summary)
@@ -67,7 +71,10 @@ def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> I
 
 
 def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield the number of different training tokens and, for words, the size of the vocabulary."""
+    """Yield a text with the number of different tokens in the training data.
+
+    If the tokens are words, the text also has the size of the vocabulary.
+    """
     kind = task.vocabulary[0] if isinstance(task, LabelledSettings) else getattr(task, "tokens", None)
     if kind is None or kind not in summary.symbols:
         return

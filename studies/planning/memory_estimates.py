@@ -59,7 +59,10 @@ class StepMemory:
 
     @property
     def copies(self) -> int:
-        """The bytes of the largest copy of the weights that exists while there are no activations."""
+        """The bytes of the larger copy of the weights, made by a clipped step or a callback.
+
+        The copy exists only while no activations are held.
+        """
         return max(self.moving, self.called)
 
     @property
@@ -91,9 +94,9 @@ class StepMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialTest:
-    """The cost of a trial's test, which has lengths of its own: its FLOPs and its peak memory in bytes.
+    """The FLOPs and the peak memory in bytes of a trial's test, at the lengths of the test.
 
-    The memory is at most that of a training step at that length.
+    The memory is at most that of a training step at the longest of these lengths.
     """
 
     sequences: int
@@ -149,10 +152,11 @@ def step_memory(
 
 
 def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
-    """Return the lengths at which batches of sentence pairs with a token limit may need most memory.
+    """Return the lengths of sentence pairs at which a training batch may need the most memory.
 
-    They are the longest length and the lengths of two full batches. One has a row more than a batch of the
-    longest pairs; the other has the maximum number of rows.
+    Such a batch has a limit on its tokens (`batch_tokens`). The lengths are the longest length
+    and the lengths of two full batches. One has a row more than a batch of the longest pairs; the other has
+    the maximum number of rows.
     """
     train = settings.train
     assert train.batch_tokens is not None, "batch_tokens is set"

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachLimit:
-    """Models with the same reach, and the longest length of each task that they can learn with it.
+    """Models with the same reach, and the longest length of each task that this reach lets them learn.
 
     `labels` names the models. Reach is how many tokens to the left and right can change an output. A length
     is 0 if none can be learnt; `left` and `right` are in tokens, None if a side sets no bound. `layers` is
@@ -341,7 +341,7 @@ def make_plan(
 
 
 def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) -> float:
-    """Return an upper bound of the remaining FLOPs.
+    """Return an upper bound of the FLOPs of the trials that remain to be trained.
 
     For a search, each remaining trial counts as the costliest one at an end of the search space (`ends`).
     """
@@ -449,9 +449,10 @@ def model_costs(
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:
-    """Return the largest difference between a cost of a model and of its baseline, and that baseline's cost.
+    """Return a sort key that puts the worst match of a cost with the baseline last.
 
-    The difference is relative if there are several costs.
+    The key is the largest difference between a cost of the model and that of the baseline, then the
+    baseline's cost. The difference is relative if there are several costs.
     """
     worst = match.largest
     return abs(worst.residual if len(match.costs) == 1 else worst.relative_residual), worst.target
@@ -479,7 +480,7 @@ def _distinguish_models(study: Study, labels: Sequence[str], names: Sequence[str
 
 
 def _label_names(study: Study) -> list[str]:
-    """Return the factors with several levels by which a study's models differ.
+    """Return the factors whose levels distinguish the models of a study.
 
     For a search, all dimensions. Of a ladder's sizes only the first, if it distinguishes the rungs.
     """
@@ -494,9 +495,9 @@ def _label_names(study: Study) -> list[str]:
 
 
 def _label(names: Sequence[str], trial: Trial) -> str:
-    """Return the levels that name a trial's model, or its recipe if the study has only one model.
+    """Return the levels that name a trial's model.
 
-    Inactive dimensions of a search point have no level.
+    If the study has only one model, return the recipe. Inactive dimensions of a search point have no level.
     """
     names = [name for name in names if name in trial.levels]
     if len(names) == 1 and isinstance(trial.levels[names[0]], str):

@@ -45,10 +45,10 @@ from ..text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleTrial:
-    """A finished trial that was trained with other plug-in source (`stored`), and its current id (`now`).
+    """A finished trial whose plug-ins have changed since: its stored id and its current id.
 
-    The current id is the id that the trial has with the present source. `changes` maps each plug-in to its
-    old and new source; the old source is "" if it was not recorded.
+    `stored` is the id in the store; `now` is the id that the trial has with the present source. `changes`
+    maps each plug-in to its old and new source; the old source is "" if it was not recorded.
     """
 
     stored: str
@@ -57,9 +57,10 @@ class StaleTrial:
 
 
 def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTrial]:
-    """Return the study's trials that the store has only with other plug-in source, by their current ids.
+    """Return the study's stored trials whose plug-ins have changed since, by their current ids.
 
-    If several trials match, the trial that ended last counts. These trials are not outcomes of the study.
+    The store has no result with the present plug-in source for these trials. If several trials match, the
+    trial that ended last counts. These trials are not outcomes of the study.
     """
     if not has_plugins():
         return {}
@@ -84,7 +85,7 @@ def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTr
 def keep_stale_trials(
     study: Study, store: Store | str | Path, trials: Collection[str] | None = None
 ) -> dict[str, StaleTrial]:
-    """Copy outcomes that were trained with other plug-in source to the study's current trial ids.
+    """Copy outcomes from before a change of plug-in source to the current trial ids of the study.
 
     Return these trials by current id. This is for an edit of a plug-in that changes no result. The rows still
     record the original source. `trials` restricts which trials are adopted, by current id; trials in training
@@ -102,7 +103,7 @@ def keep_stale_trials(
 
 
 def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
-    """Describe how many stored trials have other plug-in source, and of which plug-ins."""
+    """Describe how many stored trials have outdated plug-in source, and how each plug-in has changed."""
     pairs = {both for each in stale.values() for both in each.changes.values()}
     changes = ", ".join(sorted(_change(then, now) for then, now in pairs))
     count = len(stale)
@@ -140,7 +141,10 @@ class ShorterTrial:
 
 
 class ShorterTrials:
-    """Finished trials whose final state a store keeps, found by all their settings except epochs."""
+    """Finished trials whose final state is in a store, so that a longer trial can continue from it.
+
+    They are looked up by their settings without the number of epochs.
+    """
 
     def __init__(self, store: Store) -> None:
         self._found: dict[str, list[ShorterTrial]] = {}
@@ -187,9 +191,10 @@ class ShorterTrials:
 
 
 def _beginnings(settings: TrialSettings) -> Iterator[tuple[int, TrialSettings]]:
-    """Yield the settings with only the first 0, 1, 2, … of the `[[train.changes]]`.
+    """Yield the settings with which a shorter trial may have begun the same training.
 
-    Each comes with the last epoch up to which it is the same training as the complete settings.
+    They are the settings with only the first 0, 1, 2, … of the `[[train.changes]]`. Each comes with the last
+    epoch up to which it is the same training as the complete settings.
     """
     train = settings.train
     for count in range(len(train.changes) + 1):
@@ -255,7 +260,7 @@ class FittingTrials:
 
 
 def _shared(several: Sequence[Any], apart: Collection[KeyPath]) -> dict[str, Any]:
-    """Return the keys for which all of these settings have the same value, except the key paths `apart`."""
+    """Return the keys with the same value in all of these settings, without the key paths in `apart`."""
     found: dict[str, Any] = {}
     for name, first in several[0].items():
         if (name,) in apart or not all(name in each for each in several):
@@ -303,7 +308,11 @@ def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 class RecipeSpace:
-    """The recipes that a search can choose: the study's recipe with dimensions for its placeholders."""
+    """All recipes that a search can choose.
+
+    They are described by one pattern: the study's recipe, with a dimension of the search in place of each
+    placeholder.
+    """
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -323,7 +332,7 @@ class RecipeSpace:
 
     @property
     def pattern(self) -> Recipe | None:
-        """The recipe with dimensions in its placeholders; None if a placeholder allows no dimension."""
+        """The recipe with a dimension in each placeholder; None if a placeholder allows no dimension."""
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
@@ -355,7 +364,7 @@ class RecipeSpace:
         return recipe
 
     def _names(self, root: Node, own: Iterator[str]) -> Iterator[str]:
-        """Yield the names of the dimensions in the order of the text.
+        """Yield the name of each dimension, in the order in which the dimensions stand in the recipe text.
 
         Dimensions of a text that fills a placeholder are included.
         """

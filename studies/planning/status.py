@@ -93,12 +93,12 @@ _STATUS_COLUMNS = (
 
 
 def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
-    """Return the latest attempts, with all columns that the status of these studies needs."""
+    """Return the latest attempt of each stored trial, with the columns that the status of `studies` needs."""
     return store.trials(columns=tuple(TRIALS) if any(map(_needs_settings, studies)) else _STATUS_COLUMNS)
 
 
 def stored_outcomes(store: Store, *studies: Study, probes: Collection[str] = ()) -> pl.DataFrame:
-    """Return the latest attempts, with the columns that the results of these studies need.
+    """Return the latest attempt of each stored trial, with the columns that the results of `studies` need.
 
     Stored settings take most of the memory. They matter only for trials that another study or other source
     of plug-ins may have trained; a study knows the settings of its own trials.
@@ -160,10 +160,10 @@ def status_before_a_run(trials: int) -> StudyStatus:
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:
-    """Return a study's number of trials, which for a search may exceed the planned number.
+    """Return the number of trials of a study.
 
-    Its store may have fitting trials of other studies, points that were promoted and later overtaken, or a
-    former baseline beside the present one.
+    For a search, it may exceed the planned number. Its store may have fitting trials of other studies, points
+    that were promoted and later overtaken, or a former baseline beside the present one.
     """
     if study.search is None:
         return study.total
@@ -175,9 +175,9 @@ def _total(study: Study, rows: pl.DataFrame) -> int:
 
 
 def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | None:
-    """Return how many trials remain of points that have started, in a search with a spent budget.
+    """Return how many trials of begun points a search still has to train after its budget is spent.
 
-    None for other studies.
+    Return None for a grid, or while the search has budget left.
     """
     if study.search is None:
         return None
@@ -232,7 +232,7 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = Fa
 
 
 def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
-    """Return on each device the number of a study's outcomes with a time budget (`[train] seconds`)."""
+    """Return how many outcomes with a time budget (`[train] seconds`) a study has on each device."""
     if "seconds" not in study.template.tables["train"]:
         return {}
     own = study_outcomes(study, outcomes)
@@ -309,7 +309,10 @@ def _trial_of_levels(study: Study, levels_text: str) -> Trial | None:
 
 
 def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
-    """Return the rung of each outcome of a search; without a known rung, it is the last one."""
+    """Return the rung (stage) of each outcome of a search.
+
+    An outcome whose rung is unknown counts as one of the last rung.
+    """
     if study.fidelity is None:
         return [0] * len(outcomes)
     found = (study.fidelity.rung_of(json.loads(factors)) for factors in outcomes["factors"])
@@ -317,9 +320,10 @@ def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
 
 
 def _is_tried(study: Study, trial: str, factors: str, *, all_seeds: bool) -> bool:
-    """Return whether a stored trial belongs to a point of this search, with a seed of the point.
+    """Return whether a stored trial belongs to a point of this search, with a seed of this point.
 
-    With `all_seeds`, trials of any other seed of the point count, too.
+    The baseline may have more seeds than other points. With `all_seeds`, trials of any other seed of the
+    point count, too.
     """
     levels = json.loads(factors)
     point = tried_point(study, trial, levels)
@@ -327,7 +331,7 @@ def _is_tried(study: Study, trial: str, factors: str, *, all_seeds: bool) -> boo
 
 
 def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:
-    """Return the trials of a search without an outcome that were started or requested; empty for a grid."""
+    """Return the trials of a search that were started or requested but have no outcome; empty for a grid."""
     if study.search is None:
         return []
     return [

@@ -87,9 +87,11 @@ class TimeEstimator:
         return self._known[cell]
 
     def _estimate_cell(self, trial: Trial, cell: CellKey) -> TimeEstimate:
-        """Estimate a trial's time: the mean of its cell's finished trials, else a bound from a speed.
+        """Estimate how long a trial takes.
 
-        The speed is that of its recipe, or the mean speed on its task, or the mean speed on all tasks.
+        The estimate is the mean time of the finished trials of its cell. Without such trials, it is a
+        bound, computed from the trial's FLOPs and a measured speed. The speed is that of its recipe, or the
+        mean speed on its task, or the mean speed on all tasks.
         """
         if cell in self._cells:
             return TimeEstimate(self._cells[cell], "measured")
@@ -120,7 +122,7 @@ class TimeEstimator:
 
     @cached_property
     def _reached(self) -> Mapping[tuple[str, frozenset[str]], float]:
-        """The mean length that finished trials have reached, by task and the blocks of the model.
+        """The mean length that finished trials have reached, for each task and set of blocks in a model.
 
         Trials of all machines count.
         """
@@ -149,7 +151,7 @@ def _blocks(recipe: str) -> frozenset[str]:
 
 
 def _flops_to(settings: TrialSettings, length: float) -> float:
-    """Return the training FLOPs of a trial with a growing length that gets one step beyond `length`."""
+    """Return the training FLOPs of a trial whose length grows until one step beyond `length`."""
     train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask) or train.curriculum is None:
         return max_training_flops(settings)
@@ -214,7 +216,7 @@ Speed = Sequence[tuple[float, float]]
 
 
 def max_seconds_in_process(workers: int) -> float:
-    """Return up to which estimated time a grid trains in this process instead of on Ray workers.
+    """Return the longest estimated time at which a grid trains in this process instead of on Ray workers.
 
     For longer grids, parallel training saves more than the start of Ray costs.
     """
@@ -223,7 +225,7 @@ def max_seconds_in_process(workers: int) -> float:
 
 
 def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, TrialSettings]:
-    """Return the settings whose steps are measured, by their FLOPs per step.
+    """Return the settings for which the time of a step is measured, by their FLOPs per step.
 
     They are those of the cheapest and of the most expensive trial.
 
@@ -270,7 +272,7 @@ def _interpolate(flops: float, speed: Speed) -> float:
 
 
 def _short(settings: TrialSettings, *, longest: bool) -> TrialSettings:
-    """Return a trial's settings for one epoch at its first or, if `longest`, its last length.
+    """Return a trial's settings for a single epoch at its first length, or at its last if `longest`.
 
     They have no callbacks and do not compile the model.
     """

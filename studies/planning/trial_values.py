@@ -53,9 +53,10 @@ MIN_RISE = 0.1
 
 
 def may_diverge() -> pl.Expr:
-    """Return an expression that is true for stored trials whose losses can be compared across epochs.
+    """Return an expression that is true for stored trials whose rising loss means that training diverged.
 
-    If sequences grow longer, the loss rises with each success.
+    These are the finished trials whose sequences do not grow longer. If they grow longer, the loss rises with
+    each success.
     """
     grows = [name for name, metric in METRICS.items() if metric.steps_with_curriculum]
     names = pl.col("metrics").list.eval(pl.element().struct.field("name"))
@@ -220,7 +221,7 @@ def row_value(row: Mapping[str, Any], metric: str) -> float:
 
 
 def last_members(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
-    """Return the values of all indices of a metric, such as `bleu[10-20]`, at each trial's last step."""
+    """Return the last values of an indexed metric, such as `bleu[10-20]`, for each trial and index."""
     members = metrics.filter(pl.col("name").str.starts_with(family + "["))
     last = members.filter(pl.col("step") == pl.col("step").max().over("trial"))
     return last.unique(["trial", "name"], keep="last", maintain_order=True)
@@ -261,7 +262,7 @@ def _why(study: str, metric: str) -> pl.Expr:
 
 
 def _lossy(metric: str) -> str:
-    """Return the end of a sentence that says why a trial lacks a metric; "" if no reason is known."""
+    """Return the reason why a trial lacks a metric, as the end of a sentence; "" if the reason is unknown."""
     return ", because its tokens lose text" if metric.endswith("_bits_per_byte") else ""
 
 
@@ -319,7 +320,10 @@ def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
 
 
 def with_targets(outcomes: pl.DataFrame, names: Collection[str], find_course: FindCourse) -> pl.DataFrame:
-    """Return the outcomes with the costs to reach these targets among the final metrics of done trials."""
+    """Return the outcomes with the cost to reach each of these targets.
+
+    The costs are added to the final metrics of done trials. `names` has the targets.
+    """
     for name in names:
         if (target := read_target(name)) is not None:
             outcomes = _with_target(outcomes, name, target, find_course)
@@ -356,7 +360,7 @@ _FAMILY = "_bits_per_byte"
 def with_bits_per_byte(
     outcomes: pl.DataFrame, names: Collection[str], tasks: Mapping[str, TaskSettings]
 ) -> pl.DataFrame:
-    """Return the outcomes with bits per byte, computed from the loss, among their final metrics.
+    """Return the outcomes with bits per byte, computed from the loss and added to their final metrics.
 
     `names` are the wanted metrics. `tasks` has the trials whose rows are completed.
     """
@@ -383,7 +387,7 @@ def with_bits_per_byte(
 def _missing(
     metrics: Collection[dict[str, object]], scales: dict[str, float], splits: Collection[str]
 ) -> Iterator[dict[str, object]]:
-    """Yield the metrics of bits per byte that a row's final metrics lack, computed from its losses."""
+    """Yield the values of bits per byte that a row lacks; they are computed from its losses."""
     found = {metric["name"]: metric["value"] for metric in metrics}
     for split in splits:
         name, loss = f"{split}{_FAMILY}", found.get(f"{split}_loss")

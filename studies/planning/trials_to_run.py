@@ -190,7 +190,7 @@ class Spent:
     gpu_seconds: float = 0.0
 
     def add(self, row: Mapping[str, Any], times: int = 1) -> None:
-        """Add the costs of a trial, as if it had been trained `times` times."""
+        """Add the costs of a trial, multiplied by `times`."""
         self.trainings += times
         self.flops += times * (row["flops"] or 0)
         self.seconds += times * row["seconds"]
@@ -198,7 +198,7 @@ class Spent:
 
 
 def _num_gpus(row: Mapping[str, Any]) -> float:
-    """Return the number or share of GPUs of a training, if the row has it; 0 on a CPU."""
+    """Return the number of GPUs of a training, or its share of one GPU; 0 on a CPU."""
     if not row.get("cuda_version"):
         return 0
     found = re.match(r"(\d+) × ", row["device"]) or re.search(r", a share of ([\d.]+)", row["device"])
@@ -221,10 +221,10 @@ def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0
 def left_within_budget(
     study: Study, search: SearchSettings, tried: pl.DataFrame, begun: Iterable[Trial]
 ) -> int | None:
-    """Return how many trials remain of points that have started; None while the search has budget left.
+    """Return how many trials of begun points a search still has to train after its budget is spent.
 
-    `tried` has the search's outcomes, including outcomes from other studies; `begun` has trials without an
-    outcome.
+    Return None while the search has budget left. `tried` has the search's outcomes, including outcomes from
+    other studies; `begun` has trials without an outcome.
     """
     own = tried.filter(pl.col("study") == study.name)
     columns = own.select("status", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
@@ -288,7 +288,7 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
 
 
 def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozenset[str]:
-    """Return the ids of a study's trials, including stored ones that it no longer has.
+    """Return the ids of a study's present trials, and of stored trials from earlier versions of its file.
 
     With selectors, return only the trials that match, as in `select_trials`. Begun and handed-in trials are
     included. Stored trials match by their levels, even if they ran with other code or other settings.

@@ -76,7 +76,10 @@ class Changes:
         return self.rows[self.numbers[_key(levels, (*self.around, *self.baseline))]]
 
     def has_row(self, levels: Mapping[str, Level]) -> bool:
-        """Return whether a cell has a row; in a path, only the cells on the path have one."""
+        """Return whether a cell has a row.
+
+        In an ablation path, only the cells on the path have a row.
+        """
         return _key(levels, (*self.around, *self.baseline)) in self.numbers
 
     def describe_baseline(self) -> str:
@@ -187,7 +190,7 @@ def _takes_steps(spec: CellsTable, design: Design) -> bool:
 
 
 def _choices(design: Design, step: int, *, by_step: bool) -> int:
-    """Return how many changes an ablation path compared when it chose the change of this step."""
+    """Return among how many possible changes an ablation path chose the change of this step."""
     if design.kind != "path" or not step:
         return 1
     left = len(cast("Stepwise", design).steps) + 1 - step
@@ -201,7 +204,7 @@ def _block_rows(
     *,
     number: int,
 ) -> Iterator[tuple[Mapping[str, Level], ChangeRow]]:
-    """Yield the cells that are compared with one baseline, with their rows numbered from `number`.
+    """Yield each cell that is compared with one baseline, and its row; the rows are numbered from `number`.
 
     Steps come in the order of their positions, then other cells by their number of changes.
     """
@@ -249,7 +252,7 @@ def step_name(factor: str, before: Level, after: Level) -> str:
 
 
 def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tuple[str, ...]:
-    """Return the factors in which a cell differs from the baseline, without those that the cell lacks."""
+    """Return the factors that a cell has at another level than the baseline."""
     return tuple(
         name
         for name, level in baseline.items()

@@ -96,7 +96,7 @@ class ResultKeys(StrictModel):
                 yield (key,), message
 
     def series_faults(self, factor: str, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault if a figure has too many lines, one for each level, to distinguish them."""
+        """Yield a fault if the levels of a factor are too many to be distinguished as lines of a figure."""
         count = len(selected_levels(getattr(self, "select", {}), factors)[factor])
         if count > MAX_SERIES:
             yield ("series",), f"expected at most {MAX_SERIES} levels, got {count}: select some of them"
@@ -215,7 +215,7 @@ def factor_faults(
     factors: Iterable[str],
     special: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[KeyFault]:
-    """Yield a fault for each unknown factor, and for each factor that two keys name.
+    """Yield a fault for each unknown factor, and for each factor that is the value of two keys.
 
     `special` has, by key, names that may replace a factor.
     """
@@ -328,7 +328,7 @@ def _report_unknown_kind(
 def _report_wrong_kind(
     diagnostics: Diagnostics, role: Role, path: KeyPath, kind: str, *, in_file: bool
 ) -> None:
-    """Report a kind of table or figure that needs a grid, used in a search, or the reverse.
+    """Report a table or figure of a grid in a study with a search, or one of a search in a grid.
 
     Some kinds show the cells of a grid, others the points of a search.
     """
@@ -487,7 +487,7 @@ def _mixed_in_one_place(
 
 
 def absent_factors(names: Iterable[str], select: Mapping[str, Any], design: Design) -> list[str]:
-    """Return the factors among `names` that are absent from a selected cell because of their conditions."""
+    """Return the factors among `names` that a selected cell lacks because their conditions are not met."""
     conditional = [name for name in names if name in design.conditions]
     if not conditional or design.count() > MAX_TRIALS:
         return []  # too many cells are a fault of their own

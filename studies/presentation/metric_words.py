@@ -50,7 +50,7 @@ class Meaning:
 def with_true_title(
     metric: Metric, settings: Iterable[TrialSettings], *, over_index: bool = False
 ) -> tuple[Metric, str]:
-    """Return a metric with titles that are true for all of these trials, and a text for headings.
+    """Return a metric with a title that is true for all of these trials, and the text for a column heading.
 
     The text follows the metric's name; it is "" if the trials differ. `over_index` leaves out the index of a
     family, which is then an axis.
@@ -85,7 +85,7 @@ def in_sentence(title: str) -> str:
 
 
 def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
-    """Return a sentence about the settings of metrics in which trials differ; "" if there are none."""
+    """Return a sentence on how the measurement of metrics differs between trials; "" if it does not."""
     parts = dict[str, None]()
     for metric in metrics:
         values: dict[str, dict[str, None]] = {}

@@ -91,7 +91,10 @@ def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if `[task] sizes` has no effect: it estimates output lengths for models that need one."""
+    """Yield a fault if `[task] sizes` has no effect.
+
+    The key matters only for models that need the output length in advance.
+    """
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if not isinstance(task, SentencePairSettings) or task.sizes == "all":
         return
@@ -406,7 +409,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
 
 
 def _offending_part(root: Node, gives: str | None) -> str:
-    """Return the text of the part of a recipe that decides its kind of output.
+    """Return the text of the part of a recipe that decides which kind of output the model has.
 
     It is the part that pools positions to one vector if `gives` is a vector, else the first block that gives
     this kind.

@@ -96,7 +96,7 @@ _BATCHES = 64  # drawn to estimate their padding
 
 
 def separated_padding(settings: TrialSettings, summary: CorpusSummary) -> str:
-    """Return a sentence on how much of a training step is padding if rows are cut at document ends.
+    """Return a sentence with the share of padding in a training step, if rows end where documents end.
 
     The share is estimated from the sizes of the documents. Return "" for other tasks.
     """

@@ -105,7 +105,7 @@ class Draft:
             }
 
     def listed_cells(self) -> list[dict[str, tuple[KeyPath, Level]]]:
-        """Return the cells of [[cells]], as mappings from a factor to a path and a level.
+        """Return the cells of [[cells]]: for each factor, the level and its path in the file.
 
         A level that [[cells]] does not state has its path in the baseline. Cells that lack a factor or name
         an unknown factor are left out.
@@ -289,7 +289,10 @@ def _holes_as_written(draft: Draft) -> set[str]:
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
-    """Return why a key must not use the entry of [recipes] or the size with this name; "" if it may."""
+    """Return why a key must not use a placeholder of this name; "" if it may.
+
+    Entries of [recipes] are allowed only in recipes; a computed size also in [model] d_model.
+    """
     if name in draft.template.fragments and path != RECIPE_PATH:
         return f"the fragment {{{name}}} can be used only in recipes"
     size = draft.design.matched_size
@@ -410,7 +413,7 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
 
 
 def _required_levels(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
-    """Return these levels, changed so that factor `name` exists in the cell.
+    """Return a cell's levels, changed so that the condition of the factor `name` is met.
 
     A factor may have a condition on other factors. Factors that then do not exist have the level ABSENT.
     """

@@ -134,7 +134,7 @@ class GridBuilder:
         return TrialGrid(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
     def _resolved_cells(self) -> Iterator[tuple[dict[str, Level], TrialSettings, SizeMatch | None, bool]]:
-        """Yield every cell for every seed: its levels, settings and computed size, and if it is allowed.
+        """Yield every cell with every seed: its levels, settings, computed size, and whether limits allow it.
 
         Cells that differ only in the seed are resolved once. It stops after _MAX_FAULTS faults.
         """

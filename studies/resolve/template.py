@@ -113,7 +113,7 @@ class Template:
         return self._expanded[text]
 
     def fill(self, values: Mapping[str, Level], left_out: Collection[str] = ()) -> dict[str, Any]:
-        """Return the tables with their placeholders filled; the recipe keeps its own.
+        """Return the tables with their placeholders filled, except the placeholders in the recipe.
 
         Raise KeyError for a hole without a value. A text that is exactly one hole becomes the value itself; a
         key with a hole in `left_out` is omitted. Parts without holes are shared with the template.
@@ -256,7 +256,7 @@ def iter_texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _key_of(path: KeyPath) -> KeyPath:
-    """Return the path of the key whose value is the text at this path, or a list with this text."""
+    """Return the path of the key to which the text at this path belongs, alone or in a list."""
     return path if isinstance(path[-1], str) else _key_of(path[:-1])
 
 

@@ -101,7 +101,10 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
 
 
 def budget_words(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> str:
-    """Describe how many steps the budget in [train] gives, and how exactly; "" without a budget."""
+    """Describe how many steps the budget in [train] gives; "" without a budget.
+
+    The text also states by how many percent the steps may miss the budget.
+    """
     key = next((key for key in BUDGET_KEYS if key in train), None)
     if key == "seconds":
         return "seconds end each training: its steps depend on the device, and FLOPs count one step an epoch"

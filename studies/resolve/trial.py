@@ -244,7 +244,7 @@ def trial_id(settings: TrialSettings) -> str:
 
 @lru_cache(maxsize=4096)
 def _canonical_parts(kind: Kind) -> tuple[str, str]:
-    """Return the JSON text from which an id is computed, in two parts: before and after the seed."""
+    """Return the JSON text from which an id is computed, as two parts: the text before and after the seed."""
     settings = kind.settings
     record = settings.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     record.pop("seed", None)
