@@ -135,7 +135,7 @@ def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
 
 
 def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: int) -> Numbers:
-    """Return the "parameters" of a block, and the "flops" of `length` positions that follow `past` others.
+    """Return a block's "parameters", and its "flops" for `length` positions after `past` earlier ones.
 
     In a stream only new positions count, not recomputed past ones. Raise PluginError if a plug-in's block
     exceeds its stated reach.
@@ -268,9 +268,10 @@ def _run_step(
 
 @contextmanager
 def _recomputed_in(mode: TorchFunctionMode, model: nn.Module) -> Iterator[None]:
-    """Return a context that activates `mode` while a module runs, which torch disables in `backward`.
+    """Return a context that activates `mode` whenever a module of the model runs.
 
-    The backward pass runs modules again if activations are recomputed.
+    This includes modules that the backward pass runs again to recompute activations. There torch would
+    disable the mode.
     """
 
     def enter(*_: object) -> None:
@@ -389,10 +390,9 @@ def _loops(module: nn.Module) -> bool:
 
 
 def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[int, ...]) -> Numbers:
-    """Return the costs at a length, measured there or extrapolated from three shorter `lengths`.
+    """Return the costs at a length, measured directly or extrapolated from three shorter `lengths`.
 
-    The extrapolation is a parabola through three measurements. It is used if the length exceeds all
-    `lengths`.
+    If the length exceeds all `lengths`, a parabola through the measurements at these gives the costs.
     """
     if not lengths or length <= lengths[-1]:
         return measure(length)
@@ -411,7 +411,10 @@ def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[in
 
 
 def _block_flops(spec: Spec, block: Block, length: int, *, past: int, width: int) -> Numbers:
-    """Return the "flops" of one sequence: the difference between a batch of three and a batch of two."""
+    """Return the "flops" that one more sequence in the batch needs.
+
+    They are the difference between a batch of three sequences and a batch of two.
+    """
 
     def forward(batch: int) -> None:
         x, held = torch.zeros(batch, length, width), torch.zeros(batch, past, width)
@@ -465,9 +468,9 @@ def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: 
 
 @contextmanager
 def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator[list[str]]:
-    """Return a context with a list of the names of the modules that are running, innermost last.
+    """Return a context that lists the names of the modules that are running, innermost last.
 
-    `leave` is called with the last name before the list changes. The list is updated while the model runs.
+    The list is updated while the model runs. Before each change, `leave` is called with the last name.
     Operations between a model's parts count for the part that reads the inputs, or for "output". Methods
     other than `forward` count as "MODULE:METHOD".
     """
@@ -656,10 +659,10 @@ class _AllocationMode(TorchDispatchMode):
 
 
 def _laid_out_like(given: Tensor | None, found: Tensor | None) -> Tensor | None:
-    """Return a convolution's result `found`, converted to channels-last if its input `given` is so.
+    """Return a convolution's result `found`, in channels-last format if its input `given` has this format.
 
-    Other devices do so; the meta device (torch 2.13) puts channels first, and the next layer would make a
-    copy.
+    Other devices keep the format; the meta device (torch 2.13) puts channels first, and the next layer would
+    make a copy.
     """
     if given is None or found is None or found.dim() != 4:
         return found

@@ -333,9 +333,10 @@ def find_conflict(spec: Spec, block: BlockNode) -> str | None:
 
 
 def _representative_values(value: Value) -> list[Value]:
-    """Return the values of an argument with which conflicts are tested.
+    """Return a few values of an argument, with which the checker tests for conflicts.
 
-    For a choice these are all options, and for a range both ends; a whole-number range adds its second value.
+    A choice gives all its options, and a range gives both ends. A whole-number range also gives its second
+    value. A hole gives none.
     """
     match value:
         case ChoiceDimension():
@@ -430,9 +431,9 @@ class _Checker:
         return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
-        """Return whether a part is a block such as `seq2seq`, which is a whole model with source and target.
+        """Report a part that is a whole model, such as `seq2seq`; return whether it is one.
 
-        No other recipe can contain such a part, so it is reported.
+        Such a block maps a source to a target, and no other recipe can contain it.
         """
         if part is None or output_kinds.output_kind(part) != output_kinds.OTHER_LENGTH:
             return False
@@ -490,9 +491,9 @@ class _Checker:
         return RepeatNode(count, body)
 
     def _report_repeated_pool(self, part: Syntax, body: Node) -> bool:
-        """Return whether a repeated part outputs a vector.
+        """Report a repeated part if it outputs a vector; return whether it does.
 
-        If so, report it, because the next copy cannot read a vector.
+        The next copy could not read a vector.
         """
         if output_kinds.output_kind(body) != output_kinds.VECTOR:
             return False

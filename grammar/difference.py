@@ -82,14 +82,20 @@ def _without_one(node: Value) -> Iterator[Node]:
 
 
 def _is_size(block: str, argument: str) -> bool:
-    """Return whether a block has this number at any rate: its default is not zero."""
+    """Return whether an argument is a size: a whole number whose default is not zero.
+
+    A block always has its sizes, so an ablation does not remove them.
+    """
     spec = lookup(block)
     parameter = None if spec is None else spec.parameter(argument)
     return parameter is not None and parameter.kind == "integer" and bool(parameter.default)
 
 
 def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node]) -> Iterator[Node]:
-    """Yield the joined parts without one of them, for each part and for each part inside a part."""
+    """Yield copies of a sum or series from which one thing is removed; `join` builds each copy.
+
+    The thing is one of `parts`, or a part inside one of them.
+    """
     for place, part in enumerate(parts):
         others = [*parts[:place], *parts[place + 1 :]]
         yield join(others) if len(others) > 1 else others[0]
@@ -267,9 +273,10 @@ class DistanceTree:
     def _fill(
         self, other: DistanceTree, mine: int, theirs: int, between: dict[tuple[int, int], float]
     ) -> None:
-        """Store in `between` the distances between subtrees, for two keyroots `mine` and `theirs`.
+        """Compute distances between subtrees of the two recipes, and store them in `between`.
 
-        A keyroot is the highest node that has a given leftmost leaf.
+        `mine` and `theirs` are a keyroot of each tree. A keyroot is the highest node that has a given
+        leftmost leaf.
         """
         first, start = self.leftmost[mine], other.leftmost[theirs]
         added = [0.0]
@@ -293,9 +300,9 @@ class DistanceTree:
 
 
 def tree_distance(first: Node, second: Node) -> float:
-    """Return the tree edit distance between two recipes, where a whole block counts as 1.
+    """Return the tree edit distance between two recipes.
 
-    Equivalent recipes have distance 0.
+    To insert or remove the node of one block costs 1. Equivalent recipes have distance 0.
     """
     return DistanceTree(first).distance(DistanceTree(second))
 
@@ -333,7 +340,10 @@ def _label(node: Value) -> _Label:
 
 
 def _settings(block: BlockNode) -> tuple[object, ...]:
-    """Return the numbers and words of a block, including defaults; an inner recipe is None."""
+    """Return the arguments of a block, including defaults.
+
+    Numbers and words are returned as they are, and None replaces any other value, such as an inner recipe.
+    """
     spec = lookup(block.name)
     assert spec is not None, f"no block {block.name}"
     values = spec.settings(block).values()

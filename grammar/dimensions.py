@@ -73,7 +73,7 @@ def dimensions(root: Node) -> tuple[tuple[str, Dimension], ...]:
 
 @dataclass(slots=True)
 class _DimensionResolver:
-    """Replacer of a recipe's search dimensions by the values of a resolver.
+    """Visitor of a recipe that replaces each search dimension by the value that a resolver returns for it.
 
     It visits all options of a choice, because each dimension is numbered after all dimensions before it.
     """
@@ -140,9 +140,9 @@ class _DimensionResolver:
         return self.settled[unique]
 
     def _walk_options(self, choice: ChoiceDimension, name: str, taken: int | None) -> list[Value]:
-        """Return all options of a choice.
+        """Visit all options of a choice, so that all search dimensions in them are numbered.
 
-        Only in the option at index `taken` are search dimensions replaced by values.
+        Return the options. Search dimensions are replaced by values only in the option at index `taken`.
         """
         ask, walked = self.resolver, list[Value]()
         for place, option in enumerate(choice.options):

@@ -180,7 +180,7 @@ class ModelConfig:
 
     @property
     def relative_width(self) -> float:
-        """Return `d_model` divided by `mup`, the base width of maximal updates; 1 if `mup` is not set."""
+        """Return how many times wider the model is than the base width `mup`; 1 if `mup` is not set."""
         return 1.0 if self.mup is None else self.d_model / self.mup
 
     @property
@@ -190,7 +190,10 @@ class ModelConfig:
 
     @property
     def source(self) -> ModelConfig:
-        """Return this config with `vocab` replaced by `source_vocab`, for the embedding of the source."""
+        """Return the config for the embedding of the source, whose vocabulary has `source_vocab` symbols.
+
+        If `source_vocab` is not set, this is the same config.
+        """
         return self if self.source_vocab is None else replace(self, vocab=self.source_vocab)
 
     @property

@@ -167,7 +167,10 @@ def _check_states(encoder: Value, decoder: Value) -> str | None:
 
 
 def _always_mixes(node: Value) -> bool:
-    """Return whether a part mixes positions whatever options its choices take; a hole counts as mixing."""
+    """Return whether a part mixes positions with every combination of its choices' options.
+
+    A hole counts as mixing, because its filling is not known yet.
+    """
     match node:
         case SeriesNode() | SumNode():
             return any(map(_always_mixes, node.parts))

@@ -113,9 +113,9 @@ def derive(value: Value, index: int) -> Value:
 
 
 def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation | None:  # noqa: PLR0911 -- one return for each kind
-    """Return the first choice of values for the dimensions of `space` that gives `member`, else None.
+    """Find values for the dimensions of `space` that turn it into `member`.
 
-    The dimensions are numbered from `start` on.
+    Return the first such values, or None if there are none. The dimensions are numbered from `start` on.
     """
     match space, member:
         case ChoiceDimension(), _:
@@ -142,7 +142,7 @@ def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation |
 
 
 def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
-    """Return values for the dimensions in `spaces` that turn each space into the member at the same index.
+    """Find values for the dimensions that turn each of `spaces` into the member at the same index.
 
     Return None if there are none.
     """
@@ -160,10 +160,10 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Return values for the dimensions in the parts `todo` that turn the parts into `members`, or None.
+    """Find values for the dimensions in the parts `todo` that turn these parts into `members`.
 
-    The order of the parts matters in a series, but not in a sum. An option that is a sum in a sum, or a
-    series in a series, gives several parts. `failed` caches failures.
+    Return None if there are none. The order of the parts matters in a series, but not in a sum. An option
+    that is a sum in a sum, or a series in a series, gives several parts. `failed` caches failures.
     """
     if not todo or len(todo) > len(members):
         return {} if len(todo) == len(members) else None
@@ -301,7 +301,7 @@ class BudgetShare:
 
 
 def _format_count(count: int, noun: str) -> str:
-    """Return a count and its noun as text, such as `1 form`, `39 forms` or `1.27e+30 forms`."""
+    """Return a count and its noun as text, such as `1 architecture` or `1.27e+30 architectures`."""
     number = f"{count:,}" if count < _SCIENTIFIC_FROM else f"{Decimal(count):.3g}"
     return f"{number} {noun}{'' if count == 1 else 's'}"
 

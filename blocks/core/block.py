@@ -216,7 +216,7 @@ def register_block(
 
 
 def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:
-    """Return a function that measures how many numbers the stream state of a block has.
+    """Return a function that measures the size of a block's stream state, in numbers.
 
     The state must have the same size after every piece.
     """
@@ -237,7 +237,7 @@ def build_block(node: nodes.BlockNode, context: Context) -> Block:
     """
     spec, cls = lookup(node.name), BLOCKS.get(node.name)
     if spec is None or cls is None:
-        raise BuildError(f"block '{node.name}' has no module")
+        raise BuildError(f"block '{node.name}' has no registered module")
     settings = spec.settings(node)
     with plugin_errors("block", node.name, cls):
         block = cls.build(settings, context)
@@ -259,9 +259,9 @@ class StreamState:
 
 
 def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamState]:
-    """Join the states of several batches of streams, and split the result into `parts` states.
+    """Regroup several batches of streams into `parts` batches.
 
-    `tensor_split` divides the joined batch.
+    The states are joined along the batch, and `tensor_split` divides the result.
     """
     if len(streams) == parts:
         return list(streams)
@@ -277,7 +277,7 @@ def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamStat
 
 
 class StreamChunk:
-    """The states of a model's blocks while the model computes one piece of a batch of streams.
+    """The states of all blocks, before and after a model computes one piece of a batch of streams.
 
     Gradients only pass through states `with_grad`; a state may then grow with the sequence. With `zero_past`
     zero vectors fill the past of each block up to its context length.
@@ -305,7 +305,7 @@ class StreamChunk:
         return y
 
     def repeatable(self) -> Callable[[], StreamChunk]:
-        """Return a function that creates a new StreamChunk from the states not used so far.
+        """Return a function that creates a StreamChunk for the blocks that were not applied yet.
 
         Activation checkpointing needs it to apply the same blocks a second time.
         """

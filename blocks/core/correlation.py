@@ -73,7 +73,7 @@ TILES = (32, 64)
 
 
 def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
-    """Return the tile size for the frequency domain, or None if the direct computation is faster.
+    """Choose the tile size for the frequency domain; return None if the direct computation is faster.
 
     A tile is a number of output positions that are computed together. WHOLE means one tile for the whole
     sequence. The choice depends only on sizes, so that trainings are bit-identical.
@@ -89,7 +89,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     gain = GAIN_BESIDE_FASTER_CONVOLUTIONS if fast_convolutions else GAIN
 
     def products_of(tile: int) -> float:
-        """Return how many multiplications a tile size needs; infinite if its data exceed the CPU's caches."""
+        """Count the multiplications with this tile size; return infinity if the data exceed the caches."""
         many = sequences if tile == WHOLE else sequences * math.ceil(positions / tile)
         read = length if tile == WHOLE else tile + taps - 1
         made = positions if tile == WHOLE else tile
@@ -238,7 +238,7 @@ def _transforms(
         frequencies = torch.arange(around // 2 + 1).unsqueeze(1)
 
         def turned(count: int, first: int = 0) -> tuple[Tensor, Tensor]:
-            """Return the cosines and sines of ωt for t from `first` on, (frequencies, count)."""
+            """Return cos ωt and sin ωt, (frequencies, count), for `count` positions t from `first` on."""
             steps = frequencies * torch.arange(first, first + count) % around
             angles = 2 * math.pi / around * steps.double()
             return angles.cos(), angles.sin()
@@ -254,7 +254,7 @@ def _transforms(
 
 
 def _by_three(around: int, of_real: Tensor, of_complex: Tensor) -> Tensor:
-    """Stack the rows of a transform matrix in the order of the frequencies.
+    """Build a transform matrix from rows for real and for complex frequencies, sorted by frequency.
 
     A real frequency takes one row (one product), a complex one takes three. The first frequency is real. The
     last one is real if the number of positions is even.

@@ -1,4 +1,4 @@
-"""Dropout, and the random numbers that choose positions in randomised positional encodings.
+"""The random draws in a model's forward pass: dropout, and keys of randomised positional encodings.
 
 Packed trainings draw their random numbers in advance:
 
@@ -86,9 +86,9 @@ RandomCall = DropoutCall | KeyCall
 
 @dataclass(slots=True)
 class _Recording:
-    """Recorder of the calls that draw random numbers, or a replay of numbers drawn earlier.
+    """Recorder of the calls that draw random numbers in a forward pass.
 
-    With `drawn` it replays these tensors, in the order of the calls.
+    With `drawn` it records nothing. It then passes one of these tensors to each call, in order.
     """
 
     drawn: Iterator[Tensor] | None = None
@@ -99,13 +99,13 @@ class _Recording:
         return x if factors is None else x * factors
 
     def factors_of(self, shape: torch.Size, rate: float, dtype: torch.dtype) -> Tensor | None:
-        """Return the drawn dropout factors of this call; while recording, note the call and return None."""
+        """Return the next drawn dropout factors. While recording, note the call and return None instead."""
         if self.drawn is None:
             self.calls.append(DropoutCall(shape, rate, dtype))
             return None
         factors = next(self.drawn)
         if factors.shape != shape:
-            raise RuntimeError(f"expected dropout on {tuple(factors.shape)}, got {tuple(shape)}")
+            raise RuntimeError(f"expected dropout of shape {tuple(factors.shape)}, got {tuple(shape)}")
         return factors
 
     def keys(self, count: int, device: torch.device) -> Tensor:
@@ -130,7 +130,10 @@ def _using(given: _Recording) -> Iterator[None]:
 
 @contextmanager
 def record_dropout() -> Iterator[list[RandomCall]]:
-    """Return a context that records calls of dropout and of `draw_keys`, in which nothing is dropped."""
+    """Return a context that records the calls of dropout and of `draw_keys`.
+
+    In this context dropout changes nothing, and all keys are zero.
+    """
     given = _Recording()
     with _using(given):
         yield given.calls
@@ -138,7 +141,7 @@ def record_dropout() -> Iterator[list[RandomCall]]:
 
 @contextmanager
 def replay_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
-    """Return a context in which calls use the random numbers in `drawn`, one tensor for each call."""
+    """Return a context in which dropout and `draw_keys` use the numbers in `drawn`, one tensor a call."""
     with _using(_Recording(iter(drawn))):
         yield
 
@@ -146,7 +149,7 @@ def replay_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
 def draw_dropout(
     calls: Sequence[RandomCall], generators: Sequence[Generator], device: torch.device
 ) -> list[Tensor]:
-    """Draw the random numbers of each recorded call, stacked over trainings: (trainings, …).
+    """Draw the random numbers of each recorded call for several trainings: (trainings, …).
 
     Each training draws with its own generator, so it gets the numbers that it would draw alone.
     """

@@ -101,7 +101,10 @@ def roles(**by_name: WeightRole) -> Mapping[str, WeightRole]:
 
 
 def declare_role(module: nn.Module, role: WeightRole) -> None:
-    """Declare the same role for all parameters of modules that declare none, such as another package's."""
+    """Declare `role` for all parameters of a module from another package, including inner modules.
+
+    Modules that declare roles themselves are not changed.
+    """
     for part in module.modules():
         if not hasattr(part, "weight_roles"):
             names = [name for name, _ in part.named_parameters(recurse=False)]
@@ -263,7 +266,10 @@ def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator
 
 @torch.no_grad()
 def widen_output(output: Linear, base: int, rule: Init) -> None:
-    """Rescale a drawn weight to the variance it would have with `base` inputs (Yang et al. 2022, Table 8)."""
+    """Rescale the drawn weight of an output layer to the variance of a model with width `base`.
+
+    Yang et al. 2022, Table 8.
+    """
     if output.std is None:
         outputs = output.out_features if rule == "glorot" else 0
         output.weight.mul_(math.sqrt((output.in_features + outputs) / (base + outputs)))
@@ -272,9 +278,10 @@ def widen_output(output: Linear, base: int, rule: Init) -> None:
 def draw_bias(
     bias: Tensor, rule: BiasInit, generator: torch.Generator | None, *, inputs: int, sizes: Sequence[int]
 ) -> None:
-    """Set biases to zero or draw them, for stacked maps of `inputs` inputs and `sizes` outputs each.
+    """Initialise the biases of stacked linear maps by a rule: zero, Glorot uniform or uniform.
 
-    Glorot uniform follows TensorFlow, which counts a bias's outputs as its inputs; uniform follows torch.
+    Each map has `inputs` inputs; `sizes` are the numbers of outputs. Glorot uniform follows TensorFlow, which
+    counts a bias's outputs as its inputs; uniform follows torch.
     """
     match rule:
         case "zero":

@@ -111,7 +111,7 @@ def sinusoids(places: Tensor, width: int, dtype: torch.dtype) -> Tensor:
 def draw_positions(
     count: int, length: int, lengths: Tensor | None, *, device: torch.device, training: bool
 ) -> Tensor:
-    """Draw distinct random positions below `count`, and sort them: (length,), or (batch, length).
+    """Draw distinct random positions below `count`, in increasing order: (length,), or (batch, length).
 
     Outside training, return the same positions every time.
     """

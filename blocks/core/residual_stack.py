@@ -96,7 +96,7 @@ class ResidualStep(nn.Module):
         self.dropout = Dropout(context.config.dropout) if context.config.residual else None
 
     def _step(self, x: Tensor, function: Callable[..., Tensor], *given: Any) -> Tensor:  # noqa: ANN401 -- of the function
-        """Return the residual step of x, where f(x) is `function(x, *given)`."""
+        """Apply the residual step to x, where f(x) in the formula of this class is `function(x, *given)`."""
         norm, dropout = self.norm, self.dropout
         y = function(norm(x) if norm is not None and self.normalises_input else x, *given)
         if dropout is not None:
@@ -183,11 +183,11 @@ class ResidualStack(CompositeBlock):
 
 
 def recomputed(first: Callable[..., Tensor], again: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    """Return `first(*inputs)`, and store only the inputs for the backward pass.
+    """Return `first(*inputs)`, but store only the inputs for the backward pass.
 
-    The backward pass computes `again` (activation checkpointing). Chen et al. 2016, Training Deep Nets with
-    Sublinear Memory Cost. `again` uses the same random numbers as `first`, and leaves the process's
-    generators unchanged.
+    The backward pass calls `again` to recompute the other tensors (activation checkpointing). Chen et al.
+    2016, Training Deep Nets with Sublinear Memory Cost. `again` uses the same random numbers as `first`, and
+    leaves the process's generators unchanged.
     """
     functions = iter((first,))
 

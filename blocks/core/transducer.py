@@ -114,10 +114,10 @@ def register_transducer(name: str) -> Callable[[TransducerT], TransducerT]:
 
 
 def build_transducer_block(node: nodes.BlockNode, context: Context) -> AnyTransducer:
-    """Build the module of a recipe's transducer; raise BuildError if none is registered."""
+    """Build the module of a recipe's transducer; raise BuildError if no module is registered for it."""
     spec, cls = lookup(node.name), TRANSDUCERS.get(node.name)
     if spec is None or cls is None:
-        raise BuildError(f"transducer '{node.name}' has no module")
+        raise BuildError(f"transducer '{node.name}' has no registered module")
     made = cls(spec.settings(node), context)
     made.depends_on_target_length = spec.depends_on_target_length
     return made

@@ -121,7 +121,7 @@ class SelfAttention(Block):
 
 
 def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> float:
-    """Return the factor by which attention's scores are divided, in addition to √head_width.
+    """Return the factor by which attention divides its scores, in addition to the division by √head_width.
 
     With maximal updates (`mup`) scores are divided by head_width / 8 in total, times the factor `given`.
     """
@@ -247,15 +247,15 @@ def fused_kernels(device: torch.device) -> AbstractContextManager[object]:
 
 
 def _loses_gradients(k: Tensor) -> bool:
-    """Return whether fused attention on a GPU would give no gradients.
+    """Return whether fused attention would compute no gradients, as on a GPU inside `torch.vmap`.
 
-    This happens inside `torch.vmap`, which hides from the kernel that gradients are needed.
+    There the kernel cannot see that gradients are needed.
     """
     return k.is_cuda and not torch.compiler.is_compiling() and debug_unwrap(k) is not k
 
 
 def _biases(bias: Tensor, visible: Tensor | None) -> Tensor:
-    """Return the bias with −∞ at hidden keys, (batch or 1, heads, queries, keys)."""
+    """Return the bias of scores, with −∞ where a key is hidden: (batch or 1, heads, queries, keys)."""
     bias = bias if bias.dim() == 4 else bias[None]
     return bias if visible is None else bias.masked_fill(~visible, -torch.inf)
 

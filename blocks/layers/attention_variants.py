@@ -19,7 +19,7 @@ from .pair_positions import PairPositions
 
 
 def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: float) -> Tensor:
-    """Return causal attention whose weights fall with gates between query and key.
+    """Return causal attention in which the gates of later positions reduce the weight of a key.
 
     q, k, v and the result are (batch, heads, length, head_width). The gate of a position, given by its
     logarithm, (batch, heads, length), fades all earlier positions.

@@ -129,7 +129,10 @@ class LearnedPadding(Initialisable):
         self.right = nn.Parameter(torch.empty(right, width)) if right else None
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw each side's matrix Glorot uniform, where rows count as inputs and the width as outputs."""
+        """Draw the padding of each side by the Glorot uniform rule.
+
+        Its number of rows counts as the inputs, and its width as the outputs.
+        """
         for rows in (self.left, self.right):
             if rows is not None:
                 glorot(rows, rows.shape[0], rows.shape[1], generator)

@@ -96,7 +96,7 @@ class ImplicitFilters(Initialisable):
         self.skip = nn.Parameter(torch.empty(filters, channels))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the additional weights for lag 0; the linear maps draw their own weights."""
+        """Draw `skip`, which is added to the filters at lag 0. The linear maps draw their own weights."""
         nn.init.normal_(self.skip, generator=generator)
 
     def forward(self, lags: int) -> Tensor:

@@ -161,7 +161,7 @@ class _Chunk(NamedTuple):
         return numbers[self.rows, self.times]
 
     def add_positive_sums(self, sums: Tensor, across: Tensor, weights: Tensor) -> None:
-        """Add the sums of α x, over all times of this chunk at which z > 0, to `sums`.
+        """Add to `sums` the sums of α x over those times of this chunk at which z > 0.
 
         `sums` is (batch, columns, width). This overwrites z. x is (batch, columns, length), and α (rows,
         times).

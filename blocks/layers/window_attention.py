@@ -95,11 +95,14 @@ class AdaptiveSpans(Initialisable):
         return torch.where(left > tiny, left.log(), masked_score(left))[:, None, None]
 
     def note(self, highest: float) -> None:
-        """Update `max_distance`, the greatest distance that any head sees; `highest` is the largest z."""
+        """Update `max_distance`, the greatest distance that any head sees.
+
+        `highest` is the largest z of all heads.
+        """
         self.max_distance = self._max_distance(highest)
 
     def _max_distance(self, z: float) -> int:
-        """Return the greatest distance that has not faded out for this z, rounded up."""
+        """Return the greatest distance that a head with this z sees, a multiple of GRANULARITY."""
         seen = math.ceil(self.ramp + z * self.span) + self.nearest - 1
         return -(-seen // GRANULARITY) * GRANULARITY
 

@@ -105,9 +105,9 @@ def _read(path: Path | str) -> Mapping[str, Tensor]:
 
 
 def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[str]:
-    """Yield a message for each tensor that is missing, unexpected, of a wrong shape, or unlike its copy.
+    """Yield a message for each tensor that is missing or unexpected, or has a wrong shape or wrong numbers.
 
-    A tensor with `same_as` must equal the saved tensor of that name.
+    Numbers are checked only in a tensor with `same_as`, which must equal the saved tensor of that name.
     """
     for one in wanted:
         if one.name not in saved:
@@ -152,7 +152,7 @@ def _config_faults(model: Model) -> Iterator[str]:
 
 
 def _body_faults(model: Model) -> Iterator[str]:
-    """Yield messages about sub-layers that the program does not have, or has at other positions."""
+    """Yield messages about sub-layers that the released program cannot have at their position."""
     body, previous, width = model.body, None, model.config.d_model
     first = next((part.window for part in _parts(model) if isinstance(part, _ATTENTION)), None)
     if body.order != tuple(range(len(body.layers))):

@@ -159,7 +159,10 @@ class Model(BaseModel[ResidualStack]):
     def _embed(
         self, inputs: Tensor, start: int, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the body's input (batch, length, width) and the timing signal, from position `start` on."""
+        """Return the body's input (batch, length, width), and the timing signal of its positions.
+
+        The first position is `start`.
+        """
         x = self.embedding(inputs)
         x = self.dropout(x if self.scale == 1.0 else x * self.scale)
         x, signal = self.positions(x, start, lengths)
@@ -340,5 +343,5 @@ def _recipe_faults(recipe: Recipe) -> list[str]:
         spec = lookup(name)
         transduces = spec is not None and spec.role is Role.TRANSDUCER
         if name not in (TRANSDUCERS if transduces else BLOCKS):
-            faults.append(f"{'transducer' if transduces else 'block'} '{name}' has no module")
+            faults.append(f"{'transducer' if transduces else 'block'} '{name}' has no registered module")
     return faults

@@ -321,7 +321,7 @@ def steps_with_gradients_are_right(text: str, *, causal: bool) -> None:
 
 
 def states_stay_small(text: str, *, causal: bool) -> None:
-    """Check that the state of `step` has no gradient, and does not grow after `context_length` inputs."""
+    """Check the state of `step`: it has no gradient, and it stops growing after `context_length` inputs."""
     if not causal or is_pool(text):
         return
     block = make_block(parse_block(text), causal=True)

@@ -135,7 +135,7 @@ _SIZES: Mapping[str, tuple[str, ...]] = {
 
 
 def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict[str, Any]:
-    """Return the arguments of a layer's constructor whose values follow from the block."""
+    """Return those arguments of a layer's constructor that follow from the block's settings and width."""
     try:
         names = set(signature(kind).parameters)
     except (TypeError, ValueError):
@@ -156,7 +156,7 @@ def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict
 
 
 class _Part(NamedTuple):
-    """One linear map in a weight of the block, and how to build it from weights of the other layer.
+    """One linear map of the block, and the rule that builds it from weights of the other layer.
 
     `how` is one of:
 

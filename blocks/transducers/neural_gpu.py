@@ -96,7 +96,7 @@ class ImageCGRU(Initialisable):
         return y if mask is None else y * mask
 
     def tape_contribution(self, outputs: Tensor, columns: int, *, everywhere: bool) -> Tensor:
-        """Return what outputs (…, maps) on the tape add to the three convolutions of nearby positions.
+        """Return the terms that outputs (…, maps) on the tape add to the three convolutions nearby.
 
         The outputs fill column 0 of an image of `columns` columns, or all columns if `everywhere`. The result
         is (…, affected columns, kernel, 3 * maps); their position is `after` in the kernel.
@@ -311,7 +311,7 @@ class MarkovNeuralGPU(ParallelNeuralGPU):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtendedNeuralGPUState(State):
-    """The decoder's image and mask, what the tape adds to each unit, and the next output's position."""
+    """The decoder's image and mask, the terms that the tape adds to each unit, and the next position."""
 
     image: Tensor  # (batch, width, length, maps)
     mask: Tensor | None  # (batch, 1, length, 1)
@@ -368,7 +368,10 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         return [unit for unit in self.decoder.units if isinstance(unit, ImageCGRU)]
 
     def _contributions(self, outputs: Tensor) -> list[Tensor]:
-        """Return what embedded outputs (…, width) add to each unit, (…, columns, kernel, 3 * maps)."""
+        """Return the terms that embedded outputs (…, width) add to the convolutions of each unit.
+
+        Each is (…, columns, kernel, 3 * maps).
+        """
         written = outputs if self.written is None else self.written(outputs)
         columns = self.reader.width
         return [unit.tape_contribution(written, columns, everywhere=self.everywhere) for unit in self._units]

@@ -88,7 +88,10 @@ class TrainingMemory:
 
     @property
     def computing(self) -> int:
-        """Return the peak bytes that a step needs besides weights, gradients and Adam's moments."""
+        """Return the peak bytes of a step without weights, gradients and Adam's moments.
+
+        This leaves, for example, activations and temporary results.
+        """
         return max(0, self.step_peak - self.gradients)
 
     @property
@@ -124,9 +127,9 @@ class ModelPart:
 
 
 def sum_parts(label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: Reach) -> ModelPart:
-    """Return a part that consists of `parts`, with the sum of their costs and the reach that is passed in.
+    """Return a part that consists of `parts`, with the given reach.
 
-    Parameters that several of the parts share count once.
+    Its costs are the sums of the parts' costs. Parameters that several of the parts share count once.
     """
     return ModelPart(
         label=label,
@@ -215,9 +218,9 @@ class Analysis:
 
     @property
     def window(self) -> int:
-        """Return how many numbers generation stores in memory of a fixed size, such as recurrent states.
+        """Return how many numbers generation stores besides those for each past token.
 
-        The numbers that are stored for each past token, `state`, are not included.
+        Their count does not grow with the sequence, as in a recurrent state. `state` is not included.
         """
         return self.tree.window
 
@@ -237,9 +240,10 @@ class Analysis:
         )
 
     def tree_with_memory(self, batch: int) -> ModelPart:
-        """Return the tree of the model's parts, where `kept` is set in each part.
+        """Return the tree of the model's parts, with the memory of each part.
 
-        It is the number of bytes that the part stores for the backward pass of `batch` sequences.
+        The field `kept` of a part is the number of bytes that it stores for the backward pass of `batch`
+        sequences.
         """
         kept = {
             name.removeprefix("kept "): count
@@ -310,7 +314,7 @@ def block_cost(block: BlockNode, config: ModelConfig, *, length: int, past: int 
 
 
 def block_memory(block: BlockNode, config: ModelConfig, *, length: int, batch: int = 1) -> int:
-    """Return how many bytes one block and its input take until the backward pass of a batch."""
+    """Return how many bytes one block stores for the backward pass of a batch, including its input."""
     alone = replace(
         config,
         vocab=1,
@@ -343,7 +347,7 @@ def _partly_analysed(recipe: str | Recipe, config: ModelConfig, wanted: WantedCo
 
 @dataclass(frozen=True)
 class _Analyser:
-    """Builder of the tree of ModelPart for a recipe, for sequences of `length` tokens.
+    """Builder of a recipe's tree of ModelPart objects, for sequences of `length` tokens.
 
     `places` are the names of a part's modules in the measured model. In that model each repeat has at most
     `limit` copies.
@@ -429,7 +433,10 @@ class _Analyser:
         return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
     def _branch(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a ModelPart for one part of a sum, or for a sub-layer without its normalisation."""
+        """Return a ModelPart for a part of the recipe, without a normalisation before or after it.
+
+        The part is one summand of a sum, or the content of a sub-layer.
+        """
         match node:
             case BlockNode():
                 return self.block(node, modules, share)
@@ -679,9 +686,9 @@ def _is_within(name: str, modules: tuple[str, ...]) -> bool:
 
 
 def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
-    """Return the part, where `kept` is set in it and in its inner parts.
+    """Return a copy of the part in which the field `kept` is set, also in all parts inside it.
 
-    The argument `kept` holds the bytes that each module stores.
+    The argument `kept` maps the name of each module to the bytes that it stores.
     """
     parts = tuple(_with_memory(each, kept) for each in part.parts)
     if not part.modules:
@@ -691,7 +698,10 @@ def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
 
 
 def _count_applied(node: Value, limit: int | None = None) -> int:
-    """Return how many times a forward pass applies a block if each repeat has at most `limit` copies."""
+    """Count the applications of blocks in one forward pass.
+
+    Each repeat counts as at most `limit` copies; None means no limit.
+    """
     match node:
         case SeriesNode() | SumNode():
             return sum(_count_applied(part, limit) for part in node.parts)

@@ -65,9 +65,9 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
 
 
 def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
-    """Return the result that is cached for `what` and `of`.
+    """Return the result of `measure`, from the cache if it is there.
 
-    If there is none, call `measure` and cache its result unless it is empty.
+    `what` and `of` are the key of the result in the cache. A new result is cached unless it is empty.
     """
     key = hashlib.sha256(repr((what, of)).encode()).hexdigest()[:24]
     if (found := _FILE.recall(key)) is not None:

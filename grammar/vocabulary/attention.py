@@ -57,7 +57,10 @@ class Window:
 
     @property
     def reach(self) -> Reach:
-        """Return how many tokens on the left and right can affect an output, for a span at its maximum."""
+        """Return how many tokens on the left and on the right can affect an output.
+
+        A learned span counts with its maximum.
+        """
         return Reach(left=self.max_distance, right=max(0, -self.min_distance))
 
     def numbers(self, heads: int) -> int:
@@ -165,9 +168,9 @@ def _key_value_heads(settings: Settings) -> int:
 
 
 def _state(settings: Settings, _context: CostContext) -> int:
-    """Return how many numbers the keys and values of one token are.
+    """Return how many numbers generation stores for each past token: its keys and values.
 
-    With a span, return 0, because `window` counts them.
+    With a span, return 0, because the block's `window` counts them.
     """
     return 0 if as_int(settings, "span") else 2 * _key_value_heads(settings) * as_int(settings, "head_width")
 

@@ -1,8 +1,9 @@
-"""The Neural GPU blocks: whole models that store source and target in one two-dimensional state, the image.
+"""The Neural GPU blocks: whole models that compute the target from an image of the source.
 
-An image s has length × width × maps numbers; the length is the longer of source and target. In the equations
-`∗` is a two-dimensional convolution with zeros around the image. `⊗` is an elementwise product, and
-hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1). Each layer has its own kernels U, U′, U″, W, W′, W″.
+An image is a two-dimensional state s with length × width × maps numbers. Its length is the longer of source
+and target. In the equations `∗` is a two-dimensional convolution with zeros around the image. `⊗` is an
+elementwise product, and hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1). Each layer has its own kernels U,
+U′, U″, W, W′, W″.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ def _column(settings: Settings, context: CostContext) -> int:
 
 
 def _image_and_tape(settings: Settings, context: CostContext) -> int:
-    """Return how many numbers are stored per position: those of the image and of the tape in all gates."""
+    """Return how many numbers a Neural GPU with a tape stores for each position.
+
+    They are the image, and what the tape adds to the three convolutions of each layer.
+    """
     layers, width = as_int(settings, "layers"), as_int(settings, "width")
     return (1 + 3 * layers) * width * image_maps(settings, context.width)
 

@@ -305,7 +305,7 @@ def lookup(name: str) -> Spec | None:
 
 
 def spec_of(name: str) -> Spec:
-    """Return the specification of the named block; it must exist, which is true for every checked recipe."""
+    """Return the specification of a block that must exist, as all blocks of a checked recipe do."""
     spec = lookup(name)
     assert spec is not None, f"{name} was removed from the vocabulary"
     return spec
@@ -317,7 +317,7 @@ def nearest_block(name: str) -> str | None:
 
 
 def block_code(name: str) -> str | None:
-    """Return the name of the plug-in that registered a block, with a hash of its source.
+    """Return the name of the plug-in that registered a block, and a hash of the plug-in's source.
 
     Return None for a built-in block.
     """

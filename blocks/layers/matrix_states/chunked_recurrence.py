@@ -114,7 +114,7 @@ def run_vector_decays(
 def propagate_states(
     written: Tensor, log_decay: Tensor | None, state: Tensor | None, *, keep: bool
 ) -> tuple[list[Tensor], Tensor | None]:
-    """Return the state before each chunk, and with `keep` the state after the last chunk.
+    """Return the state before each chunk, and the state after the last chunk (None without `keep`).
 
     If there is no initial `state`, the list begins with the state before the second chunk.
 
@@ -133,9 +133,9 @@ def propagate_states(
 
 
 def add_states(within: Tensor, read: Tensor, states: list[Tensor]) -> Tensor:
-    """Add what the queries `read` from the states before their chunks to the outputs `within` chunks.
+    """Add to the outputs `within` chunks what the queries read from earlier chunks.
 
-    `read` is (chunks, …, size, keys).
+    The queries `read` (chunks, …, size, keys) are multiplied by the `states` before their chunks.
     """
     if not states:
         return within
@@ -161,7 +161,11 @@ def join_chunks(y: Tensor, length: int) -> Tensor:
 
 
 def pairwise_decay(total: Tensor) -> Tensor:
-    """Return by which factor each position's state keeps each earlier write: (…, size) to (…, size, size)."""
+    """Return the factor by which each write has decayed at each later position, (…, size, size).
+
+    `total` (…, size) are the running sums of the log decays. The last dimension is that of the writes. The
+    factor is zero at positions before the write.
+    """
     size = total.shape[-1]
     later = torch.ones(size, size, dtype=torch.bool, device=total.device).triu(1)
     return (total.unsqueeze(-1) - total.unsqueeze(-2)).masked_fill(later, -torch.inf).exp()

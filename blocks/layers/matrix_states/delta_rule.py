@@ -97,9 +97,9 @@ def _hide_later(weights: Tensor, writes: int) -> Tensor:
 
 
 def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
-    """Solve T x = `wanted` and T x = `read`, where T is triangular with ones on its diagonal.
+    """Return the solutions x of T x = `wanted` and of T x = `read`, for a lower triangular T.
 
-    Both solutions are (…, size, ·). T has `triangle` below its diagonal.
+    T has ones on its diagonal and `triangle` below it. Both solutions are (…, size, ·).
     """
     solved = torch.linalg.solve_triangular(
         _at_least_single(triangle),
@@ -365,7 +365,7 @@ class RwkvGates(Initialisable):
         self.bonus = nn.Parameter(torch.empty(inner))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the bonus as N(0, 0.1²), and set all other parameters of this module to fixed values.
+        """Draw `bonus` from N(0, 0.1²), and set all other parameters of this module to fixed values.
 
         The linear maps draw their own weights.
         """

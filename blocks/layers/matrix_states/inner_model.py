@@ -50,7 +50,7 @@ class InnerModel(Initialisable):
         return tensor.unbind()
 
     def added(self, mapped: Tensor) -> Tensor:
-        """Return the layer norm of `mapped`, (batch, heads, n, width), which the caller adds to a query."""
+        """Return the layer norm of `mapped`, (batch, heads, n, width), which the model adds to its input."""
         return self.gain * _standardise(mapped)[0] + self.offset
 
     def gradient(self, mapped: Tensor, wanted: Tensor) -> Tensor:
@@ -120,7 +120,7 @@ class TestTimeTraining(LinearRecurrence):
     def _learn(
         self, rows: list[Tensor], start: Tensor, now: Tensor, end: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Update the inner model mini-batch by mini-batch.
+        """Run the inner model on one mini-batch of positions at a time, and update its weights after each.
 
         Return the outputs of all positions, (batch, heads, length, ·), and the state after the last one.
         `rows` are the queries and the keys with a one appended, the target values, the plain queries, and the

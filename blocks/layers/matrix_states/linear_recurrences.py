@@ -214,7 +214,7 @@ def run_stabilised(
 
 
 def _pairs(total: Tensor, written: Tensor) -> Tensor:
-    """Return the logarithm of the weight of each write at each later position, (…, size, size).
+    """Return the logarithm of the weight that each write has at each later position, (…, size, size).
 
     `total` and `written` are (…, size).
     """
@@ -224,9 +224,9 @@ def _pairs(total: Tensor, written: Tensor) -> Tensor:
 
 
 def _stabilisers(end: Tensor, written: Tensor, start: Tensor | None) -> Tensor:
-    """Return the stabilisers of the states before each chunk and after the last, (chunks + 1, batch, heads).
+    """Return the stabiliser of each state, which is the largest logarithm of a weight in it.
 
-    A stabiliser is the largest logarithm of a weight in a state.
+    The states are those before each chunk and after the last chunk: (chunks + 1, batch, heads).
     """
     found = [torch.full_like(end[0], -torch.inf) if start is None else start]
     for left, most in zip(end.unbind(0), written.unbind(0), strict=True):

@@ -81,10 +81,10 @@ class TrapezoidGates(Initialisable):
         draw_step_offsets(self.step_offset, generator)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return step sizes, log decays and shares λ, (batch, length, heads) each, and angles.
+        """Return the step size, log decay, share λ and angles of each position and head.
 
-        The angles are (batch, length, heads, pairs). An angle is the turn of a pair of channels since the
-        previous position.
+        The angles are (batch, length, heads, pairs), and all others (batch, length, heads). An angle is the
+        turn of a pair of channels since the previous position.
         """
         steps, rates, shares, angles = self.map(x).split(self.map.map_sizes, 2)
         steps = functional.softplus(steps + self.step_offset)

@@ -48,7 +48,7 @@ def sum_with_shared_keys(
 
 
 class SharedKeySums(torch.autograd.Function):
-    """Autograd function that runs the recurrence, and returns the outputs and the states after chunks.
+    """Autograd function that runs the recurrence; it returns the outputs and the state after each chunk.
 
     The state after the last chunk is returned only with `keep`.
     """
@@ -166,9 +166,9 @@ class _Chunks(NamedTuple):
         return _decay(self.total[first:])
 
     def left_values(self, values: Tensor, count: int) -> Tensor:
-        """Return the share of the values that is left at the end of their chunk.
+        """Return what is left of the values at the end of their chunk, (…, size, heads * values).
 
-        This is the values times `decay_to_end`, (…, size, heads * values), in the first `count` chunks.
+        These are the values times `decay_to_end`, in the first `count` chunks.
         """
         return (_by_size(values[:count]) * self.decay_to_end(count)).to(self.low).flatten(-2)
 
@@ -208,7 +208,7 @@ def _propagate(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
 def _propagate_gradients(
     grad_before: Tensor, grad_states: Tensor | None, decay: Tensor, states: Tensor, first: int
 ) -> tuple[Tensor | None, Tensor]:
-    """Return the gradients of the initial state (None if there is none) and of the states after chunks.
+    """Return the gradient of the initial state, or None, and the gradients of the states after chunks.
 
     `grad_before` is the gradient of outputs read from the states before chunks, from the `first` on.
     """

@@ -189,9 +189,9 @@ def read_states(
 
 
 def _sequences(states: int, *rows: Tensor) -> zip[tuple[Tensor, ...]]:
-    """Split tensors (batch, …) into groups of sequences, and yield the tensors of each group.
+    """Split tensors (batch, …) into groups of sequences that are computed together.
 
-    The sequences of a group are computed together.
+    Yield the tensors of each group.
     """
     positions = min(rows[0].shape[1], ACCELERATED_PIECE)
     most = max(1, ACCELERATED_HELD // max(1, positions * states))

@@ -53,7 +53,7 @@ class QueryChunk:
 
     @property
     def shift(self) -> int:
-        """Return how many distances of the first query lead back beyond the piece's first key."""
+        """Return how many distances of the first query point to positions before the piece's first key."""
         return self.max_distance - (self.start - self.key_start)
 
     @property
@@ -124,11 +124,11 @@ class WindowForm:
 
     @property
     def max_distance(self) -> int:
-        """Return the greatest distance in any piece; the first position vector belongs to it."""
+        """Return the greatest distance in any piece. The first position vector is for this distance."""
         return max(piece.max_distance for piece in self.pieces)
 
     def distances(self, piece: QueryChunk) -> slice:
-        """Return the piece's distances as a slice of all distances."""
+        """Return the distances between queries and keys of a piece, as a slice of all distances."""
         first = self.max_distance - piece.max_distance
         return slice(first, first + piece.distance_count)
 

@@ -81,7 +81,7 @@ class _Tile(NamedTuple):
 
     @property
     def distances(self) -> slice:
-        """Return the piece's distances as a slice of all distances."""
+        """Return the distances between queries and keys of the piece, as a slice of all distances."""
         return self.form.distances(self.piece)
 
     def of_queries(self, numbers: Tensor) -> Tensor:
@@ -166,9 +166,9 @@ class _Tile(NamedTuple):
 
 
 def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Return two masks to add to scores: one for a piece's first keys, and one for its last keys.
+    """Return two masks that hide keys outside the window, for a piece's first keys and for its last keys.
 
-    They hide keys outside the window in a tile whose `is_band` is true. Query t does not see the first t
+    They are added to the scores of a tile whose `is_band` is true. Query t does not see the first t
     keys, nor the keys after its nearest key.
     """
     rows, beyond = piece.query_count, piece.key_count - piece.distance_count
@@ -279,7 +279,7 @@ def _gradients_of(given: WindowInputs) -> WindowInputs:
 
 
 def _across(numbers: Tensor | None) -> Tensor | None:
-    """Return zeros of a tensor's shape whose columns are contiguous in memory; None for None.
+    """Return zeros in a tensor's shape, where each column is contiguous in memory; None for None.
 
     Columns a power of two apart would evict each other from a cache.
     """

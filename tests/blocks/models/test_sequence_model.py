@@ -257,7 +257,7 @@ def test_models_that_cannot_be_built_are_reported_with_all_reasons(without_modul
             f"recipe '{recipe}' cannot be built",
             "  hole {mixer} is not filled",
             "  search dimension conv.k has no value",
-            "  block 'only_said' has no module",
+            "  block 'only_said' has no registered module",
             "  expected d_model of at least 1, got 0",
             "  expected vocab of at least 1, got 0",
             "  expected dropout from 0 to 0.9999, got 1.0",

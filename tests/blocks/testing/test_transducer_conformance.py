@@ -144,4 +144,4 @@ def test_a_transducer_without_a_module_cannot_be_built(monkeypatch):
     with pytest.raises(BuildError) as caught:
         model("told(lstm, lstm)")
     told = "recipe 'told(lstm, lstm)' cannot be built"
-    assert str(caught.value) == f"{told}\n  transducer 'told' has no module"
+    assert str(caught.value) == f"{told}\n  transducer 'told' has no registered module"

@@ -102,6 +102,6 @@ except ValueError as error:
 """
     assert run(site, "-c", program).stdout.splitlines() == [
         "recipe 'keep >> whole >> sa' cannot be built",
-        "  block 'keep' has no module",
-        "  block 'whole' has no module",
+        "  block 'keep' has no registered module",
+        "  block 'whole' has no registered module",
     ]
