@@ -103,7 +103,7 @@ class MachineSettings(StrictModel):
     @field_validator("data")
     @classmethod
     def validate_folder(cls, text: str) -> str:
-        """Reject the address of an object store, which would be read as the name of a folder."""
+        """Raise ValueError for the address of an object store; this setting must be a folder."""
         if is_address(text):
             raise ValueError(f"expected a folder that this machine has mounted, got {text!r}")
         return text

@@ -55,7 +55,7 @@ def failure_help(study: Study, store: Store) -> list[str]:
 def train_command(
     study: Study, store: Store, *, max_trials: int | None = None, retry_failed: bool = False
 ) -> str:
-    """Return the command that trains a study into a store, with the plug-in files loaded here."""
+    """Return the command that trains a study and stores the results in `store`, with the same plug-ins."""
     return command_line(
         "study",
         "run",

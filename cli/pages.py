@@ -772,7 +772,7 @@ def metrics_over_seeds(metrics: Sequence[Mapping[str, float]]) -> dict[str, Metr
 
 
 class ProbeRunPage(Page):
-    """The output of `probe run`: counts of new measurements, and of those already `stored`.
+    """The output of `probe run`: the numbers of new measurements and of measurements stored before.
 
     `left` has the reason for each skipped trial.
     """

@@ -70,7 +70,7 @@ class StudyResults:
 
     @property
     def trials(self) -> pl.DataFrame:
-        """Return the status and metrics of each trial: a row for each cell and seed that has an outcome.
+        """Return the status and metrics of each trial that has an outcome: one row for a cell and seed.
 
         The factors are columns; a factor with the name of another column is called `factor_NAME`.
         """
@@ -119,7 +119,7 @@ class StudyResults:
 
     @property
     def noise(self) -> list[str]:
-        """Return sentences on how large a difference must be to exceed the search's noise.
+        """Return sentences on the smallest differences between points that the search can detect.
 
         The noise is estimated from the points in the store.
         """
@@ -198,7 +198,7 @@ class StudyResults:
         return self.now.claims()
 
     def open_trials(self) -> frozenset[str]:
-        """Return the ids of the trials that may be trained now.
+        """Return the ids of the trials that no gate holds back now, including finished trials.
 
         A gate holds a trial back until a claim is confirmed. To train the open trials, call
         `run_study(study, store, trial_ids=results.open_trials())`. Without `trial_ids`, `run_study` trains

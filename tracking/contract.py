@@ -16,7 +16,7 @@ Setting = str | float | bool
 
 
 class TrackingError(ActivememError):
-    """Raised if a tracker cannot be used; the message names what is missing."""
+    """Error for a tracker that cannot be used; the message names what is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def begin(self, trial: TrackedTrial, at: float) -> None:
-        """Start or resume the record of a trial, and show its settings."""
+        """Start or resume the record of a trial, and record its settings."""
 
     @abstractmethod
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:

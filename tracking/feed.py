@@ -168,7 +168,7 @@ class Tracking(Relay):
         super().on_planned(trials)
 
     def on_event(self, event: Event) -> None:
-        """Pass an event to the listener that this object wraps, and queue it for the trackers."""
+        """Pass an event to the wrapped listener, and add it to the queue of each tracker."""
         super().on_event(event)
         if (update := self._update_for(event, time.time())) is not None:
             self._send(update)

@@ -145,7 +145,7 @@ def _has_ended(points: StoredPoints, trial: str) -> bool:
 
 
 def _notes(point: SearchPoint, attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the attributes that Optuna shows for a point; metrics are means over the point's seeds."""
+    """Return the attributes of a point for Optuna, such as the mean of each metric over the point's seeds."""
     metrics: dict[str, list[float]] = {}
     for row in attempts:
         for each in row["metrics"]:

@@ -209,7 +209,7 @@ def print_first_table(request: RunRequest, store: Store) -> None:
 
 
 def _has_run_out(request: RunRequest, status: StudyStatus) -> bool:
-    """Return whether a search has ended with fewer points than requested, since no others are possible."""
+    """Return whether a search has ended early because it finds no further points."""
     if request.study.search is None or request.max_trials is not None or status.spent:
         return False
     return status.num_remaining > 0 and not status.begun and not status.waiting

@@ -50,7 +50,7 @@ def save(answer: pl.DataFrame, path: Path) -> None:
 
 
 def format_columns(answer: pl.DataFrame, width: int) -> str:
-    """Format the rows in aligned columns; columns that do not fit into the width follow in further blocks."""
+    """Format the rows in aligned columns. Columns that do not fit the width follow in blocks below."""
     blocks = [
         "\n".join(block) + "\n" for block in side_by_side([_column(each) for each in answer], width=width)
     ]

@@ -157,7 +157,7 @@ class PointNames:
 
 
 def _widest(dimension: Dimension) -> tuple[Level, ...]:
-    """Return values of a dimension, one of which has the widest text; reals have four digits."""
+    """Return some values of a dimension, among them one with the widest text."""
     if not isinstance(dimension, RealDimension):
         return representative_values(dimension)
     low = dimension.low or dimension.high / 100  # smaller ones are rare

@@ -160,12 +160,12 @@ def heading(recipe: Recipe, before: str = "") -> str:
 
 
 def conditions(analysis: Analysis, sizes: Sizes) -> str:
-    """Return a text with what the costs assume: causal or bidirectional, and the sizes."""
+    """Describe the model for which costs are computed: causal or bidirectional, and its sizes."""
     return f"{'causal' if analysis.causal else 'bidirectional'}, {sizes.describe()}"
 
 
 def generation_memory(analysis: Analysis) -> str:
-    """Return a sentence on the state that generation keeps in memory; "" if there is none."""
+    """Return a text on the memory that the model state takes during generation; "" without a state."""
     state, window = (format_bytes(STATE_BYTES * count) for count in (analysis.state, analysis.window))
     kept = [f"{state} for each token"] if analysis.state else []
     kept += [f"a window of {window}"] if analysis.window else []

@@ -127,7 +127,7 @@ _GAP = 3
 
 
 class _ComparedFigure(NamedTuple):
-    """A line of a comparison: its name, a function that gives its number, and the number's format."""
+    """A line of a comparison: its name, and functions that compute and format its number."""
 
     name: str
     value_of: Callable[[Analysis], float]

@@ -65,7 +65,7 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearRecipe:
-    """A stored recipe with its results, and its distance and differences from the recipe searched for."""
+    """A stored recipe with its results, and its distance and differences from the given recipe."""
 
     recipe: Recipe
     distance: float
@@ -195,7 +195,7 @@ def _d_model(row: Mapping[str, Any]) -> int:
 
 
 def _main_metric(done: Sequence[Mapping[str, float]]) -> str | None:
-    """Return the metric that best shows a result, among those where higher or lower is better.
+    """Return the metric to show for stored trainings. Higher or lower values of it must be better.
 
     It is the first in catalog order; the training loss is used only if there is no other metric.
     """

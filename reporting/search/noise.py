@@ -44,7 +44,7 @@ class Noise:
     points: int
 
     def lead(self, count: int, seeds: int, other: int) -> float:
-        """Return the lead that the best of `count` points has by chance if all points are equally good.
+        """Return by how much the best of `count` equally good points leads by chance.
 
         The lead is over one other point, such as the baseline. Each of the `count` points has `seeds` seeds,
         the other point has `other` seeds.
@@ -113,7 +113,7 @@ def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> Pl
 
 
 def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
-    """Yield sentences on the noise, the best point's lead, and the points that equal it within the noise."""
+    """Yield sentences on a search's noise, the best point's lead, and the points as good as the best."""
     goal, noise = found.goals[0], measure_noise(found, found.goals[0].name)
     if noise is None or not found.complete:
         return
@@ -141,7 +141,7 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
 
 
 def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> float | None:
-    """Return the lead over the baseline that the best of the other points has by chance.
+    """Return by how much the best of the other points leads over the baseline by chance.
 
     Return None if there are no other points.
     """

@@ -475,7 +475,7 @@ def _holes(level: Level) -> list[str]:
 
 
 def _closure(names: Collection[str], levels: Mapping[str, tuple[Level, ...]]) -> set[str]:
-    """Return these names, and the names of all placeholders in their levels, however deeply nested."""
+    """Return these placeholders, and all placeholders that occur in their levels, at any depth."""
     found, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()

@@ -110,7 +110,7 @@ def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str
 
 
 def metric_words(metrics: Mapping[str, float], own: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Return the names and values of the first metrics: the study's own metrics, then others.
+    """Return the names and values of the metrics to show: those in `own` first, then others.
 
     At most MAX_METRICS are returned.
     """

@@ -42,7 +42,7 @@ class ProgressNow:
 
     @property
     def left(self) -> int:
-        """Return the number of trials without a complete outcome."""
+        """Return how many trials remain to be trained, among them incomplete ones."""
         return max(0, self.total - self.ended.total())
 
     @property
@@ -85,7 +85,7 @@ def _saved_at(begun: BegunTrial) -> float:
 
 
 def _remaining_seconds(now: StudyNow, left: int | None) -> Iterator[float]:
-    """Yield an estimate of the remaining seconds for each trial that has not ended.
+    """Yield one estimate of the remaining seconds for each trial that has not ended.
 
     Yield nothing before the first epoch ends. `left` is the number of trials left in a search that has spent
     its budget, otherwise None.

@@ -57,7 +57,7 @@ TEMPLATES.filters["address"] = lambda view, **changes: view.address(**changes)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What the address of a page selects: a metric, trials in one state, and the pages of long lists."""
+    """The selection in a page's address: a metric, a state of trials, and page numbers of long lists."""
 
     metric: str | None = None
     state: str | None = None

@@ -194,7 +194,7 @@ class StoreReader:
         return [trial for trial in recorded if trial is not None and trial.study == study.name]
 
     def _recorded_trial(self, trial: str) -> Trial | None:
-        """Return the trial whose record is in a checkpoint folder; None if the record cannot be read."""
+        """Return the trial with this id, as its checkpoint folder records it; None if that is unreadable."""
         if trial not in self._trials:
             try:
                 found = read_unfinished(self._store.files.checkpoint_dir(trial))

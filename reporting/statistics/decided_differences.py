@@ -38,7 +38,7 @@ def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[in
 
 @lru_cache(maxsize=1024)
 def look_level(counts: tuple[int, ...], alpha: float) -> float:
-    """Return the significance level of a single look if all looks together have the level `alpha`.
+    """Return the significance level for each look (interim test), so that all looks together have `alpha`.
 
     `counts` are the numbers of pairs at the looks, which need not be evenly spaced (Pocock 1977). Without an
     effect the sum of n normal differences is a Brownian motion. Its chance to stay within z √n at all looks
@@ -179,7 +179,7 @@ def differences_at_looks(
 def decide(
     found: Sequence[Sequence[Difference]], counts: Sequence[int], choices: Sequence[int] | None = None
 ) -> list[DecidedDifference | None]:
-    """Return for each difference whether it exists or is negligible; None if it was never tested.
+    """Decide for each difference whether it exists or is negligible. The entry is None without a test.
 
     If a difference was chosen among several, `choices` has their number. The p is multiplied by this number,
     because any candidate could have been chosen (Bonferroni).

@@ -77,7 +77,7 @@ def sample_sd(values: Sequence[float]) -> float | None:
 
 @lru_cache(maxsize=1024)
 def t_quantile(level: float, count: float) -> float:
-    """Return how many standard errors a t interval of `count` values extends to each side."""
+    """Return the half-width of a t interval of `count` values, in standard errors."""
     from scipy.special import stdtrit  # noqa: PLC0415 -- a table of deviations does not need it
 
     return float(stdtrit(count - 1, (1 + level) / 2))
@@ -151,7 +151,7 @@ def _signed_ranks(differences: Sequence[float]) -> list[float]:
 
 
 def _sign_flip_p(weights: Sequence[float]) -> float:
-    """Return the p-value of a sign-flip test on the sum of the weights.
+    """Return the p-value of a test that flips the sign of each weight, and compares the sums.
 
     It is the share of sign patterns whose sum is at least as far from 0 as the observed sum.
     """

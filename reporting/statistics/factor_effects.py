@@ -305,7 +305,7 @@ class FactorModel:
 
 
 def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
-    """Return the deviations of values from their cell's mean, after removing the seeds' effects.
+    """Return each value minus its cell's mean and its seed's effect.
 
     The second result is their degrees of freedom. Return None if there are none. They are the least-squares
     residuals of a model of cell means and seeds.

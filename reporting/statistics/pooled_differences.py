@@ -26,7 +26,7 @@ _ROUNDING = 1e-12  # rounding error of sums of floats, relative to the largest v
 
 
 def permutation_decides(n: int, tests: int) -> bool:
-    """Return whether n pairs are enough for a permutation test to reach a corrected p of .01."""
+    """Return whether a permutation test of n pairs can give a p of .01 after correction for `tests` tests."""
     return smallest_p(n) * tests <= _ENOUGH
 
 
@@ -100,7 +100,7 @@ def _centred(values: Sequence[float]) -> list[float]:
 
 
 def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
-    """Return the variance to use for one comparison of n pairs, with its degrees of freedom.
+    """Choose the variance for a comparison of n pairs; return it with its degrees of freedom.
 
     The variance is the larger of the comparison's own variance and the pooled variance. If the own variance
     is larger, its degrees of freedom fall with the square of the ratio of both, but not below n − 1.

@@ -178,7 +178,7 @@ def fit_offset_law(points: Sequence[tuple[float, float]]) -> OffsetLaw | None:
 def _grid(
     u: Numbers, y: Numbers, steeps: tuple[float, float], shares: tuple[float, float]
 ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Evaluate the fit on a grid of exponents and offset shares.
+    """Compute the squared error of the law for each exponent and offset share on a grid.
 
     Return exponents, shares, the best logarithm of `top` for each pair, and the sum of squared residuals.
     """
@@ -213,7 +213,7 @@ def _confidence_region(
 
 
 def _within(left: Numbers, most: float) -> Choice:
-    """Return which laws fit well: those with a sum of squared residuals of at most `most`.
+    """Return a mask of the laws whose sum of squared residuals is at most `most`.
 
     If there are none, the best law is selected.
     """

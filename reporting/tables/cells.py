@@ -157,7 +157,7 @@ class TableCells:
 
     @cached_property
     def fixed(self) -> Mapping[str, Level]:
-        """Return the factors that the table does not show but that have a single level in its trials."""
+        """Return the factors, other than those shown, that have one level in all trials, with this level."""
         named = (self.spec.rows, self.spec.columns, *self.spec.over)
         shown = [SEED, *(name for name in named if name is not None)]
         return fixed_levels([trial.levels for trial in self.shown_trials], shown, self.study.design)

@@ -107,7 +107,7 @@ def column_differences(
 
 @dataclass(frozen=True, slots=True)
 class _FamilyDifferences:
-    """The differences of rows that share one pooled variance.
+    """The differences of a group of rows whose variances are pooled.
 
     `looked` has the differences of each row, one for each look (interim test). `error` is the standard error
     at the last look and its degrees of freedom; None if unknown.
@@ -154,7 +154,7 @@ def _families(baselines: Mapping[str, str]) -> list[list[str]]:
 
 
 def significance_text(decided: DecidedDifference | None) -> str:
-    """Return the mark after a difference: a star if significant, ≈ if too small to matter, else ""."""
+    """Return the mark after a difference: * if significant, ≈ if shown to be below the margin, else ""."""
     if decided is None or decided.p is None:
         return ""
     return "*" * (decided.p < SIGNIFICANCE_LEVEL) + (f" {WITHIN}" if decided.is_within else "")

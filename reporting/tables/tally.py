@@ -59,7 +59,7 @@ class Tally:
 
     @property
     def is_infinite(self) -> bool:
-        """Return whether the centre is infinite, or unknown because a training missed its target."""
+        """Return whether the mean is infinite, or unknown because a training ended before its target."""
         return bool(self.limits) or self._gap_status is ValueStatus.INFINITE
 
     @property

@@ -47,7 +47,7 @@ def open_tracker(place: str) -> Tracker:
 
 
 class MlflowRuns(Tracker):
-    """Runs on an MLflow server; an epoch is a step in MLflow."""
+    """Tracker that writes runs to an MLflow server. Each epoch is a step of a run."""
 
     def __init__(self, client: Any) -> None:  # noqa: ANN401 -- of a library that may not be here
         self._client, self._entities = client, import_module("mlflow.entities")

@@ -39,7 +39,7 @@ def open_tracker(place: str) -> Tracker:
 
 
 class TrackioProjects(Tracker):
-    """Runs in the files of Trackio projects; an epoch is a step, and final metrics have step 0."""
+    """Tracker that writes runs to files of Trackio projects. An epoch is a step; final metrics are step 0."""
 
     def __init__(self, storage: Any) -> None:  # noqa: ANN401 -- of a library that may not be here
         self._storage = storage

@@ -88,7 +88,7 @@ def _caption_lines(table: Table, *, is_first: bool) -> list[str]:
 
 
 def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
-    """Yield, for each float, the parts of the table in it. The parts of a float fit on one page."""
+    """Split a table into parts, and yield the parts of one float after the other; a float fits on a page."""
     line = SMALL * _LINE if is_small else _LINE
     parts: list[Table] = []
     used = 0.0
