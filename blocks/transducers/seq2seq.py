@@ -90,7 +90,7 @@ class Alignment(nn.Module, ABC):
         return torch.softmax(scores, -1)
 
     def forward(self, states: Tensor, source: KeysValues) -> Tensor:
-        """Return the weighted means of the source, (batch, m, width)."""
+        """Return the weighted mean of the source vectors for each state, (batch, m, width)."""
         return self.dropout(self.weights(states, source)) @ source.values
 
 
@@ -124,7 +124,7 @@ ALIGNMENTS: dict[str, type[Alignment]] = {"luong": Luong, "bahdanau": Bahdanau}
 
 
 class CrossAttention(ResidualStep):
-    """A residual step that attends to the source.
+    """A residual sub-layer of a decoder that attends to the source.
 
     Multi-head softmax attention without biases, scores scaled by head_width^-0.5 (Vaswani et al. 2017).
     """
@@ -281,7 +281,10 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackDecoderState(State):
-    """The source's keys and values for each cross-attention, and the states of the stack's blocks."""
+    """The state of a stack decoder: keys and values of the source, and the states of the stack's blocks.
+
+    Each cross-attention has its own keys and values.
+    """
 
     source: tuple[tuple[Tensor, Tensor] | None, ...]
     mask: Tensor | None
@@ -352,7 +355,10 @@ class StackDecoder(Decoder[StackDecoderState]):
 
 
 def _mixing(node: nodes.Node) -> list[nodes.Node]:
-    """Return the sub-layers of a stack that mix positions, in order, each once even if weights are tied."""
+    """Return the sub-layers of a stack that mix positions, in order.
+
+    Copies with tied weights are one sub-layer, and count once.
+    """
     match node:
         case nodes.SeriesNode():
             return [found for part in node.parts for found in _mixing(part)]
@@ -365,7 +371,10 @@ def _mixing(node: nodes.Node) -> list[nodes.Node]:
 
 
 class StackEncoder(nn.Module):
-    """An encoder that is a non-causal residual stack, with a final norm if norms come before sub-layers."""
+    """An encoder that is a non-causal residual stack.
+
+    If norms come before sub-layers, it ends with a final norm.
+    """
 
     def __init__(self, node: nodes.Node, context: Context) -> None:
         super().__init__()
@@ -472,7 +481,10 @@ def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
 
 
 def _recipe(settings: Settings, name: str) -> nodes.Node:
-    """Return the recipe in one setting; raise BuildError if it is a hole or a search dimension."""
+    """Return the recipe that a setting contains.
+
+    Raise BuildError if it still contains a placeholder or a search dimension instead.
+    """
     node = settings[name]
     if not isinstance(
         node, nodes.BlockNode | nodes.SumNode | nodes.SeriesNode | nodes.RepeatNode | nodes.TiedNode

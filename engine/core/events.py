@@ -119,7 +119,7 @@ class Listener:
 
 
 class Relay(Listener):
-    """Listener that forwards all events to another listener; subclasses add their own work."""
+    """Listener that forwards all events to another listener. Subclasses also handle some of them."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -204,7 +204,7 @@ class StudyProgress:
         return self._trials[trial_id]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Add trials that will run, and forget the outcomes of earlier runs of these trials."""
+        """Add trials that will run. If they ended in earlier runs, discard those outcomes."""
         for trial in trials:
             self._ended.pop(trial.id, None)
             self._trials[trial.id] = self._waiting[trial.id] = trial

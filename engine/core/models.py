@@ -63,7 +63,7 @@ def autocast(
 
 
 def sequence_flops(model: ModelSettings, interface: ModelInterface, *, tokens: int, past: int) -> int:
-    """Return the FLOPs of one training step on one sequence, forward and backward.
+    """Return the FLOPs of a training step on one sequence, for the forward and the backward pass.
 
     The sequence has `tokens` positions, and can see `past` earlier ones.
     """

@@ -35,7 +35,7 @@ _VOCABULARY = "vocabulary"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledSplit:
-    """Encoded sequences, and labels of each sequence (sequences,) or of all tokens (tokens,)."""
+    """Encoded sequences with labels: one for each sequence (sequences,), or one for each token (tokens,)."""
 
     sequences: Split
     labels: Tensor

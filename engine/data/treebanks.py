@@ -42,7 +42,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A constituent: its label, and its child constituents and words."""
+    """A constituent of a sentence: its label and its children, which are constituents and words."""
 
     label: str
     children: tuple[Tree | Leaf, ...]

@@ -30,7 +30,7 @@ _FIRST, _END = "<start>", "<end of line>"
 
 
 class ActivememConfig(PreTrainedConfig):
-    """Configuration from the folder's `config.json`; `activemem` holds the trial's settings."""
+    """Configuration from the folder's `config.json`. Its field `activemem` has the settings of the trial."""
 
     model_type = "activemem"
 

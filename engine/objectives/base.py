@@ -148,7 +148,10 @@ class Objective(ABC, Generic[ModelOf]):
         """Return the shape of the next training step."""
 
     def autocast(self) -> AbstractContextManager[object]:
-        """Return a context with the trial's precision, given the shape of the next training step."""
+        """Return a context that sets the trial's precision for the next training step.
+
+        On a CPU, a small step may be computed in float32, which is faster there.
+        """
         train = self.settings.train
         if train.precision == "float32":
             return nullcontext()

@@ -171,7 +171,10 @@ class _Total:
         self._nats, self._tokens = [0.0, 0.0], [0, 0]  # sums over all tokens, and over ends
 
     def add(self, losses: Tensor, targets: Tensor) -> None:
-        """Add the losses of targets, both of one shape; ignored targets must have a loss of 0."""
+        """Add the loss of each target to the sums. `losses` and `targets` have the same shape.
+
+        Ignored targets must have a loss of 0.
+        """
         ends = targets == self._end
         for place, (nats, counted) in enumerate([(losses, targets != IGNORED), (losses[ends], ends)]):
             self._nats[place] += float(nats.double().sum())

@@ -301,7 +301,7 @@ def _changes(group: Mapping[str, Any], settings: ParameterGroupSettings | None) 
 
 
 class OptimizerError(ActivememError):
-    """Error for a plug-in's optimiser that does not have every weight exactly once."""
+    """Error for an optimiser of a plug-in that leaves out weights of the model or has some of them twice."""
 
 
 def build_optimizer(

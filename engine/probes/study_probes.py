@@ -186,7 +186,10 @@ class _Group:
         return metrics
 
     def _measure_one(self, trial: str, split: PairSplit) -> _Measurement:
-        """Return the measurements of one model, cached after the first call; raise ProbeError."""
+        """Return the measurements of one model, which are cached after the first call.
+
+        Raise ProbeError if the model cannot be measured.
+        """
         if trial not in self._measured:
             settings = self.members[trial].trial.settings
             encoder = EncoderProbe(settings, self.store.files.weights_file(trial))

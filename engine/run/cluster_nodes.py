@@ -98,7 +98,10 @@ def fit_to_cluster(
 def inspect_nodes(
     place: StorePlace, machine: Machine, settings: Sequence[TrialSettings]
 ) -> list[ClusterNode]:
-    """Check each node of the connected cluster that has the resources for a trial, by a task on that node."""
+    """Check each node of the connected cluster that has the resources for a trial.
+
+    A Ray task on each node makes the check.
+    """
     nodes, pickled = _find_nodes(machine), pickle.dumps(list(settings))
     given = (look_at_code(), str(torch.__version__)), place, machine, loaded_files(), pickled
     task = ray.remote(check_node)

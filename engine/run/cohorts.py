@@ -395,10 +395,11 @@ def take_turn(attempts: Sequence[Attempt], packer: Packer | None) -> Iterator[Ev
 
 
 class Lockstep:
-    """The trials of one search point, trained in lockstep by epochs; their mean decides about early pruning.
+    """The trials of one search point, trained in lockstep: each epoch is trained for all of them in turn.
 
-    A point belongs to one process: all processes claim the same trial first, and its owner gets the others.
-    With a packer, trials of one form, such as the seeds of the point, take their steps together.
+    The mean of their metric decides whether the point is pruned. A point belongs to one process: all
+    processes claim the same trial first, and its owner gets the others. With a packer, trials of one form,
+    such as the seeds of the point, take their steps together.
     """
 
     def __init__(
@@ -432,7 +433,7 @@ class Lockstep:
         return events
 
     def _step(self) -> Iterator[Event]:
-        """Yield the events of `advance`, before outcomes are stored.
+        """Yield the events of `advance`. They are yielded before outcomes are stored.
 
         Stop after the event that another process has a trial, or that the machine fails.
         """

@@ -425,7 +425,7 @@ class RunRounds:
                 return given_up
 
     def _wait(self, trials: Mapping[str, ClaimedElsewhere]) -> dict[str, int]:
-        """Wait until a trial of another driver is free, all have ended, or a stop is requested.
+        """Wait until another driver's trial can be taken over, all have ended, or a stop is requested.
 
         Return a mapping from each free trial to the number of its dead owner's last attempt, or -1 if there
         was no attempt.

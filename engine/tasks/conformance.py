@@ -167,7 +167,7 @@ def targets_are_solutions(task: Subject) -> None:
 
 
 def reach_is_needed(task: Subject) -> None:
-    """Check the declared reach of a task: how far from a target the inputs that affect it may be.
+    """Check that the declared reach of a task is exact: the distance at which inputs affect a target.
 
     The reach says how far to the left and to the right of a target the inputs affect it. Inputs beyond the
     reach must change no target, and inputs at the reach must change one. One input at a time is replaced by

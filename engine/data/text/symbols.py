@@ -162,7 +162,10 @@ class EncodedUnits(NamedTuple):
 
 
 def encode_units(tokenizer: FileTokenizer, units: Sequence[bytes]) -> EncodedUnits:
-    """Encode lines or documents, and add an end mark to each; the mark counts as one word."""
+    """Encode lines or documents, and add an end mark to each.
+
+    An end mark counts as one word.
+    """
     kind = smallest_dtype(tokenizer.size + 1)
     texts = [unit.decode("utf-8", errors="replace") for unit in units]
     found = tokenizer.encode(texts)

@@ -74,7 +74,7 @@ _UNKNOWN = "<unk>"
 
 
 class ListedVocabulary(Vocabulary):
-    """Vocabulary with a list of symbols; a sentence consists of symbols separated by spaces."""
+    """Vocabulary given by a list of symbols. In a sentence, spaces separate the symbols."""
 
     def __init__(self, symbols: Sequence[str], size: int) -> None:
         self._symbols, self._size = tuple(symbols), size
@@ -185,7 +185,7 @@ def _token(marks: str) -> re.Pattern[str]:
 
 
 class SpellingVocabulary(Vocabulary):
-    """Vocabulary of frequent words, which spells other words (Kaiser and Bengio 2016, section 3).
+    """Vocabulary of frequent words. All other words are spelled (Kaiser and Bengio 2016, section 3).
 
     It has every character and the most frequent words of the sentences. A space is implied between two words
     of the vocabulary. Every other space is a symbol, so a word outside the vocabulary is spelled between two
@@ -276,7 +276,7 @@ class SpellingVocabulary(Vocabulary):
 
 
 class SpelledVocabulary(SpellingVocabulary):
-    """Spelling vocabulary whose words are separated by white space and punctuation."""
+    """Spelling vocabulary that separates words at white space and punctuation."""
 
     marks = PUNCTUATION
     token = _token(PUNCTUATION)

@@ -360,7 +360,7 @@ class AskTell:
     def frozen(
         self, point: SearchPoint, end: PointEnd, attributes: Mapping[str, object] | None = None
     ) -> FrozenTrial:
-        """Return an ended search point as a frozen Optuna trial, with its active dimensions."""
+        """Return an ended search point as a frozen Optuna trial."""
         return frozen_trial(self._study, point, end, attributes=attributes)
 
 
@@ -373,7 +373,10 @@ def frozen_trial(
     notes: Mapping[str, object] | None = None,
     attributes: Mapping[str, object] | None = None,
 ) -> FrozenTrial:
-    """Return an ended search point as an Optuna trial, with its metric by epoch, notes and attributes."""
+    """Return an ended search point as a frozen Optuna trial.
+
+    `course` is its metric by epoch. `notes` and `attributes` become user and system attributes.
+    """
     reported = {end.epoch: end.values[0]} if len(end.values) == 1 else {}
     found = create_trial(
         params=point.values,

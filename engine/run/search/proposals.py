@@ -188,7 +188,10 @@ class PointAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandInAnswer:
-    """The answer to a submitted search point; `trials` has the stored outcomes of a known point by seed."""
+    """The answer to a submitted search point.
+
+    If the point is known, `trials` has the stored outcomes of its trials by seed.
+    """
 
     answer: PointAnswer
     point: SearchPoint | None = None

@@ -116,7 +116,7 @@ class StoredPoints:
         return list({point.name: point for point in points}.values())
 
     def courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
-        """Return the first objective over the epochs, for each trial of some search points.
+        """Return the values of the first objective after each epoch, for each trial of these search points.
 
         The result maps trial ids to epochs to values. Values that are NaN are left out.
         """

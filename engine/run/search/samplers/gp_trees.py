@@ -221,7 +221,10 @@ class TreeSampler(optuna.samplers.BaseSampler):
         return values if is_whole else self._completed(values, rng)
 
     def _completed(self, values: Mapping[str, Level], rng: Random) -> Values:
-        """Complete a search point: drop inactive dimensions, and draw missing active ones."""
+        """Return a complete search point with these values.
+
+        Dimensions that are inactive for the values are dropped, and missing active ones are drawn.
+        """
 
         def value(name: str, dimension: Dimension) -> Level:
             del dimension
@@ -285,7 +288,7 @@ class Beliefs:
             self._scores = normal_scores(self._order)
 
     def promising(self) -> list[Values]:
-        """Return the best search points of the pool, ordered by falling expected improvement."""
+        """Return the best points of the candidate pool, ordered by falling expected improvement."""
         return list(islice(self._ranked(self._pool), PARENTS))
 
     def best_of(self, candidates: Sequence[Values]) -> Values | None:
