@@ -67,7 +67,10 @@ class NextSeeds:
 
     @property
     def chance(self) -> float | None:
-        """Return the expected share of questions that are decided at `seeds_at_decision`; None if unknown."""
+        """Return the expected share of open questions that are decided by the new seeds; None if unknown.
+
+        The number of seeds is then `seeds_at_decision`.
+        """
         return None if self.expected is None else self.expected / self.undecided
 
 
@@ -91,7 +94,10 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def groups(self) -> list[list[QuestionT]]:
-        """Return single questions and larger groups of questions; each group may be given more seeds."""
+        """Return the groups of questions that may be given more seeds together.
+
+        A group may be a single question.
+        """
 
     @abstractmethod
     def num_looks(self, question: QuestionT) -> int:
@@ -107,7 +113,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def expect(self, group: Sequence[QuestionT], ahead: int) -> tuple[Sequence[QuestionT], float]:
-        """Return the questions to which seeds are added, and the expected number of decisions.
+        """Return the questions of a group to which seeds are added, and how many are expected to be decided.
 
         The decisions fall within `ahead` more looks.
         """
@@ -139,7 +145,7 @@ class OpenResult(ABC, Generic[QuestionT]):
     def _candidate(
         self, chosen: Sequence[QuestionT], ahead: int, estimator: TimeEstimator, expected: float | None
     ) -> Iterator[NextSeeds]:
-        """Yield the trials that add seeds to the chosen questions; nothing if no trial is missing."""
+        """Yield one possible addition of seeds to the chosen questions; nothing if no trial is missing."""
         soon, then = self._to_train(chosen, 1), self._to_train(chosen, ahead)
         if soon:
             yield NextSeeds(

@@ -109,9 +109,10 @@ class RequestCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingAblations:
-    """The requests for a study, the cells of its unchanged models, and the seeds of all cells.
+    """The requests that a reviewer may make for a study.
 
-    `held` has the fixed level of each other factor with several levels.
+    `models` has a cell for each unchanged model. All cells have the same `seeds`. `held` has the fixed level
+    of each other factor with several levels.
     """
 
     study: Study

@@ -155,7 +155,10 @@ class Study:
 
     @property
     def gates(self) -> Gates | None:
-        """The gates, which hold trials of cells back until the named claims are confirmed, if any."""
+        """The gates of the study, if any.
+
+        A gate holds trials back until the claims that it names are confirmed.
+        """
         return cast("Gates | None", self.expansions.get("gate"))
 
     @property
@@ -260,10 +263,10 @@ class Study:
         return self.fidelity.planned(self.num_points, has_baseline=bool(self.baseline))
 
     def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
-        """Return trials of a search at the ends of its space: all first values, then all last values.
+        """Return trials with the first value of every dimension, then trials with the last value.
 
-        There are two trials for each level of `across`. If `level` is given, these trials have this level of
-        the rung.
+        These are the ends of a search's space. There are two trials for each level of `across`. If `level` is
+        given, these trials have this level of the rung.
         """
         values = {name: representative_values(dimension) for name, dimension in self.dimensions.items()}
         ends = [{name: each[index] for name, each in values.items()} for index in (0, -1)]
@@ -305,7 +308,7 @@ class Study:
         )
 
     def choose(self, suggest: Suggest) -> dict[str, Level]:
-        """Return a search point: `suggest` is called for each dimension, and chooses its value.
+        """Return a search point whose values `suggest` chooses; it is called once for each dimension.
 
         Inactive dimensions are left out.
         """
@@ -469,7 +472,7 @@ def _read_study(
 
 
 def follow_rounds(study: Study, store: Store) -> Study:
-    """Return a study with all rounds of trials that can be chosen by the stored results so far.
+    """Return a study with every round of trials for which the store already has the needed results.
 
     Designs such as `path` choose the cells of a round by the results of earlier rounds.
     """
@@ -524,7 +527,10 @@ def _check_tables(diagnostics: Diagnostics) -> None:
 
 
 def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
-    """Return the table [study] of a grid, and its number of trials: cells times seeds; report faults."""
+    """Return the table [study] of a grid, and the number of its trials; report faults.
+
+    The number is that of the cells times that of the seeds.
+    """
     _, header, design = _read_design(diagnostics)
     return header, sum(1 for _ in design.cells())
 
@@ -619,7 +625,7 @@ def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trial
 def _check_metrics_beside_faults(
     diagnostics: Diagnostics, template: Template, design: Design, shown: Shown
 ) -> None:
-    """Report impossible metrics even if a grid has other faults.
+    """Report metrics that no trial has, although the grid also has other faults.
 
     Nothing is reported if the other faults may change which metrics exist.
     """

@@ -172,12 +172,15 @@ class CellResults:
         return any(math.isinf(value) for each in parts for value in self._answers[each].values.values())
 
     def notes(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return notes on trainings that diverged or missed their target, and count with the worst value."""
+        """Return notes on trainings that diverged or did not reach their target.
+
+        Such trainings count with the worst value of the metric.
+        """
         notes = [note for part in iter_quantities(comparison) for note in self._answers[part].notes]
         return tuple(dict.fromkeys(notes))
 
     def step(self, comparison: Comparison) -> float:
-        """Return the smallest difference between left and right that the precision of the values can show."""
+        """Return the resolution of left minus right: the smallest difference that their values can have."""
         return max(self._step(comparison.left), self._step(comparison.right))
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
@@ -252,9 +255,10 @@ class CellResults:
                 return 0.0 if fast == slow else slow - fast
 
     def _log_middle(self, quantity: Quantity, seed: int) -> float | None:
-        """Return the logarithm of the probable cost of reaching a target, which lies between two evaluations.
+        """Return the logarithm of the probable cost of reaching a target.
 
-        The probable cost is the one at the second evaluation, minus half the cost between the evaluations.
+        The target is reached at an unknown time between two evaluations. The probable cost is the one at the
+        second evaluation, minus half the cost between the evaluations.
         """
         value = self._answers[quantity].values.get(seed)
         if value is None:
@@ -263,7 +267,7 @@ class CellResults:
         return math.log(value - self._smallest_step(quantity.metric, trial) / 2)
 
     def _relative_step(self, quantity: Quantity) -> float:
-        """Return the cost between two evaluations as a fraction of the cost of reaching a target.
+        """Return the cost between two evaluations, divided by the cost of reaching a target.
 
         The fraction is the mean over seeds.
         """
@@ -453,7 +457,7 @@ class ComparableCells:
         return Pool(variance=variance, degrees=int(variance**2 / weight))
 
     def _groups(self, weights: Mapping[Quantity, float]) -> dict[_Group, float] | None:
-        """Return the sum of squared weights for each group of comparable cells.
+        """Return the sum of the squared weights of the compared quantities, by group of comparable cells.
 
         Return None if the weights in a group do not add up to 0. If they add up to 0, effects that all cells
         of a seed share drop out of the difference.
@@ -493,7 +497,7 @@ class ComparableCells:
 
 
 def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:
-    """Add the weight of each quantity in a side of a comparison, multiplied by `factor`, to `found`.
+    """Add the coefficient of each quantity in a side of a comparison, times `factor`, to `found`.
 
     Return None if the side is not a weighted sum.
     """

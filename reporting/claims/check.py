@@ -84,7 +84,7 @@ def check_claims(
 def results_of_claims(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> list[CellResults]:
-    """Return the results of the cells that each claim may depend on, one object for each claim.
+    """Return, for each claim, the results of the cells on which the claim may depend.
 
     If a claim opens a gate, the cells that this gate or a later one holds back are left out. The arguments
     are the same as for `check_claims`.
@@ -163,7 +163,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
 
 
 def _spread_notes(test: PairedTest) -> Iterator[MissingTrials]:
-    """Yield a note if other cells make the interval of a comparison much wider than its own cells would."""
+    """Yield a note if the variance of other cells makes the interval of a comparison much wider."""
     if test.own_spread and test.spread and test.spread > WIDER * test.own_spread:
         times = f"{test.spread / test.own_spread:.0f} times as much"
         yield MissingTrials(
@@ -213,7 +213,10 @@ def _verdict(test: PairedTest, threshold: float) -> Verdict:
 
 
 def _shown(difference: float | None, comparison: Comparison) -> float | None:
-    """Return the effect as displayed: a speedup as a ratio, any other comparison as a difference."""
+    """Return the displayed effect of a comparison.
+
+    A speedup, which is tested as a difference of logarithms, is displayed as a ratio.
+    """
     if difference is None or not comparison.is_ratio:
         return difference
     ratio = math.inf if difference == math.inf else math.exp(difference)

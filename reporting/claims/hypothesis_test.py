@@ -76,7 +76,7 @@ class PairedTest:
 
     @cached_property
     def _limit(self) -> PairedTest | None:
-        """Return the test that replaces this one if some differences are infinite; None if not."""
+        """Return the test that is used instead if some differences are infinite; None if all are finite."""
         if self.censored or not any(map(math.isinf, self.differences.values())):
             return None
         low, high = self.region

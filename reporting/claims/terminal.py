@@ -181,10 +181,10 @@ def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, li
 
 
 def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> str:
-    """Format the number of seeds: `n = 3`, `n = 2 of 3`, `n = 3, 11 would do` or `n = 3, within ±0.05`.
+    """Format the number of seeds, and how many seeds are enough: `n = 3, 11 would do`.
 
-    If more seeds are needed than anybody would train, the largest difference in the interval is shown
-    instead.
+    Other forms are `n = 3`, `n = 2 of 3` and `n = 3, within ±0.05`. If more seeds are needed than anybody
+    would train, the largest difference in the interval is shown instead.
     """
     if finding.gaps:
         return f"n = {finding.n} of {seeds}"
@@ -212,7 +212,10 @@ def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
 
 
 def _has_stricter_level(checked: ClaimResult) -> bool:
-    """Return whether intervals have a higher level because several comparisons are not all decided."""
+    """Return whether the intervals of a claim have a higher confidence level than a single comparison needs.
+
+    They have it while not all of its comparisons are decided.
+    """
     return checked.level > checked.level_of_look + 1e-9 and any(each.interval for each in checked.findings)
 
 

@@ -216,7 +216,7 @@ def _opposite(verdict: Verdict) -> Verdict:
 
 
 def _resolving_verdicts(statement: AllOf | AnyOf) -> tuple[Verdict, Verdict]:
-    """Return two verdicts of a compound statement: one that a single part causes, one that needs all.
+    """Return the verdict that a single part gives to a compound statement, then the verdict that needs all.
 
     A single refuted part refutes "all of"; a single confirmed part confirms "any of".
     """

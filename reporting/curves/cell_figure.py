@@ -103,7 +103,7 @@ class CellFigure(CurveKind):
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor of the level that the key `accent` draws in colour."""
+        """Return the factor that has the level in `accent`, which is drawn in colour."""
         return self.x
 
     @property
@@ -152,7 +152,7 @@ class CellFigure(CurveKind):
             yield ("rows",), "expected the key panels as well, for the columns of these rows"
 
     def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault if a key such as x or series has an invalid name, or names what another key names."""
+        """Yield a fault if a key such as x or series has an invalid name, or the same name as another key."""
         named = (((role,), name) for role, name in self.roles.items())
         yield from factor_faults(named, factors, self.special)
 
@@ -166,7 +166,10 @@ class CellFigure(CurveKind):
         yield from self.mixed_faults(design)
 
     def mixed_faults(self, design: Design) -> Iterator[KeyFault]:
-        """Yield a fault if a factor has several levels but is not shown, such as on an axis or as lines."""
+        """Yield a fault for a factor with several levels that the figure does not show.
+
+        A factor is shown on an axis, as lines, or as panels.
+        """
         levels = selected_levels(self.select, design.factors)
         factors = [name for name in self.roles.values() if name in levels]
         if mixed := mixed_levels_fault(factors, self.select, design):
@@ -242,7 +245,7 @@ class CellFigure(CurveKind):
 
     @property
     def count_places(self) -> tuple[str, ...]:
-        """Return the columns by which samples are counted: samples that are equal in them share a mark."""
+        """Return the columns that identify a mark: samples with equal values in them share one mark."""
         return ("panel", "series", "x", "y")
 
     def _center_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
@@ -280,7 +283,7 @@ class SeriesFigure(CellFigure):
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor of the level in `accent`, whose levels are lines."""
+        """Return the factor that has the level in `accent`; each of its levels is a line."""
         return self.series
 
 
@@ -372,7 +375,7 @@ class FigureCells:
 
     @cached_property
     def positions(self) -> tuple[Mapping[object, float], tuple[tuple[float, str], ...]]:
-        """Return a mapping from the samples' x to positions on the axis, and the ticks.
+        """Return the position on the horizontal axis for each x of a sample, and the ticks of this axis.
 
         The ticks are empty for round numbers.
         """
@@ -415,7 +418,7 @@ class FigureCells:
         return next((cell.value for cell in cells if cell is not None), None)
 
     def _resolved_levels(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
-        """Yield each factor that has a single level at a mark of the figure, with the level's index.
+        """Yield each factor that has only one level at a position in the figure, with the index of the level.
 
         The level is fixed by the position of the mark, or the factor has only one selected level.
         """
@@ -449,9 +452,10 @@ def mean_interval(
 
 
 def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> list[tuple]:
-    """Return a tuple for each group of rows with equal `keys`: the keys, then a sorted list of values.
+    """Return a tuple for each group of rows that are equal in the columns `keys`.
 
-    The values come from the column or columns in `of`.
+    A tuple has the values of these columns, then a sorted list of the group's values. The values come from
+    the column or columns in `of`.
     """
     rows = frame.select(*keys, *of).sort(*keys, *of).iter_rows()
     count = len(keys)

@@ -161,7 +161,7 @@ class Curve:
 
     @property
     def columns(self) -> int | None:
-        """Return how many panels a named row has; None if the rows have no names.
+        """Return how many panels each row has, if rows have names; else None.
 
         Without names, the layout chooses the number.
         """

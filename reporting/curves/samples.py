@@ -123,7 +123,7 @@ def _labels(spec: CellFigure, metrics: pl.DataFrame) -> dict[str, dict[str, str]
 def _noted(
     spec: CellFigure, frame: pl.DataFrame, metrics: pl.DataFrame, labels: Mapping[str, Mapping[str, str]]
 ) -> dict[int, dict[int, str]]:
-    """Return notes for heat maps: by panel and index, a text with two index labels and a value.
+    """Return texts for the notes of a heat map, by panel and by index.
 
     The text has the label of the index, the label of the next index, and the mean of the metric that notes
     show.
@@ -182,9 +182,10 @@ def _locate_trials(
 def _values(
     spec: CellFigure, placed: pl.DataFrame, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Return the columns trial and value, and x or y where they are measured.
+    """Return the values of the shown metric, in the columns trial and value.
 
-    A trial has a row for each time or index that the figure shows.
+    If an axis shows time or the index of a metric, there is also a column x or y. A trial has a row for each
+    time or index that the figure shows.
     """
     if spec.needs_history and metrics is None:
         raise ValueError(f"expected the metrics of the store for the curve {spec.name}, got none")
@@ -204,7 +205,7 @@ def _values(
 def _with_spent(
     course: pl.DataFrame, currency: Currency, placed: pl.DataFrame, outcomes: pl.DataFrame
 ) -> pl.DataFrame:
-    """Add a column with the training cost up to each step, such as tokens, to a metric's history.
+    """Add a column to the history of a metric: the training cost up to each step, such as tokens.
 
     Trials of a cell take the same tokens and operations. Their seconds are averaged, so that their values
     have the same position.

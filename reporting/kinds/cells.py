@@ -60,7 +60,7 @@ class PublishedSpec(StrictModel):
 
 
 class CellsTable(TableKind):
-    """`[[table]]`: a factor as rows, another factor or metrics as columns, and the content of each cell."""
+    """`[[table]]` of the kind "cells": a factor as rows, and another factor or metrics as columns."""
 
     kind: Literal["cells"] = "cells"
     """a table of cells, with these keys; other kinds have other keys"""
@@ -136,7 +136,7 @@ class CellsTable(TableKind):
             return found
         if len(metrics) != 1:
             own = ", ".join(f"{name} = {found:g}" for name in metrics)
-            raise ValueError(f"expected one for each metric, as in {{ {own} }}, got {found:g} for all")
+            raise ValueError(f"expected a number for each metric, as in {{ {own} }}, got {found:g} for all")
         return {metrics[0]: float(found)}
 
     @property

@@ -301,7 +301,7 @@ class _EffectsColumn:
 
     @property
     def mentions_interactions(self) -> bool:
-        """Return whether any interaction is estimated, or is known to be confounded with other terms."""
+        """Return whether any interaction is estimated, or cannot be distinguished from other effects."""
         return any(
             effect.contrasts or effect.aliases for term, effect in self.effects.items() if len(term) > 1
         )
@@ -514,7 +514,7 @@ def _shares(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
 
 
 def _left_out(subject: ResultSubject, columns: Sequence[_EffectsColumn]) -> Iterator[str]:
-    """Yield sentences on trials without a value, and on the number of cells that share another's trial."""
+    """Yield a sentence on trials without a value, and one on cells that share a trial with another cell."""
     observations = [column.found.observations for column in columns]
     omitted = [list(subject.omitted(each.gaps, each.planned)) for each in observations]
     if all(each == omitted[0] for each in omitted):

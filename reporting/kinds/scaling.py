@@ -223,7 +223,7 @@ class LawCells:
     unfit: int
 
     def of(self, series: str) -> tuple[LawCell, ...]:
-        """Return the cells of one series, given the key of its level."""
+        """Return the cells of one series; `series` is the key of its level."""
         return tuple(cell for cell in self.cells if cell.series == series)
 
 
@@ -264,7 +264,7 @@ def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
 
 
 def _place(spec: LawKeys, one: Observation) -> tuple[str, ...]:
-    """Return the levels that identify a cell, without the seed and the factors in `over`."""
+    """Return the keys of the levels that identify a cell: all except the seed and the factors in `over`."""
     return tuple(
         level_key(level) for name, level in one.levels.items() if name != SEED and name not in spec.over
     )

@@ -1,4 +1,4 @@
-"""`speedup`: how many times cheaper each row reaches a target than the baseline, with intervals."""
+"""`speedup`: a table with the cost of the baseline to reach a target, divided by the cost of each row."""
 
 from __future__ import annotations
 

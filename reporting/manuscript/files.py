@@ -91,7 +91,7 @@ def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]
 
 
 def _stem(study: Study, name: str) -> str:
-    """Return a file's path without its extension.
+    """Return the path of the generated file for a table or figure, without its extension.
 
     Dots become hyphens, since LaTeX reads a dot as the start of an extension.
     """

@@ -135,7 +135,10 @@ class TimeEstimator:
 
 
 def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
-    """Return the sum of estimates; its `basis` is that of the least certain estimate."""
+    """Return the sum of estimates.
+
+    The sum is as certain as the least certain estimate (`basis`).
+    """
     found = list(estimates)
     bases: list[EstimateBasis] = ["measured", *(one.basis for one in found)]
     basis = max(bases, key=get_args(EstimateBasis).index)

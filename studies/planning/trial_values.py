@@ -75,10 +75,10 @@ def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
 def describe_divergence(
     outcomes: pl.DataFrame, losses: pl.DataFrame, ignorant: Mapping[str, float]
 ) -> pl.DataFrame:
-    """Add a column to the latest attempts that describes how the loss of a diverged trial rose.
+    """Add a column with a text on how the loss of each diverged trial rose.
 
-    The column is DIVERGED. It is null for trials that did not diverge. `losses` has the columns trial, epoch
-    and value; `ignorant` is the result of `uniform_losses`.
+    The rows are the latest attempts of trials. The column is DIVERGED. It is null for trials that did not
+    diverge. `losses` has the columns trial, epoch and value; `ignorant` is the result of `uniform_losses`.
     """
     value, order = pl.col("value"), pl.col("epoch")
     course = losses.sort(order).group_by("trial").agg(

@@ -85,7 +85,7 @@ class ResultKeys(StrictModel):
         raise NotImplementedError
 
     def level_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield the faults of names that match no selected level of their factor."""
+        """Yield a fault for each key with the name of a level that is not among the selected levels."""
         levels = selected_levels(getattr(self, "select", {}), factors)
         for key, factor in self.level_keys.items():
             if (name := getattr(self, key)) is None:
@@ -202,7 +202,7 @@ def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- 
 
 
 def column_text(name: str, texts: Sequence[str]) -> str:
-    """Return the full name of a column that a user has written in short.
+    """Return the full name of a column for the short name that a user has written.
 
     A column is a level, a metric, or `metric:level`. A level may be written in short.
     """

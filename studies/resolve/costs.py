@@ -104,7 +104,7 @@ def parameter_count(settings: TrialSettings) -> int:
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
-    """Return the sequence length at which a trial's costs are stated: the longest if there are several.
+    """Return the sequence length for which the costs of a trial are computed; the longest of several.
 
     Return REFERENCE_TOKENS if the length grows.
     """
@@ -114,7 +114,7 @@ def sequence_tokens(settings: TrialSettings) -> int:
 
 
 def longest_pair(settings: TrialSettings) -> int:
-    """Return the number of tokens of the longest pair in training, including the mark for its end."""
+    """Return the number of tokens of the longest pair in training, with its end token."""
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return task.longest + 1

@@ -67,8 +67,9 @@ def read_point(choose: ChoosePoint, levels: Mapping[str, Level]) -> dict[str, Le
 
 
 def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:
-    """Yield every point of a space; the dimension that is asked for last changes fastest.
+    """Yield every point of a space.
 
+    The points come in the order of nested loops over the dimensions: the last dimension changes fastest.
     Equivalent points are all included. Raise ValueError for a real dimension.
     """
     digits: list[tuple[int, int]] = []  # for each suggested dimension the index and the number of its values

@@ -290,7 +290,7 @@ class InvalidSettingsError(InvalidTableError):
     """
 
     def __init__(self, problems: tuple[ValidationProblem, ...], known: TrialSettings | None) -> None:
-        """Store the problems, and the settings with examples in place of invalid values."""
+        """Store the problems, and the settings in which example values replace the invalid ones."""
         super().__init__(problems)
         self.known = known
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filling:
-    """The values that fill the placeholders of one cell, also a size that is computed for it.
+    """The values that fill the placeholders of one cell, including a size that is computed for the cell.
 
     With `[study] match`, a size such as `width` is computed so that every cell costs as much as the baseline;
     `size_match` describes the result.
@@ -74,11 +74,14 @@ class Expansion:
         return {}
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        """Return the fields of `Design` that the feature sets; report faults."""
+        """Return values for those fields of `Design` that this feature determines; report faults."""
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
-        """Return values for placeholders that the feature fills in a cell; None if faults are reported."""
+        """Return the values for the placeholders of a cell that this feature fills.
+
+        Return None if the feature reports faults.
+        """
         return Filling()
 
     def change(self, settings: TrialSettings, levels: Mapping[str, Level]) -> TrialSettings:
@@ -86,7 +89,10 @@ class Expansion:
         return settings
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
-        """Return the study with what the feature adds once all cells and claims are read; report faults."""
+        """Return the study with the additions of this feature; report faults.
+
+        The method is called after all cells and claims have been read.
+        """
         return study
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
@@ -126,7 +132,10 @@ MAX_TRIALS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedSize:
-    """The size, such as `width`, that is computed for each cell, which then costs as much as the baseline."""
+    """A model size, such as `width`, that is computed for each cell.
+
+    It is chosen so that each cell costs as much as the baseline. `size` is the baseline's own size.
+    """
 
     name: str
     size: int
@@ -231,7 +240,10 @@ class Design:
         return {name: levels for name, levels in self.combined_factors.items() if name != SEED}
 
     def written_level(self, name: str, level: Level) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Return a level as the study file writes it: the table, if the level is the name of a table."""
+        """Return a level as the study file writes it.
+
+        A level that is a table in the file is stored by its name; return this table.
+        """
         table = self.table_levels.get(name, {}).get(level)
         if table is None:
             return level
@@ -566,7 +578,7 @@ class DesignReader:
         return listed
 
     def sizes(self) -> dict[str, int | float]:
-        """Return the numbers in the baseline that are no levels of factors, such as a size to compute."""
+        """Return the numbers in the baseline that belong to no factor, such as the size `width`."""
         baseline = self.header.baseline
         others = {name: value for name, value in baseline.items() if name not in (*self.names, SEED)}
         return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool

@@ -185,7 +185,7 @@ def course_fault(name: str, axis: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:
-    """Return why an axis of a figure cannot show tokens, FLOPs or seconds of trainings; "" if it can.
+    """Return why a figure cannot have tokens, FLOPs or seconds of training as an axis; "" if it can.
 
     Costs up to a step are known in proportion to the steps, unless all lengths grow.
     """

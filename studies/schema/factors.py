@@ -221,17 +221,17 @@ def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return short names of levels: a block loses its arguments if they are equal wherever it is used.
+    """Return short names of levels.
 
-    If another level has `conv(k=20)`, `sa + conv(k=20)` becomes `sa + conv`; if it has `conv(k=3)`, the
-    arguments stay.
+    A block's arguments are left out if they are equal wherever the block is used. If another level has
+    `conv(k=20)`, `sa + conv(k=20)` becomes `sa + conv`; if it has `conv(k=3)`, the arguments stay.
     """
     texts, shared = level_names(levels), _shared_arguments(levels)
     return tuple(_CALL.sub(lambda call: call[1] if call[1] in shared else call[0], text) for text in texts)
 
 
 def named_levels(factor: str, levels: Sequence[Level], *, joint: str = " ") -> tuple[str, ...]:
-    """Return short names of a factor's levels, with the factor's name before numbers: `filter 64`."""
+    """Return short names of a factor's levels; numbers follow the name of the factor, as in `filter 64`."""
     texts = short_level_names(levels)
     if all(isinstance(level, str) for level in levels):
         return texts
@@ -253,7 +253,7 @@ def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
 
 
 def bare_level_names(level: Level) -> tuple[str, ...]:
-    """Return shorter forms of a level, each with one layer of arguments fewer than the one before.
+    """Return shorter forms of a level, in which the innermost arguments are removed step by step.
 
     `sa(pos=rope(theta=1e4))` gives `sa(pos=rope)` and `sa`.
     """

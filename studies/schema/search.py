@@ -106,7 +106,10 @@ def check_search_space(
     dimensions: Mapping[str, Dimension],
     choose: ChoosePoint,
 ) -> None:
-    """Report dimensions that the sampler cannot choose, such as words or those of only some points."""
+    """Report dimensions that the sampler does not support.
+
+    Some samplers support no words as values, or no dimensions that only some points have.
+    """
     path, sampler = ("search", "sampler"), settings.sampler_name
     choices = [name for name, each in dimensions.items() if isinstance(each, ChoiceDimension)]
     if choices and sampler in NUMBERS_ALONE:
@@ -135,10 +138,11 @@ def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePo
 def check_search_ends(
     diagnostics: Diagnostics, settings: SearchSettings, ends: Iterable[TrialSettings]
 ) -> None:
-    """Report objectives and limits that trials at the ends of a search's space do not have.
+    """Report objectives and limits that some trials of a search cannot have.
 
-    An objective may also be known too late for a scheduler that reads it after each epoch. Also report a
-    first rung at which all trials have already ended.
+    The trials in `ends` are checked: they have the first or last values of all dimensions. An objective may
+    also be known too late for a scheduler that reads it after each epoch. Also report a first rung at which
+    all trials have already ended.
     """
     ends = list(ends)
     for objective in settings.objectives:

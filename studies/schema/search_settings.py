@@ -197,9 +197,9 @@ SCHEDULER_KEYS: dict[str, type[SchedulerSettings]] = {
 
 
 def part_table(given: object) -> Mapping[str, Any]:
-    """Return the sampler or scheduler of [search] as a table, also if the file gives only its name.
+    """Return the sampler or scheduler of [search] as a table.
 
-    Return an empty table for any other value.
+    If the file gives only a name, the table has only this name. Return an empty table for any other value.
     """
     if isinstance(given, str):
         return {"name": given}
@@ -230,7 +230,7 @@ def _read(
 
 
 def moved_keys(search: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the path of each key of [search] that belongs into the sampler's or scheduler's table.
+    """Yield the path of each key of [search] that must be in the table of the sampler or scheduler.
 
     Each path comes with a message that says what to write instead.
     """
@@ -246,7 +246,7 @@ def moved_keys(search: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _read_dimension(given: object) -> object:
-    """Return a dimension of [search.space] if it is a text.
+    """Return a dimension of [search.space] unchanged if it is a text.
 
     For any other value, raise ValueError with the text to write instead.
     """

@@ -243,7 +243,8 @@ class TrainSettings(StrictModel, table="train"):
     def _check_sampling(self) -> TrainSettings:
         if (schedule := self.scheduled_sampling) is not None and schedule.start > self.sampling:
             raise ValueError(
-                f"scheduled_sampling grows from {schedule.start:g} to sampling, got {self.sampling:g}"
+                f"expected a scheduled_sampling.start of at most sampling ({self.sampling:g}), "
+                f"got {schedule.start:g}"
             )
         return self
 
@@ -302,7 +303,7 @@ class TrainSettings(StrictModel, table="train"):
     @field_validator("measure")
     @classmethod
     def _order_measures(cls, measure: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the names of measures sorted and without duplicates, so that their order changes no id."""
+        """Return the names in `measure` sorted and without duplicates, so that equal trials have one id."""
         return tuple(sorted(set(measure)))
 
     @field_validator("loss_terms", "callbacks")

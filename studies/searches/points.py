@@ -101,7 +101,10 @@ class SearchPoints:
         return sum(point.status == ValueStatus.DONE and point.feasible is None for point in self.points)
 
     def sign(self, metric: Metric) -> int:
-        """Return 1 if the search or the metric prefers higher values, else -1."""
+        """Return 1 if higher values of a metric are better, else -1.
+
+        The direction is that of the search's objective. For other metrics, it is the metric's own.
+        """
         own = {goal.name: goal.sign for goal in self.goals}
         return own.get(metric.name, 1 if metric.higher_is_better else -1)
 
@@ -126,7 +129,10 @@ class SearchPoints:
         return tuple(points[place] for place in front(self._losses()))
 
     def _losses(self) -> list[list[float]]:
-        """Return the objectives of each complete point, with signs for which lower is better."""
+        """Return the objectives of each complete point as losses: lower is always better.
+
+        Objectives that the search maximises are negated.
+        """
         return [
             [-goal.sign * (point.mean(goal.name) or 0.0) for goal in self.goals] for point in self.complete
         ]
@@ -180,7 +186,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
 def _below(
     values: Mapping[str, Level], rows: Sequence[Mapping[str, Any]], measured: Iterable[str]
 ) -> FoundPoint:
-    """Return a search point without a result, since no training of it reached the last rung."""
+    """Return a search point without a result, because none of its trainings reached the last rung."""
     return FoundPoint(
         values=values,
         trials=tuple(row["trial"] for row in rows),
@@ -281,9 +287,9 @@ class BestPoint:
 
 
 def comparison_note(study: Study) -> str:
-    """Return a note if a metric cannot be compared because curricula have reached different lengths.
+    """Return a note if values of an objective were measured at different sequence lengths.
 
-    Return "" otherwise.
+    This happens if the curricula of points reach different lengths. Return "" otherwise.
     """
     search = study.search
     ends = [trial.settings for trial in study.boundary_trials()] if search else []

@@ -183,7 +183,10 @@ def best_words(found: SearchPoints, shown: int) -> str:
 
 
 def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
-    """Describe the points, epochs and work of rungs, as in `20 points at width=8, 6 at 24, 2 at 72`."""
+    """Describe the stages (rungs) of a search: `20 points at width=8, 6 at 24, 2 at 72: …`.
+
+    The text ends with the number of epochs, and with the work as a number of whole trainings.
+    """
     first, *others = rungs
     ways = [f"{plural(first.points, 'point')} at {name}={first.value}"]
     ways += [f"{each.points:,} at {each.value}" for each in others]

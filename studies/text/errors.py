@@ -1,4 +1,4 @@
-"""Errors for faults of a study file, displayed below the faulty lines; and shell commands as texts."""
+"""Errors that show the faults of a study file below its lines, and texts of shell commands."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> 
 
 
 def path_prefix(path: KeyPath) -> str:
-    """Return the beginning of an error message, which names a table and a key in it.
+    """Return the beginning of an error message: the table and the key that the message is about.
 
     `("train", "optimizer", "lr")` gives `[train] optimizer.lr: `, `("table", 0)` gives `[[table]] `.
     """

@@ -74,7 +74,10 @@ def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """Annotation of a key that takes a name: the names to list in the error if the key is missing."""
+    """Annotation of a key whose value is a name.
+
+    It gives the known names, which the error lists if the key is missing.
+    """
 
     list_names: Callable[[], Iterable[str]]
 

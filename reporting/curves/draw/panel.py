@@ -118,7 +118,7 @@ def tick_texts(numbers: Sequence[float]) -> list[str]:
 
 
 def _step(positive: Sequence[float]) -> float:
-    """Return the distance on a logarithmic axis between 0 and the smallest positive number.
+    """Return the distance at which a logarithmic axis places 0 below the smallest positive number.
 
     It is the mean distance between adjacent numbers, in powers of ten.
     """
