@@ -43,7 +43,7 @@ class SettingsError(ActivememError):
 
 
 class TrackSettings(StrictModel):
-    """Trackers (programs that show a running study), each with its folder or its server."""
+    """The folder or the server of each tracker (program that shows a running study)."""
 
     tensorboard: str | None = Field(default=None, min_length=1)
     """TensorBoard's folder, relative to this file"""

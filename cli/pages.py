@@ -391,7 +391,7 @@ class StudyCoordinatesPage(Page):
 
 
 class StudySettingEntry(Page):
-    """A setting of a study, where its value is from, and whether it is a default."""
+    """A setting of a study, where its value comes from, and whether it is the default."""
 
     name: str
     value: Any
@@ -501,7 +501,7 @@ class StudyListPage(Page):
 
     @classmethod
     def of(cls, found: Mapping[str, tuple[str, StudyStatus] | StudyError]) -> Self:
-        """Return the page for studies; `found` maps a name to a title and a status, or to an error."""
+        """Return the page for these studies. `found` maps each name to a title and status, or to an error."""
         entries = [
             UnreadableStudy(study=name, error=str(one))
             if isinstance(one, StudyError)
@@ -938,7 +938,7 @@ def _without_content(symbols: Any) -> Any:  # noqa: ANN401 -- plain data
 
 
 class ModelPredictLine(Page):
-    """The prediction for one line, as in `activemem.engine.inference.predictions.Prediction`."""
+    """The prediction for one line of input, with the fields of the engine's class `Prediction`."""
 
     output: str | Sequence[str | None]
     probabilities: Mapping[str, float] | Sequence[float] | Sequence[Mapping[str, float]] | None

@@ -183,7 +183,7 @@ def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = No
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The studies of a paper, with their latest attempts and their unfinished trials."""
+    """The studies of a paper, with the latest attempts at their trials and the ids of unfinished trials."""
 
     studies: tuple[Study, ...]
     outcomes: pl.DataFrame
@@ -229,7 +229,7 @@ def published_only_table(theirs: PublishedTable) -> Table:
 
 
 def _key(column: str) -> ColumnKey:
-    """Split the name of a paper's column into metric and level, as in `accuracy:copy`.
+    """Split a column name of a paper's table, such as `accuracy:copy`, into metric and level.
 
     A name without a colon is a level.
     """
@@ -369,7 +369,7 @@ class PaperSheet:
         return [cell for table in self.tables for cell in iter_records(table)]
 
     def count_decided(self, *, small: bool) -> int:
-        """Return how many claims are confirmed or refuted by small or by full-size studies."""
+        """Return how many claims are decided (confirmed or refuted) by the small or the full-size studies."""
         verdicts = (claim.small if small else claim.full_size for claim in self.claims)
         decided = {Verdict.CONFIRMED, Verdict.REFUTED}
         return sum(any(each.verdict in decided for each in found) for found in verdicts)

@@ -132,8 +132,8 @@ class StudyResults:
     def promote(self, *, best: int = 1, seeds: int = 5, path: bool = False) -> str:
         """Return the text of a study that tests a search's best points and its baseline on fresh seeds.
 
-        With `path`, the cells of the study lead step by step from the baseline to the best point. Raises
-        PromotionError if there is nothing to compare.
+        With `path`, the study starts from the baseline and makes one change after the other until it reaches
+        the best point. Raises PromotionError if there is nothing to compare.
         """
         from .search.promotion import PromotionError, path_text, winners_text  # noqa: PLC0415 -- as above
 

@@ -255,7 +255,7 @@ def tracked_trial(trial: Trial) -> TrackedTrial:
 
 
 def _flat(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Setting]]:
-    """Yield the dotted name and the value of every setting that is not None; lists become JSON."""
+    """Yield every setting that is not None: its dotted name and its value. Lists become JSON text."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from _flat(f"{prefix}{name}.", value)

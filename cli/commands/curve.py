@@ -75,7 +75,7 @@ def _write_images(curves: list[Curve], paths: list[Path], image_format: FigureFo
 def _output_files(
     study: str, names: list[str], out: str | None, image_format: FigureFormat | None
 ) -> tuple[FigureFormat, list[Path]]:
-    """Return the image format and the file of each figure; `out` is a file, or a folder for all files."""
+    """Return the image format of all figures and the file of each. `out` is a file, or a folder for all."""
     from ...reporting.curves.curve import CurveError
 
     if out is None or out.endswith("/") or Path(out).is_dir():

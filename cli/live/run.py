@@ -59,7 +59,7 @@ _SETTINGS_FRAME = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """A run requested on the command line, with the commands that continue it and show its results.
+    """A requested run, with the command lines that continue it and that show its results.
 
     `trial_ids` are the selected trials, None for all.
     """

@@ -71,7 +71,7 @@ def format_markdown(answer: pl.DataFrame) -> str:
 
 
 def records(answer: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows as JSON data: times in ISO format, unsupported numbers as null."""
+    """Return the rows as JSON data, with times in ISO format, and null for NaN and infinite numbers."""
     return [{name: _json_value(value) for name, value in row.items()} for row in answer.iter_rows(named=True)]
 
 

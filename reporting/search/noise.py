@@ -97,7 +97,7 @@ def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
 
 
 def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> Plateau | None:
-    """Return the points that noise does not distinguish from the best; None for fewer than two points."""
+    """Count the points that noise does not distinguish from the best; None for fewer than two points."""
     means = [(number, point, point.mean(goal.name)) for number, point in enumerate(found.points, 1)]
     known = [
         (number, point.seeds, value)
@@ -180,7 +180,7 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
 
 @lru_cache(maxsize=256)
 def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
-    """Return the lead that the best of `count` means has by chance over another mean.
+    """Return by how much the best of `count` means exceeds one other mean by chance.
 
     The unit is the standard deviation of one value. A share LEVEL of searches among equal points stays below
     this lead. Each mean averages `seeds` values, the other mean `other` values. The standard deviation is

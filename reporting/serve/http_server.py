@@ -44,7 +44,7 @@ class ServeError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The conditions that a request must meet: the right Host header and, if required, the right token.
+    """Check of requests: a request needs the right Host header and, if a token is set, this token.
 
     The Host header must name this machine. Raises ServeError if other machines can reach the host without a
     token, or if the token is short.
@@ -90,7 +90,7 @@ class Access:
         return hmac.new(self._key, (self.token or "").encode(), hashlib.sha256).hexdigest()
 
     def names_this_machine(self, host: str) -> bool:
-        """Return whether a Host header names this machine, whatever its port is.
+        """Return whether a Host header names this machine; the port is ignored.
 
         With a token, this machine's host names are allowed, and any address: addresses cannot be rebound.
         """

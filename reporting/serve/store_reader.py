@@ -215,7 +215,7 @@ class StoreReader:
         return known[1]
 
     def _load(self, name: str, recorded: int) -> Study | StudyError:
-        """Return a study as it ran last, or the error if it cannot be loaded.
+        """Load a study as it was in its last run; return the error if that fails.
 
         If its design has rounds, the rounds that followed are included.
         """

@@ -218,9 +218,9 @@ class FactorModel:
 
     @cached_property
     def _biases(self) -> Mapping[Term, tuple[Term, ...]]:
-        """Map each term of the model to the interactions that would bias it.
+        """Map each term of the model to the omitted interactions that would bias its estimate.
 
-        These interactions cannot be estimated, so the model omits them.
+        The model omits interactions that the observations cannot estimate.
         """
         left_out = [pair for pair in self.columns.pairs if pair not in self.estimable]
         return biases(self.columns, self._terms, left_out)
@@ -469,7 +469,7 @@ def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
 def biases(
     columns: TermColumns, kept: Sequence[Term], left_out: Sequence[Term]
 ) -> dict[Term, tuple[Term, ...]]:
-    """Map each term that the model keeps to the omitted terms that would bias it (Box and Hunter 1961)."""
+    """Map each term of the model to the omitted terms that bias its estimate (Box and Hunter 1961)."""
     cells = columns.cells
     model, places = cells.model(kept), cells.places(kept)
     if not left_out:

@@ -51,7 +51,7 @@ Function = Callable[[Sequence[Floats]], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """A function that maps the runs of all tasks to a number.
+    """A statistic: a function from the runs of all tasks to a number.
 
     `deciding` returns how many of the tasks determine this number.
     """
@@ -82,7 +82,7 @@ def median_of_tasks(runs: Sequence[Floats]) -> Floats:
 
 
 def optimality_gap(target: float, *, sign: int = 1) -> Statistic:
-    """Return a statistic: by how much runs miss a target, on average.
+    """Return a statistic: the mean distance of runs to a target that they miss.
 
     Runs beyond the target count as 0. Lower is better if `sign` is −1.
     """
@@ -90,7 +90,7 @@ def optimality_gap(target: float, *, sign: int = 1) -> Statistic:
 
 
 def share_above(threshold: float, *, sign: int = 1, deciding: int | None = None) -> Statistic:
-    """Return a statistic: the share of runs that are better than a threshold, averaged over tasks."""
+    """Return a statistic: the share of runs better than a threshold, averaged over tasks."""
     return Statistic(
         lambda runs: mean_of_tasks([(sign * each > sign * threshold).astype(float) for each in runs]),
         (lambda tasks: tasks) if deciding is None else (lambda _tasks: deciding),

@@ -227,7 +227,7 @@ class TableCells:
 
     @cached_property
     def untrained(self) -> Mapping[tuple[str, str], str]:
-        """Return remarks on cells whose trainings learnt too little to count, by row and column."""
+        """Return, by row and column, a remark on each cell whose trainings did not learn."""
         return untrained_remarks(self.spec, self.study.name, self.trials, self.outcomes)
 
     @cached_property
