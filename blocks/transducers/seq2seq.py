@@ -483,7 +483,7 @@ def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
 def _recipe(settings: Settings, name: str) -> nodes.Node:
     """Return the recipe that a setting contains.
 
-    Raise BuildError if it still contains a placeholder or a search dimension instead.
+    Raise BuildError if the setting is still a placeholder (hole) or a search dimension.
     """
     node = settings[name]
     if not isinstance(

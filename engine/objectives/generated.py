@@ -339,7 +339,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         self._settings, self._task = settings.task, get_task(settings.task.name)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the cross-entropy over all tokens of a part."""
+        """Return the cross-entropy over all tokens of one part of the batch."""
         count = len(self._current.inputs)
         here = micro_batch_slice(count, part, parts)
         inputs, targets = (on_device(rows[here], self.device) for rows in self._current)
@@ -356,7 +356,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         return functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Return the metrics after an epoch; after the last epoch also at each test length."""
+        """Return the metrics after an epoch. After the last epoch, include metrics at each test length."""
         measured = self._evaluate_epoch(model)
         return measured | self._test(model) if last and self._settings.test_lengths else measured
 

@@ -162,7 +162,7 @@ class PairData:
         return _number_lines(split.source) if self.text is None else split.sentences("source")
 
     def references(self, split: PairSplit) -> list[str]:
-        """Return the targets of a split in the form in which they are compared with outputs."""
+        """Return the targets of a split as text, normalised in the same way as decoded outputs."""
         if self.text is None:
             return _number_lines(split.target)
         return [self.text.target.normalise(sentence) for sentence in split.sentences("target")]

@@ -87,7 +87,7 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
         self._task, self._corpus = settings.task, open_labelled(settings.task, folder)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the labels of a part."""
+        """Return the mean loss over the labels of one part of the batch."""
         whole = self._current
         here = micro_batch_slice(len(whole.labels), part, parts)
         batch = LabelledBatch(*(rows[here] for rows in whole))

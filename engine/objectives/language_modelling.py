@@ -163,7 +163,7 @@ class StreamObjective(LanguageObjective):
             self._streams = [StreamState()] * parts
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the tokens of a part of the rows."""
+        """Return the mean loss over the tokens of one part of the rows in the batch."""
         assert self._batch is not None, "the caller begins a batch first"
         count = len(self._batch.inputs)
         here = micro_batch_slice(count, part, parts)
@@ -210,7 +210,7 @@ class PackedObjective(LanguageObjective, StreamedObjective[Model, StreamBatch]):
     """
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the tokens of a part of the rows."""
+        """Return the mean loss over the tokens of one part of the rows in the batch."""
         batch = self._current
         count = len(batch.inputs)
         drawn = [rows[micro_batch_slice(count, part, parts)] for rows in batch[:2]]
@@ -253,7 +253,7 @@ class LineObjective(LanguageObjective, StreamedObjective[Model, LineBatch]):
     """Objective of whole lines, each an independent sequence (Dowdell and Zhang 2019, section 4.1)."""
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the tokens of a part, padding excluded."""
+        """Return the mean loss over the tokens of one part of the batch, padding excluded."""
         batch = self._current
         here = micro_batch_slice(len(batch.lengths), part, parts)
         rows, drawn, own_lengths = (each[here] for each in batch[:3])

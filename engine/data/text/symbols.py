@@ -83,7 +83,7 @@ class JsonTokenizer(FileTokenizer):
 
     @property
     def size(self) -> int:
-        """Return the highest token number plus one."""
+        """Return the number of tokens, which is the highest token number plus one."""
         return 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -117,7 +117,7 @@ class RankTokenizer(FileTokenizer):
 
     @property
     def size(self) -> int:
-        """Return the highest rank plus one."""
+        """Return the number of tokens, which is the highest rank plus one."""
         return self._encoding.n_vocab
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:

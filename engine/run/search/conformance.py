@@ -82,7 +82,7 @@ def points_are_not_all_one(name: str) -> None:
 
 
 def sampler_seed_decides(name: str) -> None:
-    """Check that the search points depend only on the seed, and that Python's generator is not used."""
+    """Check that the search points depend only on the seed, and leave Python's global generator alone."""
     random.seed(1)
     before = random.getstate()
     first = _search(name, 3, _POINTS)
