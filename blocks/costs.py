@@ -341,7 +341,10 @@ def _loss(
 
 
 def _loss_of_hidden(model: Model, hidden: Tensor) -> Tensor:
-    """Return the loss for the output layer's input `hidden`; for real-number targets, the squared error."""
+    """Return a loss of the model, computed from the input `hidden` of its output layer.
+
+    It is the squared error if targets are real numbers, else the negative log-likelihood.
+    """
     if model.config.targets is not None:
         outputs = model._outputs(hidden)
         return functional.mse_loss(outputs, torch.zeros(outputs.shape))
@@ -546,7 +549,7 @@ class _KeptBytes:
 
 
 class _ShapeCache(TorchDispatchMode):
-    """A torch mode that caches the shapes of results, for each function and its arguments' shapes.
+    """A torch mode that computes the shapes of a function's results once for equal shapes of arguments.
 
     Many of torch's functions take 0.1 to 1 ms on the meta device, and loops call them with equal shapes.
     """
@@ -602,7 +605,10 @@ class _Layout(NamedTuple):
 
 
 def _layout(value: Any) -> Any:  # noqa: ANN401 -- as torch passes them
-    """Return a key for a function's argument: tensors become layouts, numbers pairs of type and number."""
+    """Return a hashable key for a function's argument.
+
+    A tensor becomes a _Layout, and a number becomes a pair of its type and itself.
+    """
     if isinstance(value, Tensor):
         return _Layout(value.shape, value.stride(), value.dtype, value.device)
     if isinstance(value, tuple | list):

@@ -1,4 +1,4 @@
-"""Descriptions and distances of two recipes, and the ablations of a recipe.
+"""Differences between two recipes, as text or as a distance, and the ablations of one recipe.
 
 An ablation is the recipe without one of its parts. Examples of differences are `− conv(k=9)`, `sa →
 conv(k=9)` and `4 × → 6 ×`.
@@ -148,9 +148,9 @@ def _removed(before: BlockNode, after: BlockNode) -> list[str]:
 
 
 def _changed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Describe what differs inside the arguments that `before` and `after` have different values for.
+    """Describe the differences inside each argument whose value in `before` is not that in `after`.
 
-    If any of these arguments is not a part of a recipe, return none.
+    If any of these values is not a part of a recipe, return no differences.
     """
     old, new = dict(before.arguments), dict(after.arguments)
     found: list[str] = []
@@ -308,7 +308,7 @@ def tree_distance(first: Node, second: Node) -> float:
 
 
 def _parts(node: Value) -> Iterable[Value]:
-    """Return the children of a node in the tree for distances, without numbers and words.
+    """Return the children of a node in a DistanceTree, which has no nodes for numbers and words.
 
     The parts of a sum are sorted by identity.
     """

@@ -96,7 +96,7 @@ def find_weights(model: nn.Module) -> dict[nn.Parameter, Weight]:
 
 
 def roles(**by_name: WeightRole) -> Mapping[str, WeightRole]:
-    """Return the keyword arguments, which map names to roles, as a value for a class's `weight_roles`."""
+    """Return a mapping of parameter names to roles, which a class assigns to `weight_roles`."""
     return by_name
 
 

@@ -1,4 +1,4 @@
-"""Operations that blocks share: activations, a gate, and tests of the mode in which torch runs."""
+"""Operations that blocks share: activations, a gate, and checks of torch's mode, such as autocast."""
 
 from __future__ import annotations
 

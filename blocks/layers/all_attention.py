@@ -52,7 +52,7 @@ class Persistent(Initialisable):
 
 
 def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tensor:
-    """Let scaled queries q (heads, batch, queries, width) attend to persistent vectors only.
+    """Return attention of scaled queries q (heads, batch, queries, width) to persistent vectors only.
 
     The result has the shape of q.
     """

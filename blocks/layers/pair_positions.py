@@ -153,9 +153,10 @@ class PairPositions(nn.Module):
         return draw_positions(count, x.shape[1], lengths, device=x.device, training=self.training)
 
     def check(self, start: int, length: int) -> None:
-        """Check that the `length` positions from `start` on get numbers; consecutive numbers have no limit.
+        """Check that there are position numbers for `length` positions from `start` on.
 
-        Raise BuildError if positions are random and the sequence is a piece, or longer than their number.
+        Consecutive numbers have no limit. If numbers are random, raise BuildError for a piece of
+        a sequence, or for a sequence that is longer than the count of numbers.
         """
         if self.count is None:
             return

@@ -64,7 +64,7 @@ def shape_stays(text: str, *, causal: bool) -> None:
 
 
 def reach_is_as_stated(text: str, *, causal: bool) -> None:
-    """Check that the furthest inputs that change an output are as far away as the stated reach."""
+    """Check that inputs change an output exactly up to the distance that the block's reach states."""
     if is_pool(text):
         return
     node = parse_block(text)
@@ -94,7 +94,10 @@ def future_is_hidden(text: str, *, causal: bool) -> None:
 
 
 def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
-    """Check the analysed reach of two copies of the block, each followed by a feed-forward layer."""
+    """Check the reach that the analysis of a model states, for two copies of the block.
+
+    Each copy is followed by a feed-forward layer.
+    """
     if is_pool(text):
         return
     model, analysis = build_and_analyse(f"2 * ({text} >> ff(9))", causal=causal, width=16, length=31)
@@ -344,7 +347,7 @@ def states_stay_small(text: str, *, causal: bool) -> None:
 
 
 def stream_gives_what_one_pass_gives(text: str, *, causal: bool) -> None:
-    """Check that a model of two copies gives the same outputs in pieces as in one pass."""
+    """Check that a model gives the same outputs in pieces as in one pass, for two copies of the block."""
     block = make_block(parse_block(text), causal=causal)
     if not causal or is_pool(text) or (block.context_length is None and not block.state_is_bounded):
         return
@@ -416,7 +419,10 @@ def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor) -> Tenso
 
 
 def _assert_reach(touched: Tensor, reach: Reach) -> None:
-    """Check that inputs affect outputs up to the reach or the end of the sequence, and no further."""
+    """Check that the inputs that affect an output are as far away as the reach, and no further.
+
+    A reach beyond the end of the sequence counts as the whole sequence.
+    """
     length = len(touched)
     seen = {source - target for source, target in touched.nonzero().tolist()}
     expected = tuple(int(min(side, length - 1)) for side in (reach.left, reach.right))

@@ -45,7 +45,7 @@ _LEAST_NUMBERS, _MOST_DRAWS = 4000, 100
 
 
 class OtherLayerError(ActivememError):
-    """Error for a layer of another package that cannot be found, built, called or mapped."""
+    """Error for a layer of another package that cannot be found, built, called or compared with a block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,7 +316,7 @@ def _fits(part: _Part, theirs: Mapping[str, Tensor]) -> bool:
 
 @torch.no_grad()
 def _perturb(layer: nn.Module) -> nn.Module:
-    """Perturb weights whose initial values are constant, so that outputs depend on all of them."""
+    """Add random numbers to weights whose values are all equal, so that outputs depend on them."""
     generator = make_generator(1)
     for parameter in layer.parameters():
         if bool((parameter == parameter.flatten()[0]).all()):

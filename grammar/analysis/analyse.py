@@ -335,7 +335,7 @@ def count_parameters(recipe: str | Recipe, config: ModelConfig) -> int:
 
 
 def find_reach(recipe: str | Recipe, config: ModelConfig) -> Reach:
-    """Return the reach of a recipe's model without measuring any costs: how far tokens affect an output."""
+    """Return how far tokens can affect an output of a recipe's model, without measuring any costs."""
     return _partly_analysed(recipe, config, "reach").reach
 
 

@@ -1,4 +1,4 @@
-"""The vocabulary: for each block, its parameters, its role, its reach and the publication it is from.
+"""The vocabulary: the specification of every block, such as its parameters, reach and publication.
 
 `spec` defines a block's specification and the registry. The families are `attention`, `attention_variants`,
 `all_attention`, `convolutions`, `recurrent`, `matrix_states`, `vector_states`, `feedforward`, `pooling`,

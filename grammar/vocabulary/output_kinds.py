@@ -1,4 +1,4 @@
-"""Functions that find what a part of a recipe outputs: a sequence, a vector or another length.
+"""Functions that find whether a part of a recipe outputs a vector, or a sequence of which length.
 
 Sums and series are checked by this output kind, because their parts must fit together. Channel blocks keep
 the kind of their input: after a pool they map the vector, as a sequence of one. A hole has the kind of its

@@ -1,4 +1,4 @@
-"""Specifications of blocks (their parameters, role, reach, state and source) and their registry."""
+"""Specifications of blocks, such as parameters, reach and publication, and the registry of blocks."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def sees_the_past(_settings: Settings, _context: CostContext) -> Reach:
 
 
 def sees_itself(_settings: Settings, _context: CostContext) -> Reach:
-    """Return a reach of no other positions: an output depends only on the input at the same position."""
+    """Return a reach of zero: an output depends only on the input at the same position."""
     return Reach(left=0, right=0)
 
 

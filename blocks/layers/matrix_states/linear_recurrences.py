@@ -53,7 +53,7 @@ class LinearAttention(LinearRecurrence):
         return y[..., :-1] / (y[..., -1:] + self.epsilon), last
 
     def features(self, x: Tensor) -> Tensor:
-        """Return the features φ(x) of queries and keys, which are not negative."""
+        """Return the features φ(x) of queries or keys x. No feature is negative."""
         return functional.elu(x) + 1.0 if self.feature == "elu" else x.clamp(min=0.0)
 
 

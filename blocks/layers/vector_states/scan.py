@@ -91,7 +91,9 @@ def _pad(x: Tensor, missing: int) -> Tensor:
 
 
 class SelectiveRead(torch.autograd.Function):
-    """y_t = h_t q_t with h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) k_tᵀ, a_t = exp(Δ_t ⊗ rates).
+    """Autograd function that runs a selective state space, and returns its outputs y.
+
+    y_t = h_t q_t with h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) k_tᵀ, a_t = exp(Δ_t ⊗ rates).
 
     With `negative`, decays are twice that minus 1 (Grazzi et al. 2025, section 4.2).
     """

@@ -191,7 +191,10 @@ def window_products(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> T
 
 
 def _by_distance(form: WindowForm, given: WindowInputs, q: Tensor, piece: QueryChunk) -> Tensor:
-    """Return scores by distance (heads or 1, batch or 1, queries, distances), from the greatest down."""
+    """Return what distances add to scores, (heads or 1, batch or 1, queries, distances).
+
+    The greatest distance comes first.
+    """
     here = form.distances(piece)
     if given.vectors is None:
         scores = q.new_zeros(1, 1, piece.query_count, piece.distance_count)

@@ -117,7 +117,7 @@ class _Tile(NamedTuple):
         return numbers.as_strided(shape, strides, numbers.storage_offset())
 
     def by_distance(self, numbers: Tensor) -> Tensor:
-        """Return the columns of the keys in the window, arranged by distance, as a view if possible."""
+        """Return the columns for the window's keys, ordered by distance. It is a view if possible."""
         return self.band(numbers) if self.is_band else unskew(self.within(numbers), self.piece)
 
     def score(self, q: Tensor, scores: Tensor) -> None:
@@ -179,7 +179,7 @@ def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
 def _iter_tiles(
     form: WindowForm, given: WindowInputs, piece: QueryChunk, *, one: bool
 ) -> Iterator[tuple[_Tile, Tensor]]:
-    """Yield the tiles of a piece, each with a buffer of its shape, which the next tile overwrites.
+    """Yield the tiles of a piece, each with a buffer for its scores, which the next tile overwrites.
 
     With `one`, yield only the first tile. To measure memory on the meta device one tile is enough.
     """
@@ -197,7 +197,7 @@ def _iter_tiles(
 
 
 class _Tiles(torch.autograd.Function):
-    """The computation of `window_tiles`, with its backward pass."""
+    """Autograd function that computes the result of `window_tiles`, with its own backward pass."""
 
     @staticmethod
     def forward(form: WindowForm, keeps: bool, *tensors: Tensor) -> tuple[Tensor, ...]:
