@@ -36,9 +36,9 @@ class Population:
     """The population: the newest search points that have ended.
 
     With several objectives, each point that ends beyond the population's size makes the worst point die, and
-    the population has the survivors. Points are compared by their excess over the
-    limits, then by their front, then by crowding distance (Deb et al. 2002). `proposals` counts points on any
-    rung; `space` has the dimensions of all ended points.
+    the population has the survivors. Points are compared by their excess over the limits, then by their
+    front, then by crowding distance (Deb et al. 2002). `proposals` counts points on any rung; `space` has the
+    dimensions of all ended points.
     """
 
     def __init__(self, study: optuna.Study, size: int) -> None:
