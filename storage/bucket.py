@@ -90,7 +90,7 @@ class ObjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An object with its contents."""
+    """An object of a bucket: its contents `data`, and its listing entry `info`."""
 
     data: bytes
     info: ObjectInfo
@@ -150,7 +150,7 @@ class Bucket:
                 return None
 
     def download(self, key: str, path: Path) -> ObjectInfo | None:
-        """Download an object to a file; return None if it does not exist."""
+        """Download an object to a file; return its listing entry, or None if the object does not exist."""
         with self._file_errors(key):
             try:
                 answer = self._server.get(self._data, self._name(key))
@@ -230,7 +230,7 @@ class Bucket:
                         continue
 
     def require_conditions(self) -> None:
-        """Raise `StoreError` if the server ignores the conditions of a write."""
+        """Raise `StoreError` if the server ignores conditions of a write, such as "only if missing"."""
         if self._has_conditions:
             return
         key, ignored = f"unfinished/.probe.{secrets.token_hex(8)}", list[str]()

@@ -78,7 +78,7 @@ class BucketPlace(Place):
             self._download_all([self._key(path)])
 
     def list_names(self, *folders: Path) -> None:
-        """Update the local listing of folders, without downloading contents.
+        """Update the local files' names, sizes and times in these folders, without downloading contents.
 
         An object without a current local copy becomes a sparse file, which has only its size and time.
         """
@@ -101,7 +101,7 @@ class BucketPlace(Place):
         return self.bucket.head(self._key(path)) is not None
 
     def put(self, path: Path, data: bytes | None = None) -> None:
-        """Write a file locally, then upload it as an object."""
+        """Write data to the local file, if any, then upload the file as an object."""
         if data is not None:
             self._write_here(path, data)
         key = self._key(path)
@@ -117,7 +117,7 @@ class BucketPlace(Place):
         self._write_here(path, data)
 
     def check_claims(self) -> None:
-        """Raise `StoreError` if the server has no conditional writes."""
+        """Raise `StoreError` if the server lacks the conditional writes that claims need."""
         self.bucket.require_conditions()
 
     def claim(self, path: Path, data: bytes) -> bool:
@@ -129,7 +129,7 @@ class BucketPlace(Place):
         return True
 
     def touch(self, path: Path, mark: bytes) -> None:
-        """Append a mark to an object that this process has claimed, unless another process owns it now."""
+        """Renew a claim by a mark at the end of its object. Do nothing if another process owns it now."""
         key = self._key(path)
         with self._claiming:
             if (claimed := self._claimed.get(key)) is None:
@@ -164,7 +164,7 @@ class BucketPlace(Place):
                     path.unlink(missing_ok=True)
 
     def move(self, path: Path, target: Path) -> Path:
-        """Copy an object within the bucket, then remove the original."""
+        """Move an object within the bucket: copy it, then remove the original. Return its new path."""
         with self._lock:
             self.list_names(target.parent)
             target = unused_path(target)
@@ -177,7 +177,7 @@ class BucketPlace(Place):
             return target
 
     def keep_previous(self, path: Path, target: Path) -> None:
-        """Copy an object to `target` within the bucket; a new version may then replace the original."""
+        """Copy an object to `target`, so that its old version is kept when a new version replaces it."""
         with self._lock:
             if self.bucket.copy(self._key(path), self._key(target)):
                 self._held.pop(self._key(target), None)

@@ -58,7 +58,7 @@ class _CheckedFile(io.FileIO):
 
 @contextmanager
 def sealing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file for a zip archive; when the archive is written, append its checksum, the seal."""
+    """Yield a new file for a zip archive. At the end of the context, append a checksum, called the seal."""
     raw = _CheckedFile(path)
     with io.BufferedWriter(raw, _BUFFER_BYTES) as file:
         yield file
@@ -102,7 +102,7 @@ _AT: Final = _LENGTH_BYTES + len(_START)
 
 
 def encode_metadata(description: Mapping[str, Any]) -> dict[str, str]:
-    """Return the metadata for a model's file, in which a placeholder stands for the file's checksum."""
+    """Return the metadata of a model's file, with a placeholder where its checksum will be inserted."""
     text = json.dumps({"crc32": _BLANK.decode(), **description}, separators=(",", ":"))
     return {METADATA_KEY: text}
 
@@ -145,7 +145,7 @@ _Schema = TypeVar("_Schema", bound="Record")
 
 
 class Record(BaseModel):
-    """The schema of a record; a record with an unknown key is rejected."""
+    """Base class of the schemas of JSON records; records with unknown keys are rejected."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -162,7 +162,7 @@ def encode_record(values: Mapping[str, Any], indent: int | None = None) -> bytes
 
 
 def decode_record(data: bytes, schema: type[_Schema]) -> _Schema:
-    """Return the record that `encode_record` wrote; raise `DamagedError` if it is damaged."""
+    """Parse bytes from `encode_record`; raise `DamagedError` if the checksum or the schema does not fit."""
     sealed = _CHECKSUM.match(data)
     if sealed is not None and sealed[1] != _digest(data[: sealed.start(1)] + data[sealed.end(1) :]):
         raise DamagedError("its bytes do not match its checksum")
@@ -223,7 +223,7 @@ def encode(frame: pl.DataFrame) -> bytes:
 
 
 def add_checksum(parquet: bytes, version: int = SCHEMA_VERSION) -> bytes:
-    """Insert a checksum and the version of the schema into a Parquet file; return the new contents."""
+    """Insert a checksum and the schema's version before a Parquet file's footer; return the new contents."""
     cut = _footer_start(parquet)
     head = parquet[:cut] + _SEAL + version.to_bytes(_VERSION_BYTES, "little")
     return head + hashlib.sha256(head + parquet[cut:]).digest() + parquet[cut:]

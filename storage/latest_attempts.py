@@ -59,7 +59,7 @@ def last_numbers(quarantine: Quarantine) -> dict[str, int]:
 
 
 def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
-    """Return attempts with the named probes added to their final metrics."""
+    """Return the trials' attempts with the values of the named probes appended to their metrics."""
     keys, columns = ["trial", "attempt"], ["trial", "attempt", "name", "value"]
     datasets = (latest_copies(read(quarantine, dataset, columns)) for dataset in MEASURED_LATER)
     wanted = pl.concat(datasets).filter(pl.col("name").is_in(list(names))).sort("name")
@@ -72,14 +72,14 @@ def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[
 
 
 def with_adopters(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
-    """Add the column `taken` to trials: the studies that have adopted a trial, or null if none has."""
+    """Add a column `taken` with the studies that have adopted each trial; null if none has."""
     rows = read_adopted(quarantine)
     takers = rows.group_by("trial", maintain_order=True).agg(taken=pl.struct("study", "factors", "at"))
     return trials.join(takers, on="trial", how="left", maintain_order="left") if len(takers) else trials
 
 
 def read_adopted(quarantine: Quarantine, studies: Collection[str] | None = None) -> pl.DataFrame:
-    """Return the trials that these studies (by default all) have adopted from other studies.
+    """Return the trials of other studies that these studies (by default all) have adopted.
 
     The columns are trial, study, factors and at, the time of the adoption.
     """
@@ -138,7 +138,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 names = all_names(partition)
 
     def find(self, study: str, trial: str, attempt: int) -> bool:
-        """Read the file of one attempt, if it exists; return whether this attempt or a later one is known.
+        """Read one attempt's file, if it exists; return whether this attempt or a later one is now known.
 
         A caller that waits for one trial knows the name of the file, so the folder is not listed.
         """
@@ -153,7 +153,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return self.last_number(trial) >= attempt
 
     def since(self, count: int) -> list[str]:
-        """Return the trials except the first `count`, in the order in which their valid rows were read."""
+        """Return trials in the order in which their valid rows were read, without the first `count`."""
         return self._arrivals[count:]
 
     def last_number(self, trial: str) -> int:
@@ -206,5 +206,5 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
 
 def _validity_key(row: Mapping[str, Any]) -> tuple[bool, int]:
-    """Return a sorting key of a row; among the rows of a trial, the greatest key marks the valid row."""
+    """Return a sort key for a trial's rows; the row with the greatest key is the valid one."""
     return row["status"] == DONE, row["attempt"]

@@ -95,7 +95,7 @@ class LeaseState:
 
     @property
     def lists_are_current(self) -> bool:
-        """Return whether a listing of the store on this machine shows everything that the owner has stored.
+        """Return whether this machine's listings of the store show everything that the owner has stored.
 
         This is true on the owner's machine. On other machines, NFS may show an outdated folder for a short
         time.
@@ -117,7 +117,7 @@ class Lease:
         self._place, (self._path, self._next), self._header = place, paths, header
 
     def is_lost(self) -> bool:
-        """Return whether another process has taken over the trial.
+        """Return whether another process has taken over the trial of this lease.
 
         If so, this process must store nothing more for the trial. On NFS, this may be noticed late, after the
         cache time of folder attributes. Raise OSError if a bucket cannot be reached.
@@ -171,7 +171,7 @@ class Leases:
         return self.layout.place.poll_s
 
     def claim(self, trial: str, attempt: int, *, gone: int = -1) -> Lease | LeaseState:
-        """Claim the attempt with this number at a trial, and return the lease.
+        """Claim this attempt at a trial, or a later one if its owner is gone; return the lease.
 
         If the owner of this attempt is gone, claim the next one. Attempts up to number `gone` count as
         abandoned. Attempts of the same run count as abandoned as well, because a run gives a trial to one
@@ -192,7 +192,7 @@ class Leases:
                 return lease
 
     def find(self, trial: str, attempt: int) -> LeaseState | None:
-        """Return the latest claim of a trial with at least this attempt number; None if there is no claim.
+        """Return the trial's latest claim whose number is at least `attempt`; None if there is none.
 
         Repeated calls detect whether an owner on another machine still lives.
         """
@@ -210,7 +210,7 @@ class Leases:
                     return None  # else it was released meanwhile
 
     def last_sweep(self) -> bytes:
-        """Return bytes that change whenever the leases of ended trials are removed.
+        """Return a token that changes whenever the leases of ended trials are removed.
 
         After a change, the store must be read again.
         """
@@ -228,7 +228,7 @@ class Leases:
                 lease.beat()
 
     def _as_seen(self, trial: str, attempt: int, data: bytes) -> LeaseState:
-        """Return the state of a lease; a lease whose owner cannot be read still expires."""
+        """Return a lease's state from its bytes; a lease with an unreadable owner still expires."""
         header, ended, beats = data.partition(b"\n")
         try:
             record = decode_record(header + ended, _Header)
@@ -251,7 +251,10 @@ class Leases:
         )
 
     def _keep(self, lease: Lease) -> None:
-        """Renew a lease from now on, in a thread that ends when this process ends or holds no lease."""
+        """Let a background thread renew this lease; start the thread if there is none.
+
+        The thread ends when this process ends or holds no lease.
+        """
         with self._lock:
             self._held.add(lease)
             if self._thread is None:
@@ -278,7 +281,7 @@ def this_process(run: str) -> Owner:
 
 
 def remove_old_leases(layout: Layout) -> None:
-    """Remove all leases of a trial if none has changed for `KEPT_S` seconds by the clock of the store."""
+    """Remove the leases of each trial of which none has changed for `KEPT_S` seconds by the store's clock."""
     by_trial: dict[str, list[tuple[Path, float]]] = {}
     layout.place.list_names(layout.leases)
     for path in entries(layout.leases):

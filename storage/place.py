@@ -39,7 +39,7 @@ _NO_LINKS: Final = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 class Place(ABC):
-    """The location of a store, a folder or a bucket; on this machine, its files are below `root`.
+    """The location of a store: a folder or a bucket. On this machine, its files are below `root`.
 
     For a bucket, `root` is a copy: `fetch`, `fetch_file` and `list_names` update it, and writes reach the
     bucket before a method returns. A write that has returned survives a crash.
@@ -57,7 +57,7 @@ class Place(ABC):
 
     @abstractmethod
     def fetch(self, folder: Path, name: str | None = None) -> None:
-        """Update the local copy of a folder; with `name`, update only the folder's files of this name."""
+        """Update the local copy of a folder, or with `name` only the files of that name in it."""
 
     @abstractmethod
     def fetch_file(self, path: Path) -> None:
@@ -77,7 +77,7 @@ class Place(ABC):
 
     @abstractmethod
     def put(self, path: Path, data: bytes | None = None) -> None:
-        """Write or replace a file durably; without data, store the file already written under `root`."""
+        """Write or replace a file durably. If `data` is None, store the file that is already at `path`."""
 
     @abstractmethod
     def put_new(self, path: Path, data: bytes) -> None:
@@ -96,7 +96,7 @@ class Place(ABC):
 
     @abstractmethod
     def touch(self, path: Path, mark: bytes) -> None:
-        """Append a mark to a file that this process has claimed, unless another process owns it now."""
+        """Renew a claim of this process by a mark in its file, unless another process owns it now."""
 
     @abstractmethod
     def delete(self, *paths: Path) -> None:
@@ -111,7 +111,7 @@ class Place(ABC):
 
     @abstractmethod
     def keep_previous(self, path: Path, target: Path) -> None:
-        """Keep the current version of a file as `target` before a new version replaces it."""
+        """Keep a file's current version under the path `target`, before a new version replaces the file."""
 
     @abstractmethod
     def now(self) -> float:
@@ -305,7 +305,7 @@ class Layout:
         return self.group_file(dataset, study, f"{validate_trial_id(trial)}-{attempt}.parquet")
 
     def group_file(self, dataset: str, study: str, name: str) -> Path:
-        """Return the file in which a dataset has several attempts that were written together.
+        """Return the file with several attempts that a study wrote to a dataset together.
 
         This file has the same name in all datasets.
         """
@@ -318,7 +318,7 @@ def is_address(text: str) -> bool:
 
 
 def new_compacted_path(partition: Path) -> Path:
-    """Return a new path for the merged data of a partition, which is a study's folder in a dataset.
+    """Return a new path for the merged data of a partition (the folder of one study in a dataset).
 
     The name is unique, so two simultaneous compactions never delete each other's result. The name sorts after
     those of earlier compactions, even if the clock was set back in between.
@@ -329,7 +329,7 @@ def new_compacted_path(partition: Path) -> Path:
 
 
 def new_group_name() -> str:
-    """Return a unique name for a file of attempts that are written together; newer names sort last."""
+    """Return a unique name for a file of attempts that are written together. Later names sort last."""
     return f"{_GROUP}{time.time_ns():016x}-{secrets.token_hex(4)}.parquet"
 
 
@@ -383,7 +383,7 @@ def validate_study_name(study: str) -> str:
 
 
 def validate_trial_id(trial: str) -> str:
-    """Return a trial's id, or raise `StoreError` for a text that could lead out of the store's folders."""
+    """Return the id of a trial. Raise `StoreError` if it could lead out of the store's folders."""
     if fault := trial_id_fault(trial):
         raise StoreError(fault)
     return trial

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class UnreadFile:
-    """A path that was not read, and the reason.
+    """A path that was skipped or quarantined instead of read, and the reason.
 
     Damaged files are moved to quarantine, and `path` is where they were. Other paths are not moved.
     """
@@ -49,9 +49,10 @@ class Quarantine:
         self.faults: list[UnreadFile] = []
 
     def move(self, path: Path, reason: str, left: str = "its contents count as missing") -> None:
-        """Move a damaged file to the quarantine folder, and warn; `left` says what the loss leads to.
+        """Move a damaged file to the quarantine folder, and warn.
 
-        In a read-only store the file stays, but is skipped.
+        `left` is the end of the warning, which tells the consequence. In a read-only store the file stays,
+        but is skipped.
         """
         name = path.relative_to(self.layout.root)
         self.faults.append(UnreadFile(path, f"{reason}; {left}", is_damaged=True))
@@ -115,7 +116,7 @@ def read(
 def read_attempts(
     quarantine: Quarantine, dataset: str, columns: Sequence[str], attempts: pl.DataFrame
 ) -> pl.LazyFrame:
-    """Return these columns of a dataset and `RANK`, for these attempts only.
+    """Return the rows of these attempts in a dataset: these columns, and `RANK`.
 
     `attempts` has the columns study, trial and attempt. If each attempt has its own file, only these files
     are opened.
@@ -142,7 +143,7 @@ def read_attempts(
 
 
 def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
-    """Return these columns of all files, with a column `RANK` that has the index of a file's batch.
+    """Return all rows of these files: the columns, and `RANK`, the index of the batch that has the row.
 
     The files must be intact. A column that did not exist when a file was written is null in its rows.
     """
@@ -158,7 +159,7 @@ def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequenc
 
 
 def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
-    """Group the files of a partition into batches; later batches have newer data.
+    """Group the files of a partition into batches, those with the oldest data first.
 
     No batch has two copies of one attempt.
     """
@@ -168,7 +169,7 @@ def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
 
 
 def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]:
-    """Return the contents of a partition's intact files as of one moment, merged files first.
+    """Return the contents of a partition's intact files, all as of the same moment; merged files come first.
 
     A compaction adds the merged file before it removes the files that it merged. A listing during this time
     may have neither. So the partition is read again if a file has vanished or a merged one has appeared.
@@ -207,5 +208,5 @@ def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the copy of each attempt that has the highest rank; a crash may have left several copies."""
+    """Return one copy of each attempt, the one with the highest rank. A crash may have left older copies."""
     return frame.filter(pl.col(RANK) == pl.col(RANK).max().over("trial", "attempt"))

@@ -20,7 +20,7 @@ _BITS: Final = {pl.Int32(): 32, pl.Int64(): 64}
 
 
 def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
-    """Return a sentence for each value that does not fit its column."""
+    """Return an error message for each value that does not fit its column."""
     return [
         f"{name}: expected {expected}, got {value!r}"
         for name, value in values.items()
@@ -29,7 +29,7 @@ def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
 
 
 def _expected(value: object, kind: pl.DataType) -> str | None:
-    """Return what a column expects, such as "a number", if a value does not fit; None if it fits."""
+    """Return the type that a column expects, such as "a number", if a value does not have it; else None."""
     if bits := _BITS.get(kind):
         fits = type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1  # a bool does not fit
         return None if fits else f"an integer of {bits} bits"
@@ -207,7 +207,7 @@ class MetricRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenOutputs:
-    """The outputs of a trained model for the test split, line by line, and the settings of the beam search.
+    """A trained model's outputs for the test split, line by line, and the settings of its beam search.
 
     `references` have the form that BLEU expects. If the task has no text, a line has symbol numbers. `sizes`
     is for models that need the size of the output: they try "all" sizes in turn, or only "estimated" ones.
@@ -299,7 +299,7 @@ def _values(row: TrialRow | MetricRow) -> dict[str, object]:
 
 
 def _storable(value: object) -> object:
-    """Return a value that can be stored; characters that UTF-8 cannot encode are replaced by escapes."""
+    """Return the value; in a text, escape the characters that UTF-8 cannot encode."""
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 

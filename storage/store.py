@@ -51,7 +51,7 @@ _RECORD: Final = ".json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreState:
-    """The files of a store that change with the progress of its studies.
+    """Names and times of the files in a store; a difference shows that studies have made progress.
 
     - `rows` are the data files of trials.
     - `measured` maps data files of probes, tunings and trials taken from other studies to their times.
@@ -130,7 +130,7 @@ class Store:
 
     @cached_property
     def files(self) -> TrialFiles:
-        """Return the files of trials besides their rows: checkpoints, trained weights and last states."""
+        """Return the store's trial files other than rows: checkpoints, trained weights and last states."""
         return TrialFiles(self._layout)
 
     @cached_property
@@ -204,7 +204,7 @@ class Store:
                     self._layout.place.put(path, encode(pl.concat(frames)))
 
     def write_probes(self, trial: TrialRow, probes: Sequence[MetricRow]) -> None:
-        """Store what probes have measured in a trained model, as durably as the trial's row.
+        """Store the values that probes have measured in a trained model, as durably as the trial's row.
 
         An earlier probe of the attempt is replaced if a new probe has its name, even with another index.
         """
@@ -215,12 +215,12 @@ class Store:
         self._replace("probes", trial, metric_frame(trial, [*kept, *probes]))
 
     def write_tuning(self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs) -> None:
-        """Store the metrics and outputs of a model under tuned decoding settings, as durably as its trial."""
+        """Store a model's metrics and outputs with tuned decoding settings, as durably as a trial's row."""
         self._replace("tuned_outputs", trial, output_frame(trial, outputs))
         self._replace("tuning", trial, metric_frame(trial, metrics))
 
     def adopt(self, trial: str, study: str, factors: str) -> None:
-        """Record durably that a study adopts a trial of another study, and uses its result as its own.
+        """Record durably that a study uses the result of another study's trial as its own (adopts it).
 
         `factors` are the levels, as JSON, that the trial has in the study that adopts it.
         """
@@ -258,7 +258,7 @@ class Store:
         return read_state(self._layout)
 
     def follow(self, columns: Sequence[str] = tuple(TRIALS)) -> LatestAttempts:
-        """Return a view of the valid attempts with these columns; its method `refresh` reads new rows."""
+        """Return these columns of the trials' valid attempts, as a mapping whose `refresh` reads new rows."""
         latest = LatestAttempts(self._quarantine, columns)
         latest.refresh()
         return latest
@@ -290,7 +290,7 @@ class Store:
         return self._latest_rows(("metrics",), trials)
 
     def metric_course(self, name: str | None, attempts: pl.DataFrame) -> pl.DataFrame:
-        """Return a metric (None: all metrics) at all steps of these attempts, with the columns of `metrics`.
+        """Return all values of a metric (None: of all) in these attempts, with the columns of `metrics`.
 
         `attempts` are rows of `trials`. A file with a single attempt is read only if it is one of these
         attempts.
@@ -318,12 +318,15 @@ class Store:
             self._layout.place.put(path, encode(frame))
 
     def _make_way(self, path: Path) -> None:
-        """Quarantine anything but a file at this path, so that a new file can be written there."""
+        """Move anything but a file from this path to quarantine, so that a file can be written there."""
         if is_other_than_file(path):
             self._quarantine.move(path, "expected a file", "it blocked the file of a trial")
 
     def _latest_rows(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
-        """Return the rows of valid attempts in datasets with the same schema, without the column `study`."""
+        """Return the rows of valid attempts in these datasets, without the column `study`.
+
+        The datasets have the same schema.
+        """
         columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
         wanted = read_latest(self._quarantine, ["trial", "attempt"]).lazy()
         if trials is not None:

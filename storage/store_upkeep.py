@@ -79,7 +79,7 @@ def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
 
 
 def merge_ended(quarantine: Quarantine, study: str, *, at_least: int) -> int:
-    """Merge a study's files of ended attempts into a new file if there are at least this many.
+    """Merge the data files of a study's ended attempts, if there are at least `at_least` of them.
 
     Return how many files were merged. A run calls this function while it trains, because merged files are not
     read again. An attempt has ended once its row exists; only probes are written later. So rows are merged
@@ -114,14 +114,17 @@ def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path
 
 
 def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
-    """Return all rows of a partition's files, sorted and in one chunk, because many small chunks are slow."""
+    """Return all rows of a partition's files, sorted.
+
+    They are in one chunk, because many small chunks are slow.
+    """
     found = scan(dataset, batches(contents), SCHEMAS[dataset].names()).collect().rechunk()
     frame = latest_copies(found.lazy()).drop(RANK)
     return frame.sort(SORT_KEYS[dataset], maintain_order=True).collect()
 
 
 def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> None:
-    """Remove files of a partition whose rows are merged, except files that were rewritten in between.
+    """Remove files of a partition after their merge. Keep files that were rewritten since they were read.
 
     A new file of probes takes precedence over the merged rows of the previous file.
     """
@@ -197,7 +200,7 @@ RESUMED_REASON: Final = "time limit"
 
 
 def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Finding]:
-    """Return the files that nothing uses any more at the time `now`, by default this machine's time.
+    """Return the files that nothing uses any more. `now` is the current time (default: by this machine).
 
     Raise `StoreError` for an unknown schema version.
     """
@@ -209,7 +212,7 @@ def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Fin
 
 
 def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
-    """Yield unfinished files of processes that have died, and damaged checkpoints that were set aside.
+    """Yield unfinished files of dead processes, and damaged checkpoints that were renamed.
 
     If this machine cannot tell whether the process still runs, its files count as leftovers after a day.
     """
@@ -228,7 +231,7 @@ def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
 
 
 def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
-    """Yield the checkpoints of trials that have ended for good, unless a process has resumed the trial.
+    """Yield the checkpoints of trials that have ended for good and that no process has resumed.
 
     Only failed trials are retried. The end time of a trial is from the clock of the machine that trained it.
     """
@@ -295,7 +298,7 @@ def _sealed_paths(layout: Layout) -> Iterator[Path]:
 
 
 def _check(path: Path, quarantine: Quarantine) -> Finding | None:
-    """Read one file as its usual reader does, and return the problem that is found, if any."""
+    """Read a file as its usual reader does; return the problem with it, or None."""
     fault = None
     try:
         if path.suffix == ".pt":
@@ -337,7 +340,7 @@ def _rows_fault(path: Path, quarantine: Quarantine) -> tuple[FindingKind, str] |
 
 
 def _foreign(layout: Layout) -> Iterator[Finding]:
-    """Yield files and folders inside the datasets that no store has written."""
+    """Yield files and folders in the datasets' folders that have no name of a store's file."""
     strangers = list[Path]()
     for dataset in SCHEMAS:
         for path in entries(layout.root / dataset):
@@ -384,7 +387,7 @@ class StoreUpkeep:
         self._records = StudyRecords(quarantine)
 
     def compact(self) -> int:
-        """Merge small files, remove unfinished files of dead processes, and return how many were merged.
+        """Merge small files and remove leftovers; return how many files were merged.
 
         This method may run while others write, read and compact, and may be killed at any moment.
         """
@@ -571,7 +574,10 @@ class StoreUpkeep:
 
     @contextmanager
     def _claimed(self, purpose: str, trials: Iterable[str]) -> Iterator[None]:
-        """Within this context, hold claims on these trials, so that no other process starts them."""
+        """Within this context, claim these trials, so that no other process trains them.
+
+        Raise StoreError if a process trains one of them already.
+        """
         leases, last = self._claims(purpose), last_numbers(self._quarantine)
         held: list[Lease] = []
         try:
@@ -594,7 +600,7 @@ class StoreUpkeep:
                 lease.release()
 
     def _with_leases(self, trials: Collection[str]) -> set[str]:
-        """Return the given trials that a process has claimed, even if nothing is stored yet."""
+        """Return those of the given trials that a process has claimed, even if no row is stored yet."""
         self._layout.place.list_names(self._layout.leases)
         return {path.name.rpartition("-")[0] for path in entries(self._layout.leases)} & set(trials)
 
@@ -621,7 +627,7 @@ class StoreUpkeep:
         return read_latest(self._quarantine, ["study"])["study"].to_list()
 
     def _end_rename(self, new: str) -> int:
-        """Record that a renaming is complete, so that the old name is free again.
+        """Record that a renaming is complete; another study may then use the old name.
 
         Return the number of trials that are stored under the new name.
         """

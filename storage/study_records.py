@@ -22,7 +22,7 @@ _NEXT_STEP: Final = "run the study again from its file to rewrite its record"
 
 
 class _OwnCorpus(Record):
-    """The tables of a study that name the user's own data files, as text, and facts read from the files."""
+    """The user's data files in a study record: the tables that name the files, as text, and facts."""
 
     written: str
     facts: dict[str, Any] | None = None
@@ -53,7 +53,7 @@ class StudyRecord(BaseModel):
 
 
 class _Page(Record):
-    """The contents of a record's file: the study record, the version of its format, and its time."""
+    """The contents of a study record's file: the format's version, the time of writing, and the record."""
 
     schema_: int
     remembered: str
@@ -132,7 +132,7 @@ def read_page(path: Path) -> _Page:
 
 
 def rename_in_record(record: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """Return the record of a study with its new name, and with the old name noted under `renamed`."""
+    """Return a study's record under its new name; the key `renamed` keeps the old name."""
     text = re.sub(
         rf"""^(\s*name\s*=\s*)["']{re.escape(old)}["']""",
         rf'\g<1>"{new}"',

@@ -33,7 +33,7 @@ Course = Mapping[str, Sequence[tuple[int, float]]]
 
 
 class StartRecord(Record):
-    """The trial to which a checkpoint belongs: its study, its factor levels, and its settings as JSON."""
+    """The first record in a checkpoint folder: the trial's study, factor levels, and settings as JSON."""
 
     study: str
     levels: dict[str, Any]
@@ -41,7 +41,7 @@ class StartRecord(Record):
 
 
 class _Note(Record):
-    """Schema of the file with a checkpoint's note.
+    """The schema of a note: a file next to a checkpoint with the trial's progress.
 
     Notes of earlier releases have no `course` and no `seconds`.
     """
@@ -74,7 +74,7 @@ def write_note(
     rows: Iterable[MetricRow] = (),
     seconds: float | None = None,
 ) -> None:
-    """Replace the note in a trial's folder; errors are ignored.
+    """Replace the note in a trial's folder, which has the trial's progress; ignore errors of the file system.
 
     A crash of the machine may lose the note. `rows` are the metrics of all epochs; indexed metrics are left
     out of the history.
@@ -87,12 +87,12 @@ def write_note(
 
 
 def encode_begun(trial: str) -> str:
-    """Return the first line of `STARTS_FILE` for a trial, given as JSON with the keys of `StartRecord`."""
+    """Convert a trial in JSON, with the keys of `StartRecord`, to the first line of its `STARTS_FILE`."""
     return encode_record(json.loads(trial)).decode()
 
 
 def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
-    """Return a checkpoint folder's trial, and a line for each start of the trial.
+    """Return the trial of a checkpoint folder, and one line of text for each start of the trial.
 
     Return None if the record is incomplete. Raise `DamagedError` and `UnreadableError`, which name the file,
     and OSError.
@@ -122,7 +122,7 @@ def begun_trials(root: Path, study: str) -> set[str]:
 
 
 def is_begun(folder: Path) -> bool:
-    """Return whether a checkpoint folder has the record of its trial; a process killed early has none."""
+    """Return whether a checkpoint folder names its trial. It does not if the process was killed early."""
     return _begun_or_none(folder) is not None
 
 
@@ -185,7 +185,7 @@ class TrialFiles:
 
     @property
     def place(self) -> Place:
-        """Return the location of the files; pass each file that you write locally to its method `put`."""
+        """Return the location of the store. After writing a file locally, pass it to the location's `put`."""
         return self._layout.place
 
     def checkpoint_dir(self, trial: str) -> Path:
@@ -193,7 +193,7 @@ class TrialFiles:
         return self._layout.checkpoints(trial)
 
     def checkpoints_folder(self, name: str) -> Path:
-        """Return the folder of all checkpoints, after updating the local copies of files with this name."""
+        """Return the folder of all checkpoints. First, update the local copies of the files named `name`."""
         self.place.fetch(self._layout.checkpoints_folder, name)
         return self._layout.checkpoints_folder
 

@@ -49,14 +49,14 @@ _KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOutline:
-    """A summary of a study that has no trials in a store: its title and its number of trials."""
+    """A short summary, title and number of trials, of a study that has no trials in a store."""
 
     title: str
     trials: int
 
 
 def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
-    """Return the outline of a study file without loading the study; None if it must be loaded.
+    """Return a study's outline without loading the study; None if the study must be loaded.
 
     A study must be loaded if one of its trials may have `known` traits, if the file has faults, if it is a
     search or has a ladder, and if cells may be left out for their size.
@@ -83,7 +83,7 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
 
 
 def traits(tables: Mapping[str, Any]) -> Traits:
-    """Return the traits of a trial or a study: its task, width, batch size, epochs and steps per epoch.
+    """Return the task, width, batch size, epochs and steps per epoch of a trial or a study, as its traits.
 
     Studies with different traits share no trials. `tables` are a trial's settings or the tables of a study
     file. A missing key has the value None.
@@ -96,7 +96,7 @@ def traits(tables: Mapping[str, Any]) -> Traits:
 
 
 def known_traits(store: Store, loaded: Iterable[Study] = ()) -> set[Traits]:
-    """Return the traits of all started or finished trials in a store, and of the loaded studies."""
+    """Return the traits of all trials that a store knows, and of the trials of the loaded studies."""
     trials = [trial for study in loaded for trial in study.trials]
     kinds = [each.settings for each in first_of_each_kind(trials)]
     found: set[Traits] = {tuple(getattr(getattr(each, table), key) for table, key in _KEYS) for each in kinds}
@@ -158,7 +158,7 @@ def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) 
 
 
 def describe_max_seeds(study: Study, store: Store) -> str:
-    """Return a note if `max_seeds` has no effect, or was changed after trials had finished; else ""."""
+    """Return a note if `max_seeds` has no effect, or has changed since trials finished; else ""."""
     now = study.header.max_seeds
     if not study.asks_for_seeds:
         without = "the study has no claim, and no table with smallest_difference"

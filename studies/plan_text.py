@@ -171,7 +171,7 @@ def _trial_notes(plan: Plan) -> Iterator[_Note]:
 
 
 def _memory(held: StepMemory) -> str:
-    """Describe memory as `2.1 MB: weights 0.4 MB, …`, without parts of 0."""
+    """Describe memory as `2.1 MB: weights 0.4 MB, …`; leave out items of 0 bytes."""
     more_copies = held.copies > held.activations
     parts = {
         "weights": held.weights,
@@ -201,7 +201,7 @@ def _test(test: TrialTest) -> str:
 
 
 def _resumed_trials(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
-    """Yield a sentence for each epoch from which trials resume, with their number and some names."""
+    """Yield a sentence for each epoch at which trials continue from shorter trials, with their number."""
     by_epoch: dict[int, list[str]] = {}
     for each in shorter_trials:
         by_epoch.setdefault(each.epochs, []).append(each.trial)
@@ -242,7 +242,7 @@ def _counts(study: Study, plan: Plan) -> str:
 
 
 def _axis(name: str, count: int) -> str:
-    """Describe a factor and its number of levels, as in `8 mixers` or, for short names, `5 levels of N`."""
+    """Describe a factor and its number of levels: `8 mixers`, or `5 levels of N` for a short name."""
     countable = name.isalpha() and len(name) > 1 and not name.endswith("s")
     return plural(count, name) if countable else f"{count:,} levels of {name}"
 
@@ -265,7 +265,7 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:
-    """Return the labels of the first column, padded to one width.
+    """Return the first column of a table: its title and labels, padded to one width.
 
     If they are too long, arguments that all labels share are left out.
     """
@@ -291,7 +291,7 @@ def _row(model: ModelCost, size: float) -> tuple[str, ...]:
 
 
 def _label_column_name(study: Study, plan: Plan) -> str:
-    """Return the factor whose levels name the models; "model" if there is no such factor."""
+    """Return the factor whose levels are the labels of the models; "model" if there is no such factor."""
     labels = {model.label for model in plan.models}
     factors = (
         name for name, levels in study.factors.items() if labels <= {level_name(each) for each in levels}

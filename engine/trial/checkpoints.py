@@ -42,7 +42,7 @@ class CheckpointData:
 
     @property
     def place(self) -> str:
-        """Return the position at which the trial resumes: "3" after 3 epochs, "3+20" after 20 more steps."""
+        """Return where the trial resumes, as text: "3" after 3 epochs, "3+20" after 20 more steps."""
         taken = self.state.get("epoch", {}).get("taken", 0)
         return f"{self.totals.epochs}+{taken}" if taken else f"{self.totals.epochs}"
 
@@ -95,7 +95,10 @@ class Checkpoint:
         return deaths
 
     def record_request(self, trial: str) -> bool:
-        """Record a request to train a trial (as JSON); return False if it was begun or requested before."""
+        """Record in a trial's folder that its training was requested; return False if it has a record.
+
+        `trial` is the trial as JSON.
+        """
         self._place.fetch_file(self._starts)
         if trial_files.is_begun(self._folder):
             return False
@@ -146,7 +149,7 @@ class Checkpoint:
         return self._load_shorter(device)
 
     def _load_shorter(self, device: torch.device) -> CheckpointData | None:
-        """Return the last state of the `shorter` trial; None if there is none or it is damaged.
+        """Return the last state of the `shorter` trial, which had fewer epochs; None if missing or damaged.
 
         The totals of the result say which trial it comes from.
         """
@@ -169,14 +172,14 @@ class Checkpoint:
         return replace(saved, totals=totals)
 
     def remove(self) -> None:
-        """Remove the folder of an ended trial; files that cannot be deleted are left in the store."""
+        """Remove the folder of an ended trial. Files that cannot be deleted stay, without an error."""
         with suppress(OSError):
             self._place.delete(self._folder)
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None) -> Checkpoint:
-    """Return the checkpoint of a trial.
+    """Return a trial's checkpoint, to save and load its training state.
 
     If the checkpoint has no state, the trial continues from `shorter`, a stored trial with fewer epochs.
     """
@@ -209,7 +212,10 @@ def _count_deaths(lines: Sequence[str], run: str, place: str) -> CrashCounts:
 
 
 def save_final(path: Path, saved: CheckpointData) -> None:
-    """Write the last state of a training with a checksum; trials with more epochs continue from it."""
+    """Write a training's last state to a file with a checksum.
+
+    A trial with the same settings but more epochs can continue from this state.
+    """
     with replacing(path) as temporary:
         _write(temporary, saved)
 

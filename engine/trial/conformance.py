@@ -42,7 +42,7 @@ def trial(
     callbacks: Sequence[Mapping[str, Any]] = (),
     **train: object,
 ) -> TrialSettings:
-    """Return a trial that trains in seconds with these loss terms and callbacks.
+    """Return a small trial, which trains in seconds, with these loss terms and callbacks.
 
     `train` has more keys of [train].
     """
@@ -152,7 +152,7 @@ def _course(training: Training) -> Course:
 
 
 def _advance_a_piece(training: Training) -> Course:
-    """Advance a training by one step or, after an epoch's last step, by the evaluation.
+    """Take one training step, or evaluate the model if all steps of the epoch are taken.
 
     Return the metrics if the epoch has ended.
     """

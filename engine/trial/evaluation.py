@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class LeakError(ActivememError):
-    """Error for a model of a causal task in which an output depends on later inputs.
+    """Error for a model whose outputs depend on later inputs, although its task is causal.
 
     The message names the model or the block.
     """
@@ -95,7 +95,10 @@ def _moved(known: Tensor, found: Tensor) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """The state of early stopping: a metric's best value (None at first), and the epochs since then."""
+    """The progress of early stopping: the metric's best value so far, and the epochs since that value.
+
+    Before the first value, `best` is None.
+    """
 
     best: float | None = None
     waited: int = 0
@@ -113,7 +116,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestEpoch:
-    """The epoch with the best value of `metric` so far, with the model's weights after it, on the CPU.
+    """The best epoch so far by the value of `metric`, with a copy of the model's weights on the CPU.
 
     These are the weights that were evaluated, which are averages if the training averages weights. `value` is
     None before the first value that is not NaN.
@@ -136,7 +139,7 @@ class BestEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopping:
-    """The number of epochs so far, and all values that decide when a training ends.
+    """The progress of a training in epochs, with all values that decide whether the training ends.
 
     `losses` are the last training losses, as many as [train] stop compares.
     """
@@ -185,7 +188,7 @@ class Stopping:
         return stop is not None and len(losses) > stop.epochs and max(losses) - min(losses) < stop.within
 
     def state(self) -> dict[str, Any]:
-        """Return everything needed to resume except the epoch, as tensors and plain values."""
+        """Return all values needed to resume, except the epoch number, as tensors and plain values."""
         best = self.best
         kept = {"value": best.value, "epoch": best.epoch, "weights": best.weights} if best else None
         return {
@@ -214,11 +217,12 @@ def evaluate_epoch(
     trained: Metrics,
     step: int,
 ) -> tuple[Metrics, Stopping]:
-    """Evaluate a model after an epoch; `trained` are the metrics of the epoch's training steps.
+    """Evaluate a model after an epoch.
 
-    Return the metrics of the evaluation, and `stopping` updated with them. If the evaluation shows that this
-    epoch is the last, the model is evaluated again as after a last epoch. That evaluation uses the weights of
-    the best epoch if they are kept. An interruption changes no state. Raise LeakError.
+    `trained` has the metrics of the epoch's training steps. Return the metrics of the evaluation, and
+    `stopping` updated with them. If the evaluation shows that this epoch is the last, the model is evaluated
+    again as after a last epoch. That evaluation uses the weights of the best epoch if they are kept. An
+    interruption changes no state. Raise LeakError.
     """
     before, called_before = objective.state(), callbacks.state() if callbacks else {}
 

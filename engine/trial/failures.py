@@ -104,7 +104,7 @@ class MachineError(ActivememError):
 
 
 class HeadLostError(MachineError):
-    """Error for a Ray cluster whose head is gone.
+    """Error for a Ray cluster that has lost its head node.
 
     Ray ends this process half a minute later, or already when it exits.
     """
@@ -129,7 +129,10 @@ def check_gpu(machine: Machine) -> None:
 
 @contextmanager
 def storing() -> Iterator[None]:
-    """Within this context, raise MachineError if the system fails to read or write files of the store."""
+    """Within this context, raise MachineError instead of an error of the file system.
+
+    So a full disk counts as a failure of the machine, not of the trial.
+    """
     try:
         yield
     except OSError as error:
@@ -189,7 +192,7 @@ def machine_failure(error: BaseException) -> str | None:
 
 
 def _reported_fault(error: BaseException) -> str | None:
-    """Return the machine failure that this one exception reports; None if it reports another failure."""
+    """Return the machine failure that this exception itself reports, without its causes; None if none."""
     if isinstance(error, MachineError | DataError | PrecisionError | CompileModeError):
         return " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in _ERRNOS:
@@ -234,7 +237,7 @@ _TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashCounts:
-    """The number of deaths of a trial's processes after a start at one position (epoch and step).
+    """Counts of how often a trial's processes died after they had started at the same epoch and step.
 
     `in_run` counts the deaths of this run, `in_all` those of all runs.
     """
@@ -245,13 +248,13 @@ class CrashCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashReport:
-    """The traceback or reason that a dead process left, and the time limit of that process."""
+    """The report of a dead process: `text` has its traceback or reason, `limit_s` was its time limit."""
 
     limit_s: float | None
     text: str
 
     def reason(self, limit_s: float | None, where: str) -> str | None:
-        """Return why the trial fails after this single death; None if the trial is retried.
+        """Return why the trial must not be retried after this death; None if it is retried.
 
         It fails if its time limit has passed in native code, unless `limit_s`, the limit of the next try, is
         longer or None.
@@ -272,7 +275,7 @@ class CrashReport:
 
     @property
     def rest(self) -> str:
-        """Return the full text of the report after a line break; "" if the summary is already all of it."""
+        """Return a line break and the full report; "" if `summary` already has the whole report."""
         return "" if self.text.strip() == self.summary else f"\n{self.text}"
 
 
@@ -315,7 +318,7 @@ def take_crash_report(folder: Path) -> CrashReport | None:
 
 
 def _open(folder: Path) -> int:
-    """Open the crash report file, emptied, or standard error if the file cannot be written."""
+    """Empty and open the crash report file. If it cannot be written, use standard error instead."""
     try:
         return os.open(crash_report_file(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
     except OSError:
@@ -325,7 +328,7 @@ def _open(folder: Path) -> int:
 def failure_by_death(
     deaths: CrashCounts, words: CrashReport | None, limit_s: float | None, where: str
 ) -> str | None:
-    """Return why a trial fails after deaths of its processes; None if the trial is retried.
+    """Return why a trial fails whose processes have died; None if the trial is retried.
 
     `words` is the report of the last death, and `where` says in which part of the training it was.
     """
@@ -360,7 +363,7 @@ _PERHAPS_OUT_OF_MEMORY = (
 
 
 class OomRetries:
-    """A trial's count of out-of-memory errors, which decides how its next try saves memory.
+    """The number of times that a trial ran out of memory. It decides how the next try saves memory.
 
     The first two tries use whole batches: the first together with other trials, the second alone. Each
     further try splits batches into twice as many parts.
@@ -384,7 +387,10 @@ class OomRetries:
 
     @property
     def settings(self) -> TrialSettings:
-        """Return the settings with batches split into `parts`; the trial keeps its id."""
+        """Return the trial's settings, changed so that each batch is split into `parts`.
+
+        The trial keeps its id.
+        """
         train = self._settings.train
         if self.parts == train.accumulate:
             return self._settings
@@ -394,11 +400,14 @@ class OomRetries:
 
     @property
     def device_suffix(self) -> str:
-        """Return ", batches in N parts", to append to the device in a row; "" if [train] sets this N."""
+        """Return the text ", batches in N parts", which is appended to the device's name in a row.
+
+        Return "" if [train] itself sets this number of parts.
+        """
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
     def read(self) -> None:
-        """Read how often earlier processes of this trial ran out of memory, and continue from there."""
+        """Read how often earlier processes of this trial ran out of memory, and continue with that count."""
         with suppress(OSError, ValueError):
             self.tries = min(int(self._file.read_text("ascii")), len(self._parts) - 1)
 
@@ -445,7 +454,7 @@ def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) ->
 
 
 def evaluate_with_room(objective: Objective[ModelOf], model: ModelOf, *, last: bool) -> Metrics:
-    """Evaluate a model; if memory runs out, evaluate again with batches split into more parts."""
+    """Evaluate a model. If memory runs out, split its batches into more parts and evaluate again."""
     before, first = objective.state(), objective.evaluation_parts
 
     def evaluate(parts: int) -> Metrics:

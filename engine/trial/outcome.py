@@ -34,14 +34,14 @@ _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
 def version(settings: TrialSettings) -> str:
-    """Return a text with the version of this package and of all plug-ins that a trial uses."""
+    """Return the version of this package and of all plug-ins that a trial uses, as text."""
     others = sorted(set(map(shown, settings.code.values())))
     return " with ".join([__version__, *([", ".join(others)] if others else [])])
 
 
 @cache
 def commit() -> str | None:
-    """Return the commit of this code, in the form that `describe_code` returns; the result is cached."""
+    """Return the commit of this code in the form of `describe_code`; later calls return the cached result."""
     return describe_code(Path(__file__).parents[2])
 
 
@@ -100,7 +100,10 @@ def _git(root: Path, *arguments: str) -> bytes:
 
 
 def _hash_files(root: Path, names: Iterable[bytes]) -> str:
-    """Return eight hexadecimal digits of a hash of files; of a missing file, only the name is hashed."""
+    """Hash the names and contents of files; return eight hexadecimal digits.
+
+    Of a missing file, only the name is hashed.
+    """
     digest = hashlib.sha256()
     for name in names:
         path = root / os.fsdecode(name)
@@ -121,7 +124,7 @@ def _processor() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A trial to run, the number of its attempt (from 0), and the id of the study's run.
+    """A trial to train in a study's run, with the number of this attempt at it (from 0).
 
     Before the trial is claimed, `attempt` is the first number that the store did not know when the run was
     planned. Attempts up to `gone` belong to dead processes. `keep_weights` says whether the store gets its
@@ -222,7 +225,10 @@ def measured_totals(
 
 
 def keep_model(store: Store, trial: Trial, training: Training, row: TrialRow) -> None:
-    """Store the trained model with its final metrics, except the speed, which depends on the machine."""
+    """Store a trained model's file with its weights and final metrics, except the training speed.
+
+    The speed depends on the machine.
+    """
     model = ModelFile(
         trial=trial,
         weights=training.weights(),

@@ -60,7 +60,7 @@ class Claims:
         self._read_at, self._sweep = (-math.inf, -math.inf), b""
 
     def claim(self, job: Job) -> tuple[Job, Lease] | ClaimedElsewhere:
-        """Claim a job; return it with the number of its attempt, and with the lease.
+        """Claim a job's trial; return the job with its attempt number, and the lease.
 
         If another process has the trial or has ended it, return an event that says so.
         """
@@ -84,7 +84,7 @@ class Claims:
         return self._ended.get(job.trial.id, -1) >= job.attempt
 
     def _refresh(self, *, at_once: bool) -> None:
-        """Read the last attempt number of every trial from the store again, if the known numbers are old.
+        """Read every trial's last attempt number from the store again, if the numbers in memory are too old.
 
         With `at_once`, they are read in any case.
         """
@@ -95,7 +95,7 @@ class Claims:
 
 
 def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
-    """Return the event that reports a trial of another process, which has not stored an outcome yet."""
+    """Return the event which says that another process holds a trial and has stored no outcome yet."""
     owner = state.owner
     return ClaimedElsewhere(
         trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid
@@ -104,7 +104,7 @@ def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
 
 @storing()
 def store_pruned(job: Job, store: Store, reason: str) -> Ended | ClaimedElsewhere:
-    """Store that a scheduler has pruned a trial, unless another process has the trial.
+    """Store a trial as pruned by a scheduler. If another process holds the trial, store nothing.
 
     Raise MachineError if it cannot be stored.
     """
@@ -188,7 +188,7 @@ class Attempt:
     # -- transitions
 
     def advance(self) -> Event:
-        """Start the trial, train one more epoch, or end the trial; return the event.
+        """Take the next step of the attempt: start the trial, train an epoch, or end it. Return the event.
 
         Must not be called after the end. A machine failure is an event that leaves the trial unchanged. While
         this process is suspended, another one may take the trial over, and write and remove the same files. A
@@ -221,7 +221,7 @@ class Attempt:
             return self._fail(error)  # whatever a trial raises is its outcome; the study continues
 
     def _fail(self, error: BaseException) -> Event | None:
-        """End the trial because of an exception, or return None if the trial is retried with less memory."""
+        """End the trial after an exception. If it is retried with less memory instead, return None."""
         if isinstance(error, LeakError | NotANumberError):
             return self._end("failed", str(error))
         if isinstance(error, TimeLimitPassed):
@@ -247,7 +247,7 @@ class Attempt:
         return None
 
     def _start(self) -> Event | None:
-        """Build the training and load its checkpoint, unless the trial has killed its workers too often."""
+        """Build the training and load its checkpoint. If the trial killed too many workers, end it."""
         if (lost := lost_gpu()) is not None:
             raise MachineError(lost)
         words = failures.take_crash_report(self._checkpoint.folder)
@@ -327,7 +327,7 @@ class Attempt:
 
     @property
     def outcome(self) -> AttemptRows:
-        """Return the rows of the outcome, to be stored."""
+        """Return the rows to store for the outcome of the ended attempt."""
         assert self._outcome is not None, "the attempt has ended"
         return self._outcome
 
@@ -362,7 +362,7 @@ class Attempt:
         self.ended, self._training = True, None
 
     def leave(self) -> ClaimedElsewhere:
-        """Release the trial, because another process trains the search point to which it belongs.
+        """Stop and release the trial, because another process already trains its search point.
 
         Record that the trial was stopped cleanly, so that the stop does not count as a death.
         """
@@ -372,7 +372,7 @@ class Attempt:
         return ClaimedElsewhere(trial=self.job.trial.id, attempt=self.job.attempt, ended=False)
 
     def _leave(self) -> ClaimedElsewhere:
-        """Leave the trial to the process that took it over after the lease of this process had expired."""
+        """Drop the trial after its lease has expired, because another process has taken it over."""
         message = "trial %s: another process has taken it over from attempt %d, whose result is dropped"
         _log.warning(message, self.job.trial.id, self.job.attempt)
         self.ended, self._training = True, None
@@ -411,7 +411,7 @@ class Attempt:
         return True
 
     def _keep_if_last(self, training: Training) -> None:
-        """Store the state before the training's last evaluation, if the job asks for it.
+        """Store the training's state if only its last evaluation is missing and the job asks for that state.
 
         Trials with more epochs can then continue from this state.
         """
@@ -428,7 +428,7 @@ class Attempt:
 
     @contextmanager
     def _limited(self, seconds: float | None) -> Iterator[None]:
-        """Within this context, limit the time of the training; if the process dies, leave a crash report."""
+        """Within this context, limit the training time. If the process dies in it, a crash report is left."""
         folder = self._checkpoint.folder
         with (
             failures.recording_crashes(folder, self._limit) as descriptor,

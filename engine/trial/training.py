@@ -52,7 +52,7 @@ class Work:
 
     @property
     def pending_seconds(self) -> float:
-        """Return the seconds since the context `timed` began, which are not added yet; 0 outside of it."""
+        """Return the seconds since the context `timed` was entered, not yet added; 0 outside the context."""
         return 0.0 if self._began is None else time.perf_counter() - self._began
 
     def add_seconds(self, seconds: float) -> None:
@@ -62,7 +62,7 @@ class Work:
     def add_steps(
         self, model: ModelSettings, interface: ModelInterface, shapes: Mapping[StepShape, int]
     ) -> float:
-        """Count the FLOPs and tokens of some steps, and return the number of tokens.
+        """Add the FLOPs and tokens of some steps to the counters; return the number of tokens.
 
         `shapes` has the number of steps for each shape.
         """
@@ -82,9 +82,10 @@ class TimeBudget:
         self._seconds, self._epochs, self.spent = seconds, epochs, 0.0
 
     def add_step(self, began: float, step: int, device: torch.device) -> int:
-        """Add the time since `began`; return how many steps the whole training will have at the mean speed.
+        """Add the time since `began`; return the estimated number of steps of the whole training.
 
-        So the progress of a schedule equals the fraction of the budget that is spent.
+        The estimate divides the time budget by the mean time of a step. So the progress of a schedule equals
+        the fraction of the budget that is spent.
         """
         if device.type == "cuda":
             torch.cuda.synchronize(device)
@@ -194,7 +195,7 @@ class Training:
         return {**trained, **measured, TOKENS_PER_S: tokens / seconds}
 
     def take_steps(self, count: int = 1, between_steps: BetweenSteps = lambda: None) -> None:
-        """Take steps of the current epoch, without counting their time."""
+        """Take `count` steps of the current epoch, without adding their time to the training's seconds."""
         with self.noise.in_process(), float32_products(self.settings.train.precision):
             self.model.train()
             for _ in range(count):
@@ -223,7 +224,7 @@ class Training:
         return sum(shares[1:], start=shares[0])
 
     def add_gradients(self, part: int) -> Tensor:
-        """Add the gradients of one part of the current batch; return its contribution to the step's loss."""
+        """Add the gradients of one part of the batch; return this part's share of the step's loss."""
         train = self.settings.train
         watching = self.terms.watching(self.objective) if self.terms else nullcontext()
         with watching, self.objective.autocast():
@@ -244,7 +245,7 @@ class Training:
         self.trained.move()
 
     def end_step(self, loss: Tensor, *, packed: bool = False) -> None:
-        """End a step after the weights were updated.
+        """Finish a step after the weights were updated: count it, and set the next learning rate.
 
         `packed` says whether the step was taken together with other trainings.
         """
@@ -297,7 +298,7 @@ class Training:
 
     @property
     def can_be_saved(self) -> bool:
-        """Return whether the state can be saved, which is impossible in the middle of a step."""
+        """Return whether the state can be saved now; it cannot in the middle of a step."""
         return not self._is_torn and not self.is_stacked and self.noise.settled and self.trained.settled
 
     @property
@@ -306,7 +307,7 @@ class Training:
         return self.epoch + 1 == self.settings.train.epochs and not self.steps_left
 
     def summary(self, last: Metrics) -> Metrics:
-        """Return the final metrics: those of the last epoch, but with the mean speed of all epochs."""
+        """Return the last epoch's metrics as final metrics, with the speed averaged over all epochs."""
         return last | {TOKENS_PER_S: self.work.tokens / max(self.seconds, 1e-9)}
 
     def weights(self) -> Mapping[str, Tensor]:
@@ -343,7 +344,7 @@ class Training:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a saved state of a training with the same settings; only its `epochs` may be fewer."""
+        """Load a saved state. The training that saved it had the same settings, but perhaps fewer epochs."""
         epoch, self.step, self.work.seconds, self.work.flops, self.work.tokens = state["progress"]
         self.trained.restore(state)
         self.objective.restore(to_device(state["objective"], self.device))

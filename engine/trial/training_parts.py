@@ -55,12 +55,12 @@ class Schedule:
             group["lr"] = group["initial_lr"] * share
 
     def after_epoch(self, measured: dict[str, float]) -> None:
-        """Record the dev loss; after the warm-up a plateau schedule reacts to it."""
+        """Pass an epoch's dev loss to a plateau schedule after its warm-up; other schedules ignore it."""
         if self._settings.name == "plateau" and not self._warming_up:
             self._plateau.step(measured["dev_loss"])
 
     def change_highest(self, rates: Sequence[float]) -> None:
-        """Change the peak learning rate of each parameter group, and its current rate by the same factor."""
+        """Set new peak learning rates of the parameter groups; scale their current rates in proportion."""
         for group, rate in zip(self._optimizer.param_groups, rates, strict=True):
             if rate != group["initial_lr"]:
                 group["lr"], group["initial_lr"] = group["lr"] * (rate / group["initial_lr"]), rate
@@ -83,7 +83,7 @@ class Schedule:
 
 
 class RecentLosses:
-    """The current fraction of the peak learning rate, and the recent mean losses that determine it."""
+    """The state of the schedule that lowers the learning rate when the mean loss gets worse."""
 
     def __init__(self, settings: OwnScheduleSettings) -> None:
         self._settings = settings
@@ -93,7 +93,10 @@ class RecentLosses:
         self.share = 1.0
 
     def take(self, loss: Tensor) -> None:
-        """Record a step's loss; reduce the fraction if the new mean loss is worse than all recent means."""
+        """Record a step's loss; every few steps, lower the learning rate if their mean loss is too high.
+
+        This happens every `every` steps. Their mean is too high if it exceeds the last `patience` means.
+        """
         self._sum, self._steps = self._sum + loss, self._steps + 1
         if self._steps < self._settings.every:
             return
@@ -152,7 +155,7 @@ Path = tuple[Any, ...]
 
 
 def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path: Path = ()) -> Any:  # noqa: ANN401 -- whatever a state is made of
-    """Copy nested containers, and move the tensors in them to a device.
+    """Copy nested containers, with their tensors moved to a device.
 
     Tensors at the paths in `but` stay where they are.
     """
@@ -168,7 +171,7 @@ def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path
 
 
 def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return the states of plug-ins for a checkpoint, with a list of the tensors that are on the CPU.
+    """Return the states of plug-ins for a checkpoint, with a list that names their tensors on the CPU.
 
     The list is needed because checkpoints are read onto the CPU. It is left out if the device is the CPU.
     """
@@ -177,7 +180,7 @@ def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any
 
 
 def own_states_on(saved: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Rebuild the states from `own_states`, with each tensor where it was, on the CPU or on the device."""
+    """Restore the states that `own_states` saved; put each tensor back on the CPU or on the device."""
     return to_device(saved["states"], device, frozenset(map(tuple, saved.get("on_cpu", ()))))
 
 
@@ -230,7 +233,10 @@ class Callbacks:
     def after_epoch(
         self, model: nn.Module, epoch: int, step: int, metrics: Mapping[str, float], *, last: bool
     ) -> dict[str, float]:
-        """Call `on_epoch_end` of each callback, after the last epoch also `on_end`; return their metrics."""
+        """Call each callback after an epoch; return the metrics that they report.
+
+        This calls `on_epoch_end` and, after the last epoch, also `on_end`.
+        """
         states, found = deepcopy(self._states), dict[str, float]()
         hooks: list[tuple[str, Hook]] = [(each.name, each.on_epoch_end) for each in self._callbacks]
         hooks += [(each.name, each.on_end) for each in self._callbacks if last]
@@ -290,7 +296,7 @@ class LossTermError(ActivememError):
 
 
 class Scored(NamedTuple):
-    """The inputs, outputs and targets of one part of a step."""
+    """The inputs, outputs and targets in the loss of one part of a batch."""
 
     inputs: Tensor
     outputs: Tensor
@@ -318,7 +324,7 @@ class LossTerms:
 
     @contextmanager
     def watching(self, objective: Objective[Any]) -> Iterator[None]:
-        """Within this context, record what the loss terms need of the next loss computation.
+        """Within this context, record the tensors of the next loss computation that the loss terms need.
 
         These are its inputs, outputs and targets, and the outputs of the modules that the terms watch.
         """
@@ -334,7 +340,7 @@ class LossTerms:
                 objective.observer = None
 
     def after_part(self, step: int, parts: int) -> Tensor:
-        """Return the weighted sum of the loss terms for the part of a batch that was computed last.
+        """Return the weighted sum of the loss terms for the part of the batch that was just computed.
 
         The batch has `parts` parts.
         """
@@ -441,7 +447,7 @@ class GradientNorm:
 
     @torch.no_grad()
     def after_backward(self) -> None:
-        """Record the gradients of a whole step, before they are clipped or used."""
+        """Record the norm of a whole step's gradients, before they are clipped or used."""
         gradients = [weight.grad for weight in self._model.parameters() if weight.grad is not None]
         square = torch.stack([each.double().square().sum() for each in gradients]).sum()
         self._norms = self._norms + square.sqrt()

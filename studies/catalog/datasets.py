@@ -28,7 +28,10 @@ class CorpusError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Download:
-    """A published file: its addresses (the first that answers is used), size and checksum."""
+    """A published file: its download addresses, size and checksum.
+
+    The first address that answers is used.
+    """
 
     name: str
     urls: tuple[str, ...]
@@ -38,10 +41,11 @@ class Download:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A text file to download, on its own or in an archive; `names` are the names that it may have there.
+    """A text file to download, either on its own or in an archive.
 
-    Only the first `size` bytes are used; None means all. `digest` is a checksum such as `md5:…`. A file
-    without a checksum is accepted only inside an archive with a known checksum.
+    `names` are the possible names of the file. Only the first `size` bytes are used; None means all. `digest`
+    is a checksum such as `md5:…`. A file without a checksum is accepted only inside an archive with a known
+    checksum.
     """
 
     names: tuple[str, ...]
@@ -269,7 +273,7 @@ def _read_tables(tables: dict[str, Any]) -> _Tables:
 
 
 def _resolve(heading: str, table: dict[str, Any], files: Mapping[str, Any]) -> None:
-    """Replace the abbreviations in a dataset's table by files, alphabets and ranges.
+    """Expand the abbreviations of files, alphabets and ranges in a dataset's table.
 
     The table is changed in place.
     """

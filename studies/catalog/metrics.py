@@ -59,7 +59,7 @@ MeasureT = TypeVar("MeasureT", bound=Callable[[], Measure])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TitleTemplate:
-    """A title with placeholders, such as a number of layers, that a trial's settings fill.
+    """A title whose placeholders, such as a number of layers, are filled from a trial's settings.
 
     The title is used for trials for which the fact `when` is true.
     """
@@ -230,7 +230,7 @@ def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
 
 
 def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
-    """Return the metric or cost with this name, which may have an index (`bleu[10-20]`).
+    """Return the metric or cost with this name. The name may have an index, as in `bleu[10-20]`.
 
     Costs that follow from a model's settings are included. `digits` overrides decimals by name. Raise
     KeyError for an unknown name.
@@ -336,7 +336,7 @@ _SIGNS = {"<=": "≤", ">=": "≥"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A metric value that a training should reach; `currency` is the unit of the cost of reaching it."""
+    """A value that a metric should reach in training. `currency` is the unit of the cost of reaching it."""
 
     currency: Currency
     metric: str

@@ -21,7 +21,10 @@ AnySettingsT = TypeVar("AnySettingsT", bound=StrictModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsEntry(Generic[AnySettingsT]):
-    """A registered class of settings, with its `source`: a publication or an author."""
+    """A registered class of settings, with its name, source, title and metrics.
+
+    `source` is a publication or an author.
+    """
 
     name: str
     source: str
@@ -164,7 +167,7 @@ def register_schedule(name: str, *, source: str) -> Callable[[type[ScheduleT]], 
 
 
 def rates_depend_on_length(schedule: ScheduleSettings, steps: int) -> bool:
-    """Return whether a learning rate within the first `steps` steps depends on the total number of steps.
+    """Return whether a learning rate in the first `steps` steps depends on the length of the training.
 
     A plug-in's schedule counts as dependent after its warm-up.
     """
@@ -189,12 +192,12 @@ class OptimizerSettings(NamedSettings):
 
     @property
     def state_per_weight(self) -> int:
-        """The largest number of values that the rule keeps for one parameter, to estimate memory."""
+        """The maximum number of values that the optimiser keeps for a parameter; used to estimate memory."""
         return 2
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """True if the number of values kept for a parameter depends on the name or shape of its weight."""
+        """True if the number of values kept for each parameter depends on its weight's name or shape."""
         return False
 
 
@@ -287,13 +290,13 @@ def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]],
 
 
 def changed_optimizer(settings: OptimizerSettings, changes: Mapping[str, Any]) -> OptimizerSettings:
-    """Return a copy of the settings in which these keys have new values; raise ValueError for an unknown key.
+    """Return a copy of the settings with new values of these keys; raise ValueError for an unknown key.
 
     Only the learning rate of a plug-in's optimiser can change, because the meaning of its other keys is
     unknown.
     """
     if others := [key for key in changes if key != "lr"] if isinstance(settings, PluginOptimizer) else []:
         raise ValueError(
-            f"expected only changes of the lr of {settings.name}, a plug-in, got {', '.join(others)}"
+            f"expected only a change of lr, because {settings.name} is a plug-in, got {', '.join(others)}"
         )
     return type(settings).model_validate({**settings.model_dump(), **changes})

@@ -25,7 +25,7 @@ SPLITS = ("train", "dev", "test")
 
 
 def own_source(sha256: str) -> SourceFile:
-    """Return the source file in the data folder whose content has this SHA-256."""
+    """Return a source file that is found in the data folder by its SHA-256."""
     return SourceFile(names=(sha256,), digest=f"sha256:{sha256}")
 
 
@@ -36,13 +36,13 @@ def _described(facts: BaseModel, title: str) -> dict[str, Any]:
 
 
 class _Facts(BaseModel):
-    """Base class for facts about the user's files, such as their hashes, that a trial's settings store."""
+    """Base class for facts about the user's files, such as hashes, that are part of a trial's settings."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
 class OwnPart(_Facts):
-    """One split of a text: the bytes from `start` to `stop` of a file, with their number of lines."""
+    """One split of a text: bytes `start` to `stop` of a file, and their number of lines."""
 
     sha256: str
     start: int
@@ -89,7 +89,7 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 
 
 class OwnShards(_Facts):
-    """One source of documents in a mixture: its files, its weight in the mixture, and its size.
+    """Facts about one source in a mixture of documents: its files, its weight, and its size.
 
     `files` has the SHA-256 of each file; `documents` and `bytes` count the part for training.
     """
@@ -131,10 +131,10 @@ class OwnDocuments(_Facts):
 
 
 class OwnTokenizer(_Facts):
-    """A tokenizer's file: SHA-256 and format of its content, and the number of its tokens.
+    """Facts about a tokenizer's file: its SHA-256, its format, and its number of tokens.
 
     A file of ranks has no rule for splitting a text into words. So `pattern` has the regular expression of
-    that rule, in hexadecimal digits, because braces would be read as holes.
+    that rule, in hexadecimal digits, because braces would be read as placeholders.
     """
 
     sha256: str
@@ -144,12 +144,12 @@ class OwnTokenizer(_Facts):
 
 
 def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
-    """Return a dataset of a tokenizer's file, which is kept in the folder of the user's corpora."""
+    """Return a tokenizer's file as a dataset, which is kept in the folder of the user's corpora."""
     return Dataset(**_described(tokenizer, "your own tokenizer"))
 
 
 class OwnLayout(_Facts):
-    """How rows are stored in the user's files: the format, the SHA-256 of the files, and the columns to read.
+    """Facts for reading a user's rows: the format and the SHA-256 of the files, and the columns to read.
 
     If `split` names a column, that column has the split of each row; `split_names` are its values for train,
     dev and test if they have other names. Rows of splits in `left_out` are not read. A split without rows of
@@ -169,7 +169,7 @@ class OwnLayout(_Facts):
 
     @model_serializer(mode="wrap")
     def _without_later_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Leave out keys that were added in later versions if they have their defaults.
+        """Omit keys that later versions have added, if they have their default values.
 
         A corpus's name is a hash of all keys, so the names of older corpora stay the same.
         """
@@ -213,7 +213,7 @@ def own_name(facts: BaseModel) -> str:
 
 
 def read_facts(*kinds: type[BaseModel], named: bool = True) -> Callable[[object], object]:
-    """Return a validator that converts a table into facts of one of these kinds.
+    """Return a validator that converts a table into facts of the first of these kinds that fits.
 
     If `named` is set, a string is accepted as the name of a corpus.
     """
@@ -227,6 +227,8 @@ def read_facts(*kinds: type[BaseModel], named: bool = True) -> Callable[[object]
         for kind in kinds:
             with suppress(ValidationError):
                 return kind.model_validate(corpus)
-        raise ValueError("a table of files needs a fixed task in [task] name, not a hole that a factor fills")
+        raise ValueError(
+            "a table of files is valid only if [task] name is one task, not a placeholder that a factor fills"
+        )
 
     return read

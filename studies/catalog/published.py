@@ -56,12 +56,12 @@ class PublishedNumber:
 
     @property
     def remaining_note(self) -> str:
-        """The note without the deviation or the words that `text_with_deviation` already shows."""
+        """The paper's note, without the deviation or words that `text_with_deviation` already shows."""
         return _DEVIATION.sub("", "" if not self.text else self.note)
 
     @property
     def text_with_deviation(self) -> str:
-        """The number as the paper prints it, with its deviation, or the words printed instead."""
+        """The printed number with its deviation, or the words that the paper prints instead of a number."""
         if not self.text:
             return self.note.removeprefix(_WORDS)
         return f"{self.text} ± {self.deviation_text}" if self.deviation_text else self.text
@@ -104,7 +104,7 @@ def published_tables() -> Mapping[tuple[str, str], PublishedTable]:
 
 
 def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
-    """Return for each level of a factor the matching row or column key of a published table.
+    """Match the levels of a factor with the row or column keys of a published table.
 
     Levels that match no key are left out. A level matches an equal key, else the key that names its blocks:
     `conv(k=20) + sa` is `sa+conv`. Two levels of the same blocks, such as `conv(k=3)` and `conv(k=20)`, match

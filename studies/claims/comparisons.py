@@ -60,7 +60,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Extrapolation:
-    """The prediction for one cell by a power law that is fitted to smaller sizes, computed for each seed.
+    """A prediction for one cell, computed for each seed. A power law is fitted to smaller sizes.
 
     `parts` are the numbers at the smaller sizes, the smallest first, each with a cell of that size. `of` is
     the predicted number, and `cell` is one of its cells. The law is fitted over the parameters of these
@@ -74,7 +74,7 @@ class Extrapolation:
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """The logarithm of how many times more `slow` costs than `fast`, computed for each seed."""
+    """The logarithm of the cost of `slow` divided by the cost of `fast`, computed for each seed."""
 
     fast: Quantity
     slow: Quantity
@@ -82,7 +82,7 @@ class Speedup:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A number that is compared with a speedup; the comparison uses its logarithm."""
+    """A constant ratio to which a speedup is compared. Both are compared as logarithms."""
 
     value: float
 
@@ -105,7 +105,7 @@ class Comparison:
         return isinstance(self.left, Speedup)
 
     def accepted_range(self, step: float) -> tuple[float, float]:
-        """Return the range of left minus right for which the comparison holds.
+        """Return the range of the difference left minus right in which the comparison holds.
 
         For a metric that changes in steps of `step`, the smallest difference that it can show, `>=` means `>
         −step`, and `==` means within one step.
@@ -242,7 +242,7 @@ GROWTH = 1.5
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """Return the numbers of seeds after which a claim is tested, from `first` up to `most`.
+    """Return the numbers of seeds at which a claim is tested: `first`, larger ones, and finally `most`.
 
     Each number is GROWTH times the previous one, rounded up.
     """

@@ -18,7 +18,7 @@ from ...tokenizer import Token, Tokenizer, TokenReader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spanned:
-    """Base class of the parts of a claim, with their positions in the text."""
+    """Base class of the nodes of a parsed claim, with their positions in the text."""
 
     start: int
     end: int
@@ -41,7 +41,7 @@ class LevelLiteral(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelSet(Spanned):
-    """A set of levels: every level of `factor`, or the listed `levels`, without the `excluded` ones.
+    """A set of levels: all levels of `factor`, or the listed `levels`; `excluded` levels are removed.
 
     Exactly one of `factor` and `levels` is given.
     """
@@ -53,7 +53,7 @@ class LevelSet(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForClause:
-    """The clause `for variable in set`, which repeats an argument for each level."""
+    """The clause `for variable in set`, which repeats a call's argument for each level in the set."""
 
     variable: Identifier
     iterates: LevelSet
@@ -218,7 +218,10 @@ RuleResult = TypeVar("RuleResult")
 
 
 class _ParseError(Exception):
-    """Signal that a fault was recorded; the parser then skips the text up to the next closing bracket."""
+    """Exception to leave a faulty part of a claim; its fault is already recorded.
+
+    The parser then skips the text up to the next closing bracket.
+    """
 
 
 def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
@@ -379,7 +382,7 @@ class _ClaimParser(TokenReader):
         )
 
     def _report_second_brackets(self, start: int) -> None:
-        """Raise the fault for a second pair of brackets, with a suggestion that joins the two pairs."""
+        """Raise the fault for a second pair of brackets; the message suggests one pair with both contents."""
         text, second = self._faults.text, self.token
         end = text.find("]", second.end)
         inside = text[second.end : end if end >= 0 else len(text)]
@@ -400,7 +403,7 @@ class _ClaimParser(TokenReader):
         return LevelSet(start=start, end=self._end(), factor=factor, levels=levels, excluded=less)
 
     def level(self) -> LevelLiteral:
-        """Parse a level in the study file's notation, up to a token that cannot be part of a level.
+        """Parse a level as a study file writes it; stop at a token that cannot belong to a level.
 
         Its own brackets belong to it. A single quoted token is the text between the quotes. `and`, `or`,
         `for` or `except` ends a level unless it is the whole level: there is a task `and`.
@@ -520,7 +523,7 @@ class _ClaimParser(TokenReader):
         return inside
 
     def _bracketed(self, rule: Callable[[], RuleResult]) -> RuleResult | SyntaxErrorNode:
-        """Parse brackets with this rule between them, and return the rule's node.
+        """Parse an opening bracket, this rule, and the closing bracket; return the rule's node.
 
         For a faulty node, return a SyntaxErrorNode and resume parsing after the brackets. If the brackets are
         never closed, pass the fault on to the enclosing brackets.
@@ -584,7 +587,7 @@ class _ClaimParser(TokenReader):
         return Identifier(start=token.start, end=token.end, text=token.text)
 
     def _advance(self) -> Token:
-        """Consume and return the next token, counting open brackets; the end is never consumed."""
+        """Consume and return the next token; keep count of open brackets. The end token is never consumed."""
         token = super()._advance()
         self._depth += (token.kind in _OPEN) - (token.kind in _OPEN.values())
         return token

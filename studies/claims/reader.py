@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What a claim may refer to: a study's metrics, factors and cells.
+    """The metrics, factors and cells of a study, to which its claims may refer.
 
     `factors` does not include the seed. `ladder` has the factors of `[ladder]`, which set sizes of a model.
     """
@@ -91,7 +91,7 @@ class Scope:
         return replace(self, factors={**self.factors, factor: (level,)}, cells=cells)
 
     def level(self, factor: str, name: str) -> Level:
-        """Return a factor's level by name; raise ValueError unless exactly one level matches."""
+        """Return the level of a factor with this name; raise ValueError unless exactly one level matches."""
         return self._names[factor].find(name)
 
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
@@ -121,7 +121,7 @@ class Scope:
         }
 
     def dependent_factors(self) -> frozenset[str]:
-        """Return the factors whose level is determined, in every cell, by the level of another factor.
+        """Return the factors whose level follows, in every cell, from the level of another factor.
 
         If two factors determine each other, return the second.
         """
@@ -137,7 +137,7 @@ class Scope:
 
 
 def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
-    """Return what claims in a study with this design may refer to."""
+    """Return the scope of claims in a study with this design: its metrics, factors and cells."""
     factors = {name: levels for name, levels in design.factors.items() if name != SEED}
     seeds = design.factors[SEED]
     return Scope(
@@ -176,7 +176,7 @@ _OPERATOR = re.compile(r"[+*>]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundLevel(syntax.Spanned):
-    """The value of a variable: a level as text, and its position in the claim."""
+    """The level to which a variable of a claim is bound, as text, with its position in the claim."""
 
     text: str
 
@@ -191,7 +191,7 @@ Candidate = tuple[str, Number]
 def resolve_claim(
     scope: Scope, faults: FaultCollector, said: syntax.SyntaxNode, each: str | None = None
 ) -> Statement | None:
-    """Return the statement about cells that a parsed claim (`said`) makes; None if faults are reported.
+    """Resolve a parsed claim (`said`) to a statement about cells; return None if faults are reported.
 
     If the claim is made at each level of a factor, `each` is that factor and `scope` has one level of it.
     """
@@ -206,7 +206,7 @@ def resolve_claim(
 
 
 class _Resolver:
-    """Resolver of one claim, which reports each fault once even if a loop repeats it."""
+    """Resolver of the nodes of one claim. It reports each fault once, even if a loop repeats it."""
 
     def __init__(self, scope: Scope, faults: FaultCollector, each: str | None) -> None:
         self._scope, self._faults, self._each = scope, faults, each
@@ -251,7 +251,7 @@ class _Resolver:
                 return self.fail(node, "expected a statement such as a > b, got a number")
 
     def number(self, node: syntax.SyntaxNode) -> Comparison | None:
-        """Return the comparison of an expression with 0, or of a speedup with 1."""
+        """Resolve an expression; return its comparison with 0, or with 1 if it is a speedup."""
         left = self._operand(node, {})
         found = self._compared(node, left, ">", Constant(float(isinstance(left, Speedup))))
         return found if isinstance(found, Comparison) else None
@@ -298,7 +298,7 @@ class _Resolver:
     def _compared(
         self, node: syntax.Spanned, left: Number | None, sign: str, right: Number | None, margin: float = 0.0
     ) -> Statement | None:
-        """Return a comparison of two numbers, negated for `!=`; report a fault if neither has a metric."""
+        """Return the comparison of two numbers, negated for `!=`. If neither has a metric, report a fault."""
         if left is None or right is None:
             return None
         if isinstance(right, Speedup) and not isinstance(left, Speedup):
@@ -313,7 +313,7 @@ class _Resolver:
         return NotOf(found) if sign == "!=" else found
 
     def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:
-        """Return the right side of a comparison with a speedup: a positive number or another speedup."""
+        """Return the number to compare with a speedup: a ratio above 0, or a speedup. Report others."""
         if isinstance(right, Speedup):
             ours, theirs = (metric_family(each.fast.metric) for each in (left, right))
             if ours == theirs:
@@ -443,7 +443,7 @@ class _Resolver:
     # levels and sets of levels, with variables substituted
 
     def _substituted(self, level: syntax.LevelLiteral, bound: Bindings) -> BoundLevel:
-        """Return the level with its variables substituted: if c is `conv(k=3)`, `sa + c` is `sa + conv(k=3)`.
+        """Substitute variables in a level: `sa + c` becomes `sa + conv(k=3)` if c is `conv(k=3)`.
 
         A recipe with several parts is put in parentheses. The name of an argument, such as `k` in
         `conv(k=20)`, is not a variable.
@@ -503,9 +503,10 @@ class _Resolver:
         return found
 
     def _rounds(self, call: syntax.FunctionCall, bound: Bindings) -> list[Bindings]:
-        """Return the variables' values in each round of a call's loops; the last variable varies fastest.
+        """Return every combination of values of a call's loop variables; the last variable changes fastest.
 
-        A set may use the variables before it. A call without loops has one round.
+        The set of a loop may use the variables of earlier loops. A call without loops has one combination,
+        which adds no variable.
         """
         found: list[Bindings] = [bound]
         for loop in call.loops:
@@ -522,12 +523,15 @@ class _Resolver:
                 return []
         self._num_rounds += len(found)
         if self._num_rounds > _MAX_ROUNDS:
-            self.fail(call, f"expected at most {_MAX_ROUNDS:,} rounds of all loops, got more")
+            self.fail(
+                call,
+                f"expected at most {_MAX_ROUNDS:,} repetitions by all `for` clauses of a claim, got more",
+            )
             return []
         return found
 
     def _check_variable(self, call: syntax.FunctionCall, loop: syntax.ForClause) -> None:
-        """Report a loop variable whose name is taken, or that the call does not use."""
+        """Report a loop variable whose name already has another meaning, or that the call does not use."""
         name, factors = loop.variable.text, self._scope.factors
         owners = [factor for factor, levels in factors.items() if name in map(level_text, levels)]
         taken = None
@@ -573,7 +577,7 @@ class _Resolver:
         return _joined(AnyOf, ways)
 
     def _candidates(self, winner: syntax.FunctionCall, bound: Bindings) -> list[Candidate] | None:
-        """Return the levels that a call such as `best(…)` compares, each with its number.
+        """Return the levels that a call such as `best(…)` compares, each with the number to compare.
 
         The levels are those of its loop, or else those of the only factor that its metric leaves open.
         """
@@ -599,7 +603,7 @@ class _Resolver:
         return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
 
     def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str | None:
-        """Return the sign, > or <, between the metric of the winning level and that of another level.
+        """Return > if the winning level must have the higher metric, or < if it must have the lower one.
 
         `best` and `worst` follow the metrics' direction. Metrics without a better direction, or with opposite
         ones, are faults.
@@ -645,7 +649,7 @@ def _resized(cell: Cell, size: Mapping[str, Level]) -> Cell:
 
 
 def _moved(number: Number, size: Mapping[str, Level]) -> Number:
-    """Return a copy of a number in which each cell is replaced by the same cell at another size."""
+    """Return a copy of a number whose metrics belong to the same cells at another size."""
     match number:
         case Quantity():
             return replace(number, cell=_resized(number.cell, size))
@@ -660,7 +664,7 @@ def _moved(number: Number, size: Mapping[str, Level]) -> Number:
 
 
 def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement | None]) -> Statement | None:
-    """Combine statements into an `AllOf` or `AnyOf`; return None if a statement is faulty."""
+    """Combine statements into one `AllOf` or `AnyOf`; return None if one of them is faulty (None)."""
     known = tuple(part for part in parts if part is not None)
     if not known or len(known) < len(parts):
         return None
@@ -698,7 +702,7 @@ def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
 def _read(
     diagnostics: Diagnostics, path: KeyPath, spec: ClaimSpec, scopes: Sequence[Scope | None]
 ) -> list[Claim]:
-    """Return the claims of one `[[claim]]` table, which has several claims if it sets `each`.
+    """Return the claims of a `[[claim]]` table: one, or several if the table sets `each`.
 
     The names are resolved in the first of these scopes that causes no fault. If there is no such scope,
     report the faults in the last scope.
@@ -723,7 +727,7 @@ def _read(
 def _resolve(
     spec: ClaimSpec, said: syntax.SyntaxNode, scope: Scope, faults: FaultCollector
 ) -> list[Claim] | None:
-    """Return the claims of a `[[claim]]` table, resolved in one scope; None after a fault.
+    """Resolve the claims of a `[[claim]]` table in one scope; return None after a fault.
 
     With `each`, there is one claim for each level of that factor, and otherwise a single claim.
     """
@@ -746,7 +750,7 @@ def _claim(spec: ClaimSpec, statement: Statement, scope: Scope) -> Claim:
 
 
 def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> Claim | None:
-    """Return a claim whose measured effect is the value of an expression; report faults.
+    """Convert an expression to a claim whose measured effect is the expression's value; report faults.
 
     The expression is one side of a claim's comparison: `loss[mixer=sa] - loss[mixer=ssd]`, or a speedup.
     """
@@ -771,7 +775,7 @@ def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, S
 
 
 def _scopes(diagnostics: Diagnostics, design: Design) -> Sequence[Scope | None]:
-    """Return the scopes in which claims are resolved: of the study, and of its file without overrides.
+    """Return the scopes to try for claims: the study's, and that of its file without overrides.
 
     If factors or cells are faulty, return only None.
     """
@@ -783,7 +787,7 @@ def _scopes(diagnostics: Diagnostics, design: Design) -> Sequence[Scope | None]:
 
 
 def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], trials: Sequence[Trial]) -> None:
-    """Report each metric that a cell of a claim can never have, with the key that would add it."""
+    """Report claims about a metric that a cell can never have, with the key that would add the metric."""
     texts = [table.get("holds") for table in diagnostics.tables("claim")]
     met = set[tuple[str, str]]()
     for claim, cell, fault in missing_metrics(claims, trials):
@@ -794,7 +798,7 @@ def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], tri
 
 
 def missing_metrics(claims: Sequence[Claim], trials: Sequence[Trial]) -> Iterator[tuple[Claim, Cell, str]]:
-    """Yield the claims that compare a metric which one of their cells can never have.
+    """Yield each claim with a cell in which a metric that the claim compares can never exist.
 
     Each item is the claim, the cell, and the reason.
     """

@@ -29,7 +29,7 @@ class Stepwise(RowDesign):
 
     @property
     def steps(self) -> dict[str, Level]:
-        """The factors whose final level differs from the baseline's, in order, with their final levels."""
+        """The factors that change between the baseline and the target, with their final levels, in order."""
         ends = {name: self.target.get(name, self.other_level(name)) for name in self.inner}
         return {
             name: level

@@ -49,12 +49,12 @@ class TwoLevels(RowDesign):
     most_factors: ClassVar[int]
 
     def runs(self) -> tuple[Row, ...]:
-        """Return the runs of the design; a run has the index of a level for each factor with two levels."""
+        """Return the runs of the design. Each run lists one level's index for each factor with two levels."""
         raise NotImplementedError
 
     @property
     def two_level(self) -> list[str]:
-        """The factors with two levels that the design combines, without the factors in `[study] around`."""
+        """The combined factors, which have two levels; factors in `[study] around` are not among them."""
         return [name for name, levels in self.inner.items() if len(levels) == 2]
 
     def make_rows(self) -> list[dict[str, Level]]:
@@ -116,7 +116,7 @@ class TwoLevels(RowDesign):
 
 @dataclass(frozen=True, kw_only=True)
 class Fractional(TwoLevels):
-    """A design with the runs of the smallest regular fraction that has at least this resolution."""
+    """A design whose runs are the smallest regular fraction with at least the given resolution."""
 
     resolution: int = 0
 
@@ -155,7 +155,7 @@ def smallest_fraction(factors: int, resolution: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, ...] | None:
-    """Return the columns with minimum aberration among fractions of 2 ** basic runs.
+    """Return the columns of the fraction of 2 ** basic runs that has minimum aberration.
 
     Return None if no fraction has this resolution.
 
@@ -184,7 +184,7 @@ def rows_of(columns: Sequence[int]) -> tuple[Row, ...]:
 
 
 def word_lengths(columns: Sequence[int]) -> tuple[int, ...]:
-    """Return how many words of the defining relation have one letter, two letters, and so on.
+    """Return the number of words with one letter, two letters, and so on in the defining relation.
 
     The function counts them from the runs: the weights of a code determine the weights of its dual
     (MacWilliams 1963).
@@ -197,7 +197,7 @@ def word_lengths(columns: Sequence[int]) -> tuple[int, ...]:
 
 
 def _invariant(levels: Sequence[Sequence[int]]) -> object:
-    """Return a value that stays equal if the factors of a fraction are renamed."""
+    """Return a value that is equal for fractions which differ only in the names of their factors."""
     high = list(map(sum, zip(*levels, strict=True)))
     return tuple(sorted(high)), tuple(sorted(tuple(sorted(compress(high, each))) for each in levels))
 
@@ -217,7 +217,7 @@ Effect = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aliases:
-    """Aliases: main effects and two-factor interactions that the runs cannot tell apart, ignoring signs.
+    """Groups of main effects and two-factor interactions that the runs cannot tell apart, ignoring signs.
 
     `groups` has groups of two or more effects with equal contrasts. `partial` counts correlations between a
     main effect and an interaction by size, without the sizes 0 and 1.

@@ -67,7 +67,7 @@ def latin_hypercube_rows(
 
 
 def _column(name: str, count: int, cells: int, seed: int) -> list[int]:
-    """Return a column in random order; the counts of the levels in it differ by at most one."""
+    """Return a factor's level in each cell, in random order; the counts of levels differ by at most one."""
     even = [place * count // cells for place in range(cells)]
     order = sorted(range(cells), key=lambda place: draw(seed, name, place))
     return [even[place] for place in order]

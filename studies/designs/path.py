@@ -70,13 +70,13 @@ class Path(Stepwise):
         return [self.path()[0], *(row for each in rounds for row in each.candidates().values())]
 
     def candidates(self) -> dict[str, dict[str, Level]]:
-        """Return a mapping from each factor that the current round may change to the changed cell."""
+        """Return the cells that the current round compares, by the factor that each of them changes."""
         base = self.path()[-1]
         left = {name: level for name, level in self.steps.items() if name not in self.kept}
         return {name: {**base, name: level} for name, level in left.items()}
 
     def next_round(self, study: Study, store: Store) -> Self | None:
-        """Return the design after its current round; None if the round has no winner yet.
+        """Return the next round's design, which keeps this round's winner; None while there is no winner.
 
         The winner is the best of the changes that have results for all seeds, once no trial is missing.
         """
@@ -107,7 +107,7 @@ class Path(Stepwise):
         return None if step is None else replace(self, kept=(*self.kept, step))
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield faults in the steps of the path, and in the metric that chooses between changes."""
+        """Yield faults in the steps of the path, and in the metric by which it chooses changes."""
         yield from super().faults()
         path: KeyPath = ("study", "metric")
         if self.matched_size is not None:

@@ -88,7 +88,7 @@ def _symmetric(prime: int) -> list[_Signs]:
 
 
 def _normalised(rows: Sequence[_Signs]) -> list[_Signs]:
-    """Flip the signs of columns, then of rows, so that the first row and the first column are all 1."""
+    """Flip signs of whole columns, then of whole rows, so that the first row and column are all 1."""
     turned = [tuple(sign * first for sign, first in zip(row, rows[0], strict=True)) for row in rows]
     return [tuple(sign * row[0] for sign in row) for row in turned]
 

@@ -18,7 +18,7 @@ RECIPE = "recipe"
 
 @dataclass(frozen=True)
 class Ablation(Expansion):
-    """Expansion that adds a factor of recipes: the complete recipe, and one without each removable part."""
+    """Expansion that adds a factor with the complete recipe, and with one recipe for each part left out."""
 
     tables: Mapping[str, Any]
 

@@ -101,7 +101,7 @@ class Fidelity(Expansion):
         return {self.name: self.rungs[rung]}
 
     def rung_of(self, levels: Mapping[str, Level]) -> int | None:
-        """Return the rung on which a trial with these levels trains; None if no rung has this value.
+        """Return the rung on which a trial with these levels trains; None if the value fits no rung.
 
         Levels without the growing setting belong to the last rung.
         """
@@ -119,7 +119,7 @@ class Fidelity(Expansion):
         return min(range(self.top + 1), key=lambda first: (begun.get(first, 0) / self._share(first), first))
 
     def _share(self, first: int) -> int:
-        """Return how many points start on a rung in one round of Hyperband, which has all its brackets.
+        """Return the number of points that start on a rung in one round of all Hyperband brackets.
 
         It is ⌈(s_max + 1) / (s + 1) · η^s⌉, where s is the number of higher rungs.
         """
@@ -167,7 +167,7 @@ EXPANSION = Fidelity
 
 
 def promoted_count(ended: int, reduction: int) -> int:
-    """Return how many of the points that finished a rung go on to the next: one in `reduction`."""
+    """Return how many points are promoted to the next rung after `ended` points have finished a rung."""
     return ended // reduction
 
 
@@ -187,9 +187,10 @@ class _FidelityError(Exception):
 
 
 def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int], dict[str, Any]]:
-    """Return the value of each rung, and the study's tables that change for the growing setting.
+    """Return the setting's value on each rung, and the changed tables of the study.
 
-    A key of [task] or [train] gets a placeholder; a dimension of the search space is removed.
+    The change lets each rung set its value. A key of [task] or [train] gets a placeholder; a dimension of the
+    search space is removed.
     """
     search, factors = data["search"], data.get("factors", {})
     space = search.get("space", {})
@@ -228,7 +229,7 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
 
 
 def _between(first: int, top: int, reduction: int) -> list[int]:
-    """Return the values of the rungs from `first` to `top`; each is `reduction` times the previous one.
+    """Return the rungs' values from `first` to `top`; each is `reduction` times the previous one.
 
     The step to `top` may be larger.
     """
@@ -242,7 +243,7 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
 
 
 def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the fewest and most steps of an epoch, and `[train]` with a placeholder for the steps."""
+    """Return the minimum and maximum steps of an epoch, and `[train]` with a placeholder for the steps."""
     train = data.get("train")
     steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
     if not isinstance(train, Mapping) or (top := _whole(steps, at_least=1)) is None:
@@ -254,7 +255,7 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 
 def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the smallest and largest value of the longest training length, and the changed table.
+    """Return the minimum and maximum of the longest training length, and the table with that key changed.
 
     The table has a placeholder in place of that length.
     """

@@ -42,7 +42,7 @@ class GateSettings(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """A gate, with the levels and the trial ids of the cells that it holds back.
+    """A gate of a study: the factor levels and the trial ids of the cells that it holds back.
 
     `held` has the ids of the trials of these cells, and `opened_by` the ids of the trials that each claim of
     the gate opens.
@@ -55,7 +55,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates(Expansion):
-    """The gates of a study in file order; a trial trains once all gates that hold the trial are open."""
+    """The gates of a study in file order. A trial trains only after all gates that hold it have opened."""
 
     tables: tuple[tuple[KeyPath, GateSettings], ...]
     gates: tuple[Gate, ...] = ()
@@ -74,18 +74,18 @@ class Gates(Expansion):
         return cls(tables=tuple((path, settings) for path, settings in read if settings is not None))
 
     def held(self, confirmed: Sequence[str] = ()) -> frozenset[str]:
-        """Return the ids of the trials that are still held back when these claims are confirmed."""
+        """Return the ids of the trials that still may not train after these claims are confirmed."""
         left = frozenset[str]()
         for gate in self.gates:
             left |= gate.held.difference(*(gate.opened_by.get(name, ()) for name in confirmed))
         return left
 
     def first_gate(self, claim: str) -> int | None:
-        """Return the index of the first gate that names a claim; None if no gate does."""
+        """Return the index of the first gate that names this claim; None if no gate names it."""
         return next((place for place, gate in enumerate(self.gates) if claim in gate.opened_by), None)
 
     def without_held(self, study: Study, first: int) -> Study:
-        """Return a study without the cells that the gate with the index `first` or a later gate holds back.
+        """Return a study without held-back cells. Only the gates from index `first` on count.
 
         The claims that open this gate are decided on the remaining cells only, so that cells that the gate
         holds back cannot change the verdicts.
@@ -98,7 +98,7 @@ class Gates(Expansion):
         return replace(study, grid=replace(study.grid, cells=cells))
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
-        """Return the study with its gates, and with higher confidence levels for the claims that they name.
+        """Return the study with its gates. The claims that the gates name get higher confidence levels.
 
         Each of the n claims that gates name is decided at the level 1 − (1 − level) / n (Bonferroni), so that
         the chance of a wrong confirmation among all stages stays below that of one claim.
@@ -119,7 +119,7 @@ class Gates(Expansion):
         return replace(study, claims=claims, expansions={**study.expansions, TABLE: found})
 
     def _gates(self, diagnostics: Diagnostics, study: Study) -> Iterator[Gate]:
-        """Yield each gate; report claims about cells that the same gate or a later gate holds back."""
+        """Yield each gate. Report a claim of a gate that uses cells which this or a later gate holds back."""
         design = study.design
         levels = [_read_levels(diagnostics, (*path, "holds"), each, design) for path, each in self.tables]
         for index, ((path, settings), wanted) in enumerate(zip(self.tables, levels, strict=True)):
@@ -183,7 +183,7 @@ def _stage_cost(trials: Sequence[PlannedTrial]) -> str:
 def _read_levels(
     diagnostics: Diagnostics, path: KeyPath, settings: GateSettings, design: Design
 ) -> dict[str, list[Level]] | None:
-    """Return the levels of the held-back cells by factor; None if unknown levels are reported."""
+    """Return the levels of a gate's held-back cells, by factor. Report unknown levels and return None."""
     found: dict[str, list[Level]] = {}
     for factor, value in settings.holds.items():
         if factor not in design.factors or factor == SEED:

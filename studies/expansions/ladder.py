@@ -105,7 +105,7 @@ EXPANSION = Ladder
 
 
 def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str, Any]:
-    """Return the study's tables with the sizes of the ladder as factors.
+    """Return the study's tables with factors for the sizes that its ladder lists.
 
     The sizes change together. Every combination of the other factors is trained at every size.
     """
@@ -170,10 +170,10 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
 
 
 def _readable_sizes(table: object) -> dict[str, list[int]]:
-    """Return the valid sizes of a ladder that may be faulty, by name.
+    """Return the valid sizes of a ladder's table by name; the table may have faults.
 
-    They are needed to check the rest of the study. A hole without a readable size gets 1, so that it is not
-    reported as unfilled.
+    They are needed to check the rest of the study. A placeholder without a readable size gets 1, so that it
+    is not reported as unfilled.
     """
     table = table.get("sizes") if isinstance(table, Mapping) else None
     lists = table if isinstance(table, Mapping) else {}
@@ -186,7 +186,7 @@ def _readable_sizes(table: object) -> dict[str, list[int]]:
 
 
 def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
-    """Return which of the ladder's sizes sets `d_model`; None if no size does."""
+    """Return the name of the ladder's size that sets `d_model`; None if no size does."""
     model = data.get("model")
     text = model.get("d_model") if isinstance(model, Mapping) else None
     return next((name for name in found.sizes if text == f"{{{name}}}"), None)
@@ -205,7 +205,7 @@ class PlannedRung:
 
 
 def planned_rungs(study: Study) -> list[PlannedRung]:
-    """Return each model of a ladder at each size, once for all seeds; empty if there is no ladder."""
+    """Return the models of a ladder at each size, without repetition for seeds; empty without a ladder."""
     found: dict[PlannedRung, None] = {}
     for trial in study.trials if study.ladder else ():
         settings, train = trial.settings, trial.settings.train

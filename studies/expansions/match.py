@@ -51,7 +51,7 @@ _COSTS: Mapping[MatchedCost, Callable[[TrialSettings], float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostMatch:
-    """The cost of a cell's model, and the cost of its baseline's model."""
+    """A cost of a cell's model (`amount`), and the same cost of the baseline's model (`target`)."""
 
     name: MatchedCost
     amount: float
@@ -123,7 +123,7 @@ class SizeMatch:
 
     @property
     def balance(self) -> float:
-        """The sum of the smallest and the largest relative residual, which is 0 at the best compromise."""
+        """The smallest plus the largest relative residual of the costs. It is 0 at the best compromise."""
         found = [cost.relative_residual for cost in self.costs]
         return min(found) + max(found)
 
@@ -159,14 +159,14 @@ def _smallest_reaching(count: Callable[[int], float], target: float, low: int, h
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeMatcher:
-    """Solver that computes the sizes at which cells cost as much as their baselines."""
+    """Solver for the sizes at which the models of cells cost as much as their baselines' models."""
 
     template: Template
     design: Design
     matched: MatchedSize
 
     def solve(self, levels: Mapping[str, Level]) -> list[SizeMatch]:
-        """Return the candidate sizes of a cell; the first has the cost nearest to the baseline's.
+        """Return sizes to choose from for a cell; the first gives the cost nearest to the baseline's.
 
         A cell without a size to solve has one entry. The baseline of a cell has the levels named in
         `baseline`, and the cell's levels of all other factors. Of several costs, the one with the largest
@@ -205,7 +205,7 @@ class SizeMatcher:
         return nearest or [self._match(low, self._costs(levels, low), target)]
 
     def is_changed_by_size(self, levels: Mapping[str, Level], found: Sequence[SizeMatch]) -> bool:
-        """Return whether the size changes any cost of a cell.
+        """Return whether any cost of a cell's model changes with the size.
 
         It is tested at the sizes in `found`, and at the baseline's size and the next larger one.
         """
@@ -227,7 +227,7 @@ class SizeMatcher:
         return {name: _COSTS[name](settings) for name in self.matched.costs}
 
     def _bounds(self, levels: Mapping[str, Level], name: str) -> tuple[int, int]:
-        """Return the smallest and the largest integer that is valid at every key that uses the size."""
+        """Return the smallest and the largest integer that all keys which use the size accept."""
         values = {**levels, name: f"{{{name}}}"}
         ranges = _ranges(read_recipe(self.template.recipe(values)), name)
         if name in self.template.holes.get(D_MODEL_PATH, ()):
@@ -289,7 +289,7 @@ class Match(Expansion):
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
-        """Return the computed size of a cell; report the nearest sizes if none is within the tolerance."""
+        """Return the computed size of a cell. If no size is within the tolerance, report the nearest ones."""
         if (matched := grid.design.matched_size) is None:
             return Filling()
         recipe = read_recipe(grid.template.recipe({**levels, matched.name: f"{{{matched.name}}}"}))

@@ -44,7 +44,7 @@ EXPANSION = When
 
 
 def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Collection[str]) -> Conditions:
-    """Return the conditions of factors; report and drop faulty conditions.
+    """Return the valid conditions of factors; report the faulty ones and leave them out.
 
     `names` are the factors without the seed; `fixed` are factors that are present in every cell.
     """
@@ -74,7 +74,7 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
 
 
 def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
-    """Return whether a condition names another factor than its own; report a fault if it does not.
+    """Return whether a condition names another, known factor; report a fault if it does not.
 
     The named factor is the last key of `path`, the factor with the condition the key before it.
     """
@@ -91,7 +91,7 @@ def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -
 
 
 def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield conditional factors, each after the factors on which it depends; skip factors in a cycle."""
+    """Yield conditional factors, each after those that its condition names; leave out cyclic conditions."""
     done: set[str] = set()
     while ready := [
         name

@@ -59,7 +59,7 @@ class Cells:
 
 
 class ColumnFaults:
-    """The faults of a file's rows, grouped by column and kind of fault.
+    """A collector of the faults in a file's rows, grouped by column and kind of fault.
 
     Each group is reported as its first fault, with the number of similar rows.
     """
@@ -144,7 +144,7 @@ def digest_limited(path: Path) -> str:
 
 
 def _where(path: Path) -> str:
-    """Return the end of a message about a missing file: its folder, and the nearest file name in it."""
+    """Return the end of the message about a missing file: its folder, and the most similar name there."""
     folder = path.absolute().parent
     if not folder.is_dir():
         return f": there is no folder {folder}; paths are relative to the study file"

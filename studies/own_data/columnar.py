@@ -104,7 +104,10 @@ def _python_size(column: pa.Array) -> int:
 
 
 def _find_path(schema: pa.Schema, name: str) -> list[str] | None:
-    """Return the keys from a column to a nested field: `translation.en` is ["translation", "en"]."""
+    """Return the keys that lead to a column or nested field: ["translation", "en"] for `translation.en`.
+
+    Return None if there is no such field.
+    """
     if name in schema.names:
         if schema.names.count(name) > 1:
             raise RowsError([f"expected one column '{name}', got {schema.names.count(name)}"])
@@ -158,7 +161,7 @@ def _names_at(feature: Any, path: list[str]) -> list[str] | None:  # noqa: ANN40
 
 
 def _named(values: list[Any], names: Sequence[str] | None) -> list[Any]:
-    """Replace class numbers by class names, and invalid numbers by None."""
+    """Replace class numbers by the classes' names, and numbers without a class by None."""
     if names is None:
         return values
 

@@ -41,7 +41,7 @@ FactsT = TypeVar("FactsT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class KeptFacts:
-    """The cache file for the facts about a user's corpus.
+    """The cache file with the facts about a user's corpus.
 
     Its name is a hash of the task and of the files' states, so that changed files have another cache file.
     """
@@ -110,7 +110,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield the path, size, times and inode of a file, or of every file in a folder.
+    """Yield path, size, times and inode of a file, or of each file in a folder, to detect changes.
 
     Yield nothing for a missing path.
     """
@@ -150,7 +150,7 @@ class OwnCorpus:
     pieces: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description that a store keeps; with it, a study can be read without the files."""
+        """Return the description to store, from which a study can be read without the user's files."""
         pieces = {} if self.pieces is None else {"pieces": self.pieces}
         found = {"facts": self.facts, "tokenizer": self.tokenizer}
         facts = {key: each.model_dump(mode="json") for key, each in found.items() if each is not None}
@@ -217,7 +217,7 @@ def _own_corpus(
 
 
 def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:
-    """Return the corpus that a store describes, without reading files; None if the study has none.
+    """Return the corpus as a store describes it, without reading its files; None if the study has none.
 
     `earlier` is the result of `OwnCorpus.to_dict`.
 
@@ -249,7 +249,7 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
 
 
 def _own_table(diagnostics: Diagnostics) -> tuple[Mapping[str, Any], type[BaseModel], _Read] | None:
-    """Return the table that names the corpus files, the class of their facts, and the function to read them.
+    """Return the table of corpus files, the class for facts about them, and the function that reads them.
 
     Return None if `[task] corpus` is not a table, or if the task cannot use the user's files.
     """
@@ -272,7 +272,7 @@ def _names_tokenizer(diagnostics: Diagnostics) -> bool:
 
 
 def _written(diagnostics: Diagnostics) -> str:
-    """Return the tables that name files, as JSON; if there is no tokenizer, only the corpus table."""
+    """Return the tables that name the user's files, as JSON: without a tokenizer, the corpus table only."""
     task = diagnostics.data["task"]
     named = {key: task[key] for key in ("corpus", "tokenizer") if key in task}
     return json.dumps(named if "tokenizer" in task else task["corpus"], sort_keys=True, default=str)

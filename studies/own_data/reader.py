@@ -37,7 +37,7 @@ Files = Mapping[str, Sequence[Path]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFiles:
-    """The data files at a path by split, their format, and the names of splits that are left out."""
+    """The data files found at a path, by split, with their format and the names of left-out splits."""
 
     form: str
     files: Files

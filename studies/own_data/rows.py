@@ -46,7 +46,7 @@ def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a fi
 
 
 def read_sentence(value: Any) -> str | None:  # noqa: ANN401 -- as above
-    """Return a sentence, which is a text of one line; None if it is blank, so that its pair is left out."""
+    """Return a sentence, which is a text of one line; None if it is blank, to leave its pair out."""
     if not isinstance(value, str) or "\n" in value.strip():
         raise ValueError(f"expected a sentence in one line, got {shown(value)}")
     return _checked(value.strip("\n")) if value.strip() else None
@@ -138,7 +138,7 @@ class Row(NamedTuple):
 
 
 class Unlabelled(NamedTuple):
-    """A row without a label: its split, and the fault that is reported if the split has other labels."""
+    """A row without a label: its split, and the fault to report if other rows of the split have labels."""
 
     split: str
     fault: str
@@ -172,7 +172,7 @@ PAIRS = RowKind(read_sequence=read_sentence, read_target=read_sentence, labels=F
 
 
 def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the SHA-256 of each data file, with the split that its rows belong to.
+    """Yield each split with the SHA-256 of a file of its rows, or of two line-aligned files.
 
     A column with splits may override this split. Line-aligned files come in pairs.
     """
@@ -227,7 +227,7 @@ def read_part(
 
 
 def draw_split(layout: OwnLayout, row: Row) -> Row:
-    """Return the row with its final split; some training rows are moved to dev or test.
+    """Return the row, with its split changed from training to dev or test if the row is held out.
 
     This happens if a split has no rows of its own and is held out from the training rows.
     """

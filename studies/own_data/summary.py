@@ -201,7 +201,7 @@ def _kinds(tokens: object) -> tuple[str, ...]:
 
 
 def _piece_bounds(texts: Mapping[str, Iterable[str]], tokens: object) -> dict[str, PieceBounds]:
-    """Return the possible sizes of each text's bpe vocabulary, given the text's words.
+    """Return the bounds of each text's bpe vocabulary size, computed from the words of the text.
 
     Return an empty mapping if `tokens` is not bpe.
     """

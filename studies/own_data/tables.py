@@ -28,7 +28,7 @@ _BINARY = ("parquet", "arrow")
 
 
 class HeldOutRows(StrictModel):
-    """The shares of training rows to use as dev or test split if that split has no rows of its own.
+    """The shares of training rows to hold out for dev and test, if these splits have no rows.
 
     The default is 0.1 each.
     """
@@ -73,7 +73,7 @@ class ThreeTables(StrictModel):
 
     @property
     def shares(self) -> HeldOutRows:
-        """The shares of the training rows that are held out for missing splits."""
+        """The shares of training rows that become dev or test rows, for splits without a file."""
         given = {split: getattr(self, split) for split in ("dev", "test")}
         return HeldOutRows(**{split: value for split, value in given.items() if isinstance(value, float)})
 
@@ -184,7 +184,7 @@ def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None =
 def _all_rows(
     reader: Reader, layout: OwnLayout, kind: RowKind
 ) -> tuple[list[Row] | None, Mapping[str, list[Unlabelled]]]:
-    """Return all rows with a label, and the rows without a label by file.
+    """Return all labelled rows in a list, and the unlabelled rows grouped by file.
 
     The first is None if faults were reported.
     """
@@ -209,7 +209,7 @@ def _all_rows(
 def _leave_out_unlabelled(
     reader: Reader, rows: list[Row], unlabelled: Mapping[str, list[Unlabelled]]
 ) -> tuple[list[Row], tuple[str, ...]]:
-    """Return the rows of the splits that have labels, and the names of the splits that have none.
+    """Leave out splits without labels: return the remaining rows, and the names of these splits.
 
     If all labels of a split are -1 and the training split has no such class, they count as missing: public
     test sets hide labels like this. A row without a label in any other split is a fault.
@@ -237,7 +237,7 @@ def _leave_out_unlabelled(
 
 
 def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: set[str]) -> OwnLayout:
-    """Return the layout with the share of training rows to hold out for each split without rows.
+    """Return the layout with the shares of training rows that go to splits without rows of their own.
 
     A share for a split that has rows is reported as a fault.
     """
@@ -254,7 +254,7 @@ def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: s
 def _read_named(
     reader: Reader, named: OneTable | ThreeTables, kind: RowKind, columns: tuple[str | None, str | None]
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Return the layout and the rows of one data file or of three; None if faults are reported.
+    """Return the layout and the rows of a corpus in one or three files; None if faults are reported.
 
     A TSV of pairs without column names uses its first two columns.
     """

@@ -100,7 +100,7 @@ class SymbolSettings(AlgorithmicSettings):
     @field_validator("vocab")
     @classmethod
     def _omit_default(cls, vocab: int | None, info: ValidationInfo) -> int | None:
-        """Replace the paper's number of symbols by None, as if the key was not written.
+        """Replace the default number of symbols, that of the paper, by None, as if the key were missing.
 
         A study that writes the default then has the same trial ids as a study without the key.
         """
@@ -115,7 +115,7 @@ class SymbolSettings(AlgorithmicSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlgorithmicTask(TaskSpec):
-    """An algorithmic task, with its valid lengths and how far its outputs depend on its inputs.
+    """An algorithmic task: its valid lengths, and the distance over which inputs change its outputs.
 
     `length` always means the nominal length, which a curriculum grows and tables report. `required_reach` is
     the distance of the furthest input on each side that can change some output. `unguessable_reach` is the
@@ -157,7 +157,7 @@ class AlgorithmicTask(TaskSpec):
             raise TaskError(f"{self.name}: expected {kind} of at least {self.min_length}, got {length}")
 
     def max_learnable_length(self, reach: Reach) -> int | None:
-        """Return the longest length that a model with this reach can learn without lucky guesses.
+        """Return the longest length that a model can learn without lucky guesses, given its reach.
 
         The reach is the number of tokens to the left and to the right that can change an output. Return 0 if
         no length can be learned, and None if every length can.
@@ -190,7 +190,7 @@ def _everything(length: int) -> Reach:
 
 
 def _three_quarters(length: int) -> Reach:
-    """Return the reach that a model needs to sort without guessing: three quarters of the length.
+    """Return the reach for sorting without guessing: three quarters of the length on each side.
 
     Without the symbols beyond it, a model guesses where one value ends.
     """
@@ -202,12 +202,12 @@ def _one_copy_back(length: int) -> Reach:
 
 
 def _partner(length: int) -> Reach:
-    """Return a reach of one token to the right, where the other bit of a pair is; 0 for a single token."""
+    """Return the reach for a task on pairs of bits: one token to the right, or 0 for a single token."""
     return Reach(left=0, right=min(1, length - 1))
 
 
 def _addition_needs(length: int) -> Reach:
-    """Return the distance of the furthest input on each side that can change an output of addition.
+    """Return how far away an input can be, on each side, and still change an output of addition.
 
     To the left, an output depends on the first operand's bit of the same weight; to the right, through
     carries, on the last bit. At length 5 the operands 0, 1, 2 exclude the longest carry, and the right side
@@ -224,7 +224,7 @@ def _addition_certain(length: int) -> Reach:
 
 
 def _multiply_needs(length: int) -> Reach:
-    """Return the distance of the furthest input on each side that can change an output of multiplication.
+    """Return how far away an input can be, on each side, and still change an output of multiplication.
 
     To the left it is as in addition. To the right, the product's first bit after a zero depends on the last
     bit. At lengths 5 and 7 the first bits of the product depend on fewer bits.

@@ -83,7 +83,7 @@ class GeneratedTask(TaskSettings, ABC):
 
     @property
     def required_reach(self) -> Reach | None:
-        """The distance of the furthest input on each side that can change a target, in tokens.
+        """The maximum distance, in tokens on each side, at which an input can change a target.
 
         None if unknown.
         """
@@ -100,7 +100,7 @@ class GeneratedTask(TaskSettings, ABC):
 
     @property
     def chance(self) -> float | None:
-        """The accuracy of guessing, which scaled accuracy maps to 0; None if unknown."""
+        """The accuracy of guessing; None if unknown. At this accuracy, the scaled accuracy is 0."""
         return None
 
     def solve(self, inputs: Tensor) -> Tensor | None:
@@ -165,7 +165,7 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
 
 
 def check_statements(task: GeneratedTask) -> None:
-    """Raise TaskError if a property of the task raises, or if the name of a test set is invalid."""
+    """Check a plug-in's task. Raise TaskError if a property raises or a test set's name is invalid."""
     try:
         names, _, _ = tuple(task.test_sets()), task.required_reach, task.has_one_shape
     except Exception as error:  # any exception is reported as the plug-in's

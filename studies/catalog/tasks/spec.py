@@ -43,7 +43,7 @@ class TaskKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInterface:
-    """A task's requirements on a model, and a typical sequence length.
+    """A task's requirements on a model: kind of output, sizes, and a typical sequence length.
 
     Inputs and outputs are symbols of `vocab`, or real numbers: `columns` at each position and `targets` for
     the whole sequence. Outputs can also be one of `classes`. In sequence-to-sequence tasks `source_vocab`

@@ -289,7 +289,9 @@ def test_loops_in_loops_come_to_an_end():
     holds = inner.format("a")
     for name in "abcdefg":
         holds = f"all({holds}, {inner.format(name)} for {name} in {levels})"
-    with pytest.raises(StudyError, match="expected at most 10,000 rounds of all loops, got more"):
+    with pytest.raises(
+        StudyError, match="expected at most 10,000 repetitions by all `for` clauses of a claim, got more"
+    ):
         study_with_claims(holds)
 
 

@@ -25,9 +25,10 @@ DrawRule = Callable[[Any, int, str | None, "Generator"], Examples]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Functions of the engine for one task: `draw` makes examples, `solve` computes targets from inputs.
+    """The engine's functions for one task.
 
-    `solve` is None for tasks whose inputs do not determine their targets.
+    `draw` makes examples, and `solve` computes targets from inputs. `solve` is None for tasks whose inputs do
+    not determine their targets.
     """
 
     draw: DrawRule
@@ -103,7 +104,7 @@ class LengthTask(SyntheticTask, ABC):
         return tuple(map(str, self.test_lengths))
 
     def input_tokens(self, length: int) -> int:
-        """Return the number of input tokens of a sequence whose length in `[task]` is `length`."""
+        """Return how many input tokens a sequence has if its length in `[task]` is `length`."""
         return length
 
     @property

@@ -60,7 +60,7 @@ class MadSettings(SyntheticTask):
 
     @property
     def usual(self) -> int:
-        """The number of ordinary symbols: `vocab` without the special symbols of the problem."""
+        """The number of ordinary symbols: `vocab` minus the special symbols that the problem uses."""
         special = {
             "in_context_recall": 0,
             "noisy_recall": self.noise_vocab,
