@@ -289,8 +289,7 @@ def _check(spec: Spec) -> None:
         raise ValueError(f"block '{spec.name}': this name is a word of the recipe language")
     for name in (spec.name, *(parameter.name for parameter in spec.parameters)):
         if not (name.isascii() and name.isidentifier()):
-            rule = "a name of ASCII letters, digits and '_' that does not begin with a digit"
-            raise ValueError(f"block '{spec.name}': expected {rule}, got '{name}'")
+            raise ValueError(f"block '{spec.name}': expected letters, digits and '_' as a name, got '{name}'")
     bare = [parameter.positional for parameter in spec.parameters]
     if bare != sorted(bare, reverse=True):
         raise ValueError(f"block '{spec.name}': parameters without names must come first")

@@ -20,18 +20,18 @@ TAKEN_APART = """\
   part                parameters  MFLOPs    memory  reach        state   window
                                   /token                        /token
   embedding                2,560     0.0   10.2 kB
-  4 ×                  2,888,704     6.1  102.3 MB  all         8.2 kB  19.5 kB
-  ├─ sa + conv(k=20)     590,208     1.3   15.7 MB  all         2.0 kB   4.9 kB
-  │  ├─ sa               262,144     0.6   12.8 MB  all         2.0 kB
+  4 ×                  2,888,704     6.1   95.9 MB  all         8.2 kB  19.5 kB
+  ├─ sa + conv(k=20)     590,208     1.3   14.1 MB  all         2.0 kB   4.9 kB
+  │  ├─ sa               262,144     0.6   11.2 MB  all         2.0 kB
   │  └─ conv(k=20)       327,808     0.7    1.6 MB  9 ← · → 10           4.9 kB
   └─ ff(512)             131,968     0.3    9.8 MB  0
   final norm                 256     0.0  665.6 kB
   output                   2,580     0.0  768.0 kB  0
-  total                2,894,100     6.1  103.7 MB  all         8.2 kB  19.5 kB
+  total                2,894,100     6.1   97.3 MB  all         8.2 kB  19.5 kB
 
   bidirectional, pre-norm, 40 tokens, batch 32, dropout 0.1
   training holds 11.6 MB of parameters, 11.6 MB of gradients, 23.2 MB of Adam's,
-  103.7 MB of activations and 102.4 kB of logits; about 140.5 MB at the peak
+  97.3 MB of activations and 102.4 kB of logits; about 134.2 MB at the peak
   generation keeps 8.2 kB for each token and a window of 19.5 kB
 """
 

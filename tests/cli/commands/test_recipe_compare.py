@@ -11,8 +11,8 @@ SIDE_BY_SIDE = """\
                          a           b                     c
   parameters     1,582,868   2,894,100   +83 %       465,428   −71 %
   MFLOPs/token         3.5         6.1   +75 %           3.7  +5.7 %
-  activations      97.2 MB    103.7 MB  +6.7 %       52.6 MB   −46 %
-  peak memory     118.3 MB    140.5 MB   +19 %       60.3 MB   −49 %
+  activations      90.8 MB     97.3 MB  +7.1 %       52.6 MB   −42 %
+  peak memory     111.9 MB    134.2 MB   +20 %       60.3 MB   −46 %
   state/token       8.2 kB      8.2 kB       =             0  −100 %
   window                 0     19.5 kB               19.5 kB
   reach                all         all           36 ← · → 40

@@ -15,15 +15,15 @@ tiny · A study of seconds
 to run
 
   mixer                      parameters  MFLOPs/step   memory  est./trial
-  sa(heads=1, head_width=4)       2,020          1.3  64.4 kB       ≤ 5 s
+  sa(heads=1, head_width=4)       2,020          1.3  63.9 kB       ≤ 5 s
   conv(k=3)                       2,092          1.1  64.2 kB       ≤ 5 s
 
   in all   at most 5 s on this machine
 
   where  this machine's CPU: torch finds no GPU here
 
-  memory a step of sa(heads=1, head_width=4) holds 64.4 kB: weights 8.1 kB,
-         gradients 8.1 kB, optimiser 16.2 kB, activations at 6 tokens 32.1 kB
+  memory a step of conv(k=3) holds 64.2 kB: weights 8.4 kB, gradients 8.4 kB,
+         optimiser 16.7 kB, activations at 6 tokens 30.7 kB
 
   note   conv(k=3) on reverse: 1 layer reaches 1 to the left and 1 to the right,
          so no length beyond 2 can be learnt
