@@ -360,9 +360,9 @@ def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstima
 
 
 def judged_differences(made: TableCells) -> list[list[JudgedDifference]]:
-    """Return the differences of a table that are tested against its margin, for each column.
+    """Return, for each column of a table, the differences that are tested against the margin.
 
-    Columns without a margin are left out.
+    The margin is the smallest difference that matters. Columns without a margin are left out.
     """
     found: list[list[JudgedDifference]] = []
     for column, best in zip(made.columns, made.bold_cells, strict=True):

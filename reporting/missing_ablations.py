@@ -533,7 +533,7 @@ class _NoHoleError(Exception):
 
 
 def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return tables for all cells, and for each cell the levels of their placeholders.
+    """Return one set of tables with placeholders, and for each cell the levels that fill them.
 
     Placeholders replace the values in which the cells differ. Raise MissingError if levels cannot express how
     the tables differ.
@@ -567,7 +567,10 @@ def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -
 
 
 def _holed(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Merge the cells' values at one path; where they differ, put a placeholder."""
+    """Merge the values that all cells have at one path.
+
+    Where the values differ, put a placeholder, and add its level for each cell to `levels`.
+    """
     if all(value == values[0] for value in values):
         return values[0]
     before = [dict(each) for each in levels]

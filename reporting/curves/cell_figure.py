@@ -157,7 +157,10 @@ class CellFigure(CurveKind):
         yield from factor_faults(named, factors, self.special)
 
     def drawn_faults(self, design: Design) -> Iterator[KeyFault]:
-        """Yield a fault if a figure cannot draw its levels, such as too many panels side by side."""
+        """Yield a fault if a figure would have too many panels side by side.
+
+        Also yield the fault of a factor that the figure does not show.
+        """
         levels = selected_levels(self.select, design.factors)
         if self.rows is not None and self.panels in levels and len(levels[self.panels]) > MAX_COLUMNS:
             count = len(levels[self.panels])
@@ -207,7 +210,7 @@ class CellFigure(CurveKind):
         raise NotImplementedError
 
     def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-        """Return the panels to draw.
+        """Return the panels to draw, by default the given ones.
 
         A kind of figure may override this method to change or split them.
         """

@@ -308,7 +308,7 @@ class _EffectsColumn:
 
     @property
     def detectable(self) -> list[float]:
-        """Return, for each two-level factor, the smallest difference that is detected with 80 % power."""
+        """The smallest difference that is detected with 80 % power, for each factor with two levels."""
         from ..statistics.decided_differences import SIGNIFICANCE_LEVEL  # noqa: PLC0415 -- loads NumPy
         from ..statistics.estimates import detectable  # noqa: PLC0415 -- as above
 

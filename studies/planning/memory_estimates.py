@@ -194,7 +194,7 @@ class GpuRoom:
 
     @property
     def bound(self) -> Bound:
-        """The resource that limits the number of trials; the first one if several are equally scarce."""
+        """The resource that limits the number of trials; if several allow equally few, the first of them."""
         least = min(self._bounds, key=self._bounds.__getitem__)
         return "one" if least == "CPUs" and not self.by_cpus else least
 

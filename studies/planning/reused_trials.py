@@ -168,7 +168,7 @@ class ShorterTrials:
         self._found.setdefault(_without_epochs(trial.settings), []).append(shorter)
 
     def find(self, trial: Trial) -> ShorterTrial | None:
-        """Return the longest finished trial whose final state a longer trial can continue from; else None.
+        """Return the longest finished trial from whose final state `trial` can continue; None without one.
 
         A resumed trial's result equals, bit for bit, the result of a trial that begins at the start.
         """
@@ -208,7 +208,7 @@ def _without_epochs(settings: TrialSettings) -> str:
 
 
 class FittingTrials:
-    """Finder of stored trials that fit a search, with cached results."""
+    """Lookup of stored trials that a search can reuse; results are cached."""
 
     def __init__(self, study: Study) -> None:
         self._study, self._space = study, RecipeSpace(study)
@@ -220,7 +220,7 @@ class FittingTrials:
         self._found: dict[str, Trial | None] = {}
 
     def find(self, row: Mapping[str, Any]) -> Trial | None:
-        """Return the search's trial for a stored row; None if the row does not fit the search."""
+        """Return the trial of the search that a stored row belongs to; None if the row does not fit."""
         if row["task"] not in self._tasks or row["status"] != "done":
             return None
         if row["trial"] not in self._found:

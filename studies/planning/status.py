@@ -186,7 +186,7 @@ def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | No
 
 
 def _spent_words(study: Study, remaining: int, *, is_over_budget: bool) -> str:
-    """Return `budget of 40 trainings`, or `space of 2 points` if a search has trained all points."""
+    """Return what a search has used up: `budget of 40 trainings`, `space of 2 points` or ""."""
     if study.search is None:
         return ""
     if is_over_budget:
@@ -216,7 +216,7 @@ def outcome_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, Trial]:
 
 
 def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
-    """Return the outcomes of a study's trials, also of those that another study has trained.
+    """Return the outcomes of a study's trials, including trials that another study has trained.
 
     For a search, these are the outcomes of all tried points. With `all_seeds` the outcomes include further
     seeds of a search's points, such as the seeds of a former baseline.

@@ -236,7 +236,10 @@ def combined_status(statuses: Collection[str]) -> ValueStatus:
 
 
 def _why(study: str, metric: str) -> pl.Expr:
-    """Return an expression for why a trial has no value, as the end of a sentence; "" for other trials."""
+    """Return an expression for the reason why a trial has no value, as the end of a sentence.
+
+    The expression is "" for trials that need no reason.
+    """
     reason = pl.col("reason").map_elements(first_line, return_dtype=pl.String).fill_null("no reason stored")
     named = pl.col("status").is_in([ValueStatus.DIVERGED, ValueStatus.CENSORED])
     number = pl.when(named).then("value").map_elements(find_metric(metric).format, return_dtype=pl.String)

@@ -140,7 +140,7 @@ def longest_tokens(settings: TrialSettings) -> int:
 
 
 def reads_lines(settings: TrialSettings) -> bool:
-    """Return whether a trial trains on lines, pairs or labelled sequences of files."""
+    """Return whether a trial trains on lines of text, sentence pairs or labelled sequences."""
     task = settings.task
     if isinstance(task, LanguageModelSettings):
         return task.by_line

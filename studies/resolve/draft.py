@@ -93,7 +93,7 @@ class Draft:
         return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
 
     def combined_cells(self) -> Iterator[dict[str, tuple[KeyPath, Level]]]:
-        """Yield the cells that the design makes, as mappings from a factor to a path and a level."""
+        """Yield the cells that the design makes: for each factor, the level and its path in the file."""
         paths = {
             name: {level_key(level): path for path, level in reversed(self.combined_levels(name))}
             for name in self.design.crossed

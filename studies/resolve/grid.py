@@ -85,7 +85,7 @@ class TrialGrid:
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
-        """Every trial once, although several cells may have it.
+        """Every trial once; several cells may share a trial.
 
         Its levels are those of its first cell.
         """

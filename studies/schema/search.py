@@ -337,7 +337,7 @@ def default_sampler(settings: SearchSettings) -> SamplerSettings:
 
 
 def as_listed(dimension: Dimension, value: Level) -> Level:
-    """Return a value in the type that the dimension has, so that 5.0 becomes 5 for whole numbers."""
+    """Return a value in the type of its dimension: 5.0 becomes 5 in a dimension of whole numbers."""
     if isinstance(dimension, ChoiceDimension):
         return options_by_name(dimension).find(value)
     return float(value) if isinstance(dimension, RealDimension) else int(value)

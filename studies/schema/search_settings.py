@@ -171,7 +171,7 @@ class RungSettings(SchedulerSettings):
 
     @property
     def reduction_factor(self) -> int:
-        """The number of points on a rung for each one that continues: from the file, or by default."""
+        """The number of points on a rung (stage), divided by the number that continue to the next rung."""
         return self.reduction or REDUCTIONS[self.name]
 
 

@@ -85,7 +85,7 @@ def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 def side_by_side(
     columns: Sequence[Sequence[str]], names: Sequence[str] = (), *, width: int = WIDTH, gap: int = 2
 ) -> Iterator[list[str]]:
-    """Yield blocks of lines in which columns of texts stand side by side, as many as fit in the width.
+    """Yield blocks of lines; a block has as many columns of texts side by side as fit in the width.
 
     `names` are the first column of every block of lines. A column that is too wide gets its own lines.
     """
