@@ -458,7 +458,7 @@ class _Checker:
     def _check_same_output(
         self, operands: tuple[Syntax, ...], parts: tuple[Value | None, ...], rule: str, advice: str = ""
     ) -> None:
-        """Report parts that output different things: a sequence, a vector, or a sequence of another length.
+        """Report two parts whose outputs differ, such as a sequence and a vector.
 
         The message begins with the text `rule` and ends with the text `advice`.
         """

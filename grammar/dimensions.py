@@ -103,7 +103,7 @@ class _DimensionResolver:
                 return self.value(node, "choice")  # pyright: ignore[reportReturnType] -- a part settles to a part
 
     def value(self, value: Value, name: str) -> Value:
-        """Return a parameter's value or a part with its search dimensions replaced by values.
+        """Return a copy of `value` in which all search dimensions are replaced by values.
 
         `name` is the name of `value` if it is itself a dimension, before a number is added to the name.
         """
@@ -155,7 +155,7 @@ class _DimensionResolver:
         return walked
 
     def _unique(self, name: str) -> str:
-        """Return a name that is unique in the recipe: `.2` is added at the second use, `.3` at the third."""
+        """Return a unique name: the second use of a name gets the suffix `.2`, and the third one `.3`."""
         self.name_counts[name] = self.name_counts.get(name, 0) + 1
         return name if self.name_counts[name] == 1 else f"{name}.{self.name_counts[name]}"
 

@@ -1,4 +1,7 @@
-"""Attention within a window, with scores by content and by distance; heads are the first dimension."""
+"""Attention within a window, whose scores depend on keys and on distances.
+
+Heads are the first dimension of all tensors with heads.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +113,7 @@ class AdaptiveSpans(Initialisable):
 class WindowAttention(nn.Module):
     """Softmax over the keys in a window, with distance vectors and learned spans.
 
-    Scores are q · (k + u_distance); a cap applies to scores by content.
+    Scores are q · (k + u_distance); a cap limits only the part q · k.
     """
 
     def __init__(

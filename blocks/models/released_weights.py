@@ -252,7 +252,10 @@ def _clustered_ends(model: Model) -> Iterator[_Tensor]:
 
 
 def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
-    """Yield the projections of an attention (one tensor in our model), its spans and persistent vectors."""
+    """Yield the tensors of an attention: its projections, persistent vectors and spans.
+
+    Several projections are one tensor in our model.
+    """
     width = part.output.weight.shape[0]
     if isinstance(part, AllAttention):
         places = {"query": "query", "key": "key_value", "val": "key_value", "out": "output"}

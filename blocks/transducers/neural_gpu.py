@@ -135,7 +135,7 @@ class CGRUStack(nn.Module):
     def forward(
         self, image: Tensor, mask: Tensor | None, tape_contributions: tuple[Tensor, ...] | None = None
     ) -> Tensor:
-        """Take one step; `tape_contributions` has what the tape adds to each unit."""
+        """Take one step; `tape_contributions` are the terms that the tape adds to each unit."""
         if self.training and self.dropout > 0.0:
             image = Dropout(min(3.0 * self.dropout / math.sqrt(image.shape[2]), MAX_DROPOUT))(image)
         for place, unit in enumerate(self.units):
@@ -338,7 +338,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
         """Return all outputs. Each output takes one step, which reads the earlier targets from the tape.
 
-        What all targets add to the steps is computed at once, before the first step.
+        The terms that all targets add to the tape are computed at once, before the first step.
         """
         additions = [each.unbind(1) for each in self._contributions(target[:, 1:])]
         tape_contributions = self._empty_tape(image)
@@ -383,7 +383,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
     def _extend_tape(
         self, tape_contributions: tuple[Tensor, ...], new_contributions: list[Tensor], place: int
     ) -> tuple[Tensor, ...]:
-        """Return what the tape adds to each unit after another output was written at this position."""
+        """Return the terms that the tape adds to each unit after one more output is written at `place`."""
         found: list[Tensor] = []
         for before, added, unit in zip(tape_contributions, new_contributions, self._units, strict=True):
             columns, kernel = added.shape[1:3]

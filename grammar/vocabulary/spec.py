@@ -86,7 +86,7 @@ def boolean(name: str, meaning: str) -> Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostContext:
-    """A model's settings and a sequence's length, for which a block's reach or state is computed."""
+    """The model settings and the sequence length for which a block's reach or state is computed."""
 
     config: ModelConfig
     length: int

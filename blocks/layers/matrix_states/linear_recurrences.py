@@ -132,7 +132,10 @@ class StateSpaceDuality(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Scale writes and decays by each head's step size, and add values times a gain to the outputs."""
+        """Run the recurrence, in which each head's step sizes scale its writes and decays.
+
+        The values times a gain are added to the outputs.
+        """
         steps = self.rates.steps(x)
         q, k = qk[:, :, 0, 0], qk[:, :, 1, 0]
         log_decay, skip = self.rates.log_decays(steps), self.skip[None, None]
@@ -142,7 +145,7 @@ class StateSpaceDuality(LinearRecurrence):
 
 
 class ExponentialGates(Initialisable):
-    """The logarithms of the input gate and the forget gate of each head in `mlstm`.
+    """The computation of the log input gate and the log forget gate of each head in `mlstm`.
 
     The forget gate is a sigmoid with offsets evenly spaced from 3 to 6, or an exponential with offsets 0; the
     input gate's offsets are drawn as N(0, 0.1²).

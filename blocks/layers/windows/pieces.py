@@ -111,7 +111,7 @@ class WindowInputs(NamedTuple):
 class WindowForm:
     """The pieces and the options of a computation of window attention.
 
-    `pos_values` adds vectors of distances to values; `cap` limits the scores by content, 0 means none;
+    `pos_values` adds vectors of distances to values; `cap` limits the products q · k, and 0 means no limit;
     `first_sees_nothing` says that the first query of a sequence sees no key. With dropout, kept weights are
     multiplied by `kept_scale`.
     """
@@ -229,7 +229,10 @@ def capped(scores: Tensor, cap: float) -> Tensor:
 
 
 def can_be_fused(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> bool:
-    """Return whether fused kernels can compute the window: it has only scores by content, and no dropout."""
+    """Return whether fused kernels can compute the window.
+
+    They support no distance vectors, fading, extra keys, cap or dropout, nor queries that see nothing.
+    """
     beside = (given.vectors, given.fading, given.extra_keys)
     return not (form.cap or form.first_sees_nothing or kept) and all(each is None for each in beside)
 
