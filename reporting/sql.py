@@ -41,7 +41,10 @@ class QueryError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryLimits:
-    """The limits of a query: rows of its result, seconds, and memory beyond that of the tables it reads."""
+    """The limits of a query: rows of its result, seconds, and bytes of memory.
+
+    The memory of the tables that the query reads does not count.
+    """
 
     rows: int = 1_000_000
     memory_bytes: int = 4 << 30

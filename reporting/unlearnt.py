@@ -29,7 +29,7 @@ def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettin
 
 
 def chance_of(metric: str, settings: TrialSettings) -> float | None:
-    """Return the value of an accuracy that guessing reaches; None for other metrics, and if it is unknown."""
+    """Return the value that guessing reaches in an accuracy metric. None if unknown, or for other metrics."""
     chance = settings.task.chance if isinstance(settings.task, GeneratedTask) else None
     if chance is None:
         return None

@@ -224,7 +224,7 @@ class Weights:
     def clear_gradients(self) -> None:
         """Remove the gradients of all weights.
 
-        Torch's `zero_grad` does the same, but calls hooks and takes ten times as long.
+        Torch's `Optimizer.zero_grad` does the same, but calls hooks and takes ten times as long.
         """
         for group in self.optimizer.param_groups:
             for weight in group["params"]:

@@ -229,7 +229,7 @@ class Sizes:
     past: int = 0
 
     def describe(self) -> str:
-        """Describe these sizes in one line, without the widths."""
+        """Describe the norms, tied weights, sequence length, batch and dropout in one line."""
         config = self.config
         rates = (
             ("attention", config.attention_dropout),

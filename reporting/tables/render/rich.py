@@ -21,7 +21,7 @@ _STARS_EXPLAINED = re.compile(r"\*+: p < ")
 
 
 def _daggers(text: str) -> str:
-    """Replace significance stars by daggers."""
+    """Replace each star that marks a significant difference by a dagger (†)."""
     return text.replace("*", "†")
 
 
