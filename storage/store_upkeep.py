@@ -340,7 +340,7 @@ def _rows_fault(path: Path, quarantine: Quarantine) -> tuple[FindingKind, str] |
 
 
 def _foreign(layout: Layout) -> Iterator[Finding]:
-    """Yield files and folders in the datasets' folders that have no name of a store's file."""
+    """Yield files and folders inside the datasets whose names no store writes."""
     strangers = list[Path]()
     for dataset in SCHEMAS:
         for path in entries(layout.root / dataset):

@@ -217,12 +217,11 @@ def evaluate_epoch(
     trained: Metrics,
     step: int,
 ) -> tuple[Metrics, Stopping]:
-    """Evaluate a model after an epoch.
+    """Evaluate a model after an epoch; return the metrics, and `stopping` updated with them.
 
-    `trained` has the metrics of the epoch's training steps. Return the metrics of the evaluation, and
-    `stopping` updated with them. If the evaluation shows that this epoch is the last, the model is evaluated
-    again as after a last epoch. That evaluation uses the weights of the best epoch if they are kept. An
-    interruption changes no state. Raise LeakError.
+    `trained` has the metrics of the epoch's training steps. If the evaluation shows that this epoch is the
+    last, the model is evaluated again as after a last epoch. That evaluation uses the weights of the best
+    epoch if they are kept. An interruption changes no state. Raise LeakError.
     """
     before, called_before = objective.state(), callbacks.state() if callbacks else {}
 

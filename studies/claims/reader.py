@@ -313,7 +313,7 @@ class _Resolver:
         return NotOf(found) if sign == "!=" else found
 
     def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:
-        """Return the number to compare with a speedup: a ratio above 0, or a speedup. Report others."""
+        """Return the number to compare with a speedup: a ratio above 0, or a speedup. Report faults."""
         if isinstance(right, Speedup):
             ours, theirs = (metric_family(each.fast.metric) for each in (left, right))
             if ours == theirs:

@@ -189,8 +189,8 @@ class _FidelityError(Exception):
 def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int], dict[str, Any]]:
     """Return the setting's value on each rung, and the changed tables of the study.
 
-    The change lets each rung set its value. A key of [task] or [train] gets a placeholder; a dimension of the
-    search space is removed.
+    The change lets each rung set its own value. A key of [task] or [train] gets a placeholder; a dimension of
+    the search space is removed.
     """
     search, factors = data["search"], data.get("factors", {})
     space = search.get("space", {})

@@ -85,7 +85,7 @@ class Gates(Expansion):
         return next((place for place, gate in enumerate(self.gates) if claim in gate.opened_by), None)
 
     def without_held(self, study: Study, first: int) -> Study:
-        """Return a study without held-back cells. Only the gates from index `first` on count.
+        """Return a study without the cells that its gates hold back; ignore the gates before index `first`.
 
         The claims that open this gate are decided on the remaining cells only, so that cells that the gate
         holds back cannot change the verdicts.
