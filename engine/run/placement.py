@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -172,6 +173,42 @@ def measure_speed(steps: Mapping[float, TrialSettings], machine: Machine) -> Spe
         return None
     finally:
         torch.set_num_threads(threads)
+
+
+COMPARED_S = 0.15
+"""The seconds of measurement for each step of which two precisions are compared."""
+
+
+def measure_bf16(steps: Sequence[TrialSettings], machine: Machine) -> tuple[float, float] | None:
+    """Measure the seconds of all steps in float32 and in bf16, in turns; None if one fails."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(machine.threads)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            pairs = [_measure_both(each, machine) for each in steps]
+    except Exception:  # noqa: BLE001 -- whatever fails here fails in the trial, which reports it
+        return None
+    finally:
+        torch.set_num_threads(threads)
+    return sum(full for full, _ in pairs), sum(half for _, half in pairs)
+
+
+def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, float]:
+    """Return the seconds of a step in float32 and in bf16: of each the fastest, as in `_measure_step`."""
+    device, spent = torch.device(machine.device), 0.0
+    trainings = list[Training]()
+    for precision in ("float32", "bf16"):
+        train = settings.train.model_copy(update={"precision": precision, "steps_per_epoch": sys.maxsize})
+        trainings.append(Training(settings.model_copy(update={"train": train}), device, machine.data))
+        trainings[-1].take_steps()
+    fastest = [math.inf, math.inf]
+    while spent < COMPARED_S:
+        for place, training in enumerate(trainings):
+            began = time.thread_time()
+            training.take_steps()
+            seconds = time.thread_time() - began
+            fastest[place], spent = min(fastest[place], seconds), spent + seconds
+    return fastest[0], fastest[1]
 
 
 def _measure_step(settings: TrialSettings, machine: Machine) -> float:

@@ -16,9 +16,16 @@ from ...storage import Store
 from ...studies.catalog.tasks import AlgorithmicSettings, GeneratedTask
 from ...studies.planning.memory_estimates import GpuRoom, StepMemory, room_on_gpu, step_memory
 from ...studies.planning.plan import MachineNotes, Plan, make_plan, most_at_once
-from ...studies.planning.time_estimates import max_seconds_in_process, steps_to_measure, trial_seconds
+from ...studies.planning.time_estimates import (
+    max_seconds_in_process,
+    positions_of_first_step,
+    steps_to_compare,
+    steps_to_measure,
+    trial_seconds,
+)
 from ...studies.planning.trials_to_run import trials_to_run
-from ...studies.resolve.trial import settings_to_json
+from ...studies.resolve.costs import gains_from_bf16
+from ...studies.resolve.trial import first_of_each_kind, settings_to_json
 from ...studies.schema.search_settings import RACE
 from ...studies.study import Study
 from ...studies.text.units import format_bytes, format_duration, plural, si_prefix
@@ -28,6 +35,7 @@ from ..core.resources import (
     Gpus,
     Machine,
     count_gpus_of_processes,
+    cpu_has_bf16,
     cpus_here,
     gpu_fault,
     gpu_here,
@@ -49,6 +57,9 @@ _CORE_FLOPS = 5e10
 """The peak FLOP/s of a CPU core; few trainings reach it."""
 
 _MAX_CPU_DAYS = 21
+
+_TOLD_SHARE = 0.9
+"""The maximum time in bf16, as a share of that in float32, that a plan mentions unasked."""
 
 
 def plan_study(
@@ -84,6 +95,7 @@ def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> P
         total=_total_time(plan, machine),
         where=describe_device(plan, machine, at_once),
         packs=_describe_packs(plan, machine),
+        bf16=_describe_bf16(plan, machine),
         activation_checkpointing=machine.activation_checkpointing,
         groups=_group_sizes(plan.study),
     )
@@ -98,9 +110,7 @@ def measure_steps(machine: Machine) -> MeasureSteps:
     """
 
     def measure(trials: Sequence[TrialSettings]) -> Callable[[TrialSettings], float] | None:
-        drawn = all(isinstance(each.task, AlgorithmicSettings | GeneratedTask) for each in trials)
-        gpus = machine.gpus
-        if machine.address is not None or not drawn or (gpus and (gpus != "auto" or has_gpu())):
+        if not _can_measure(trials, machine):
             return None
         steps = {flops: each for flops, each in steps_to_measure(trials).items() if flops <= _PLANNED_FLOPS}
         if not steps:
@@ -113,12 +123,51 @@ def measure_steps(machine: Machine) -> MeasureSteps:
     return measure
 
 
+def _can_measure(trials: Sequence[TrialSettings], machine: Machine) -> bool:
+    """Return whether trials train on this machine's CPU, with data that are drawn and not read from files."""
+    trains_on_gpu = machine.gpus and (machine.gpus != "auto" or has_gpu())
+    drawn = all(isinstance(each.task, AlgorithmicSettings | GeneratedTask) for each in trials)
+    return drawn and machine.address is None and not trains_on_gpu
+
+
 def _measure_speed(steps: Mapping[float, TrialSettings], data: Path) -> dict[str, int]:
     """Return a mapping from the FLOPs of each step to its nanoseconds; empty if a step fails."""
     from .placement import measure_speed  # noqa: PLC0415 -- loads torch
 
     found = measure_speed(steps, replace(ONE_CPU, data=data))
     return {str(flops): round(1e9 * seconds) for flops, seconds in found or ()}
+
+
+def _describe_bf16(plan: Plan, machine: Machine) -> str:
+    """Describe the time of steps in bf16: `would take 0.66 of the time here`; "" if it is not much shorter.
+
+    A study that sets bf16 is always told. The measurement is cached.
+    """
+    left = [each.trial for each in plan.trials if each.status != "done"]
+    left = plan.study.boundary_trials() if plan.study.search else left
+    trials = [each.settings for each in first_of_each_kind(left)]
+    used = {each.train.precision for each in trials}
+    if not trials or "tf32" in used or not cpu_has_bf16() or not _can_measure(trials, machine):
+        return ""
+    steps = steps_to_compare(trials)
+    if not any(gains_from_bf16(each.model, positions_of_first_step(each)) for each in steps):
+        return "its steps are so small that they are computed in float32" if steps and "bf16" in used else ""
+    key = (platform.node(), [settings_to_json(each) for each in steps])
+    found = remember("bf16", key, lambda: _measure_bf16(steps, machine.data))
+    share = found["bf16"] / found["float32"] if found else 1.0
+    if "bf16" in used:
+        return f"takes {share:.2f} of the time of float32 here" if found else ""
+    return f"would take {share:.2f} of the time here" if share <= _TOLD_SHARE else ""
+
+
+def _measure_bf16(steps: Sequence[TrialSettings], data: Path) -> dict[str, int]:
+    """Return the nanoseconds of all steps in float32 and in bf16; empty if a step fails."""
+    from .placement import measure_bf16  # noqa: PLC0415 -- loads torch
+
+    found = measure_bf16(steps, replace(ONE_CPU, data=data))
+    if found is None:
+        return {}
+    return dict(zip(("float32", "bf16"), (round(1e9 * seconds) for seconds in found), strict=True))
 
 
 def describe_location(availability: Availability) -> str:

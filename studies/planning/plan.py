@@ -212,7 +212,7 @@ class ModelCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineNotes:
-    """Sentences about the machine that will train: the total time, the device, and trials trained together.
+    """Sentences about the machine that will train: the total time, the device, packs, and what bf16 saves.
 
     `groups` has the sizes of groups of weights.
     """
@@ -220,6 +220,7 @@ class MachineNotes:
     total: str
     where: str
     packs: str
+    bf16: str
     activation_checkpointing: bool
     groups: Sequence[GroupSize]
 

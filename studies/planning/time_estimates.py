@@ -16,7 +16,7 @@ from typing import Literal, get_args
 import polars as pl
 
 from ..catalog.tasks import AlgorithmicTask
-from ..resolve.costs import flops_of_test, highest_length, max_training_flops
+from ..resolve.costs import flops_of_test, highest_length, max_training_flops, sequence_tokens
 from ..resolve.trial import CellKey, Trial, first_of_each_kind
 from ..schema.settings import TrialSettings, read_recipe
 from .trial_values import final_value
@@ -235,12 +235,48 @@ def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, Trial
     The most expensive is included at its longest length, too.
     """
     kinds = sorted(all_settings, key=max_training_flops)
-    tried = [
-        _short(kinds[0], longest=False),
-        _short(kinds[-1], longest=False),
-        _short(kinds[-1], longest=True),
-    ]
-    return {max(1.0, max_training_flops(each) / each.train.steps_per_epoch): each for each in tried}
+    tried = [_short(kinds[0], 0.0), _short(kinds[-1], 0.0), _short(kinds[-1], 1.0)]
+    return {_flops_of_step(each): each for each in tried}
+
+
+_COMPARED_FLOPS = 3e9
+"""The FLOPs of a step of which two precisions are compared: less than a tenth of a second on most cores."""
+
+_LEAST_PART = 1 / 4
+"""The smallest part of a larger batch that still has the speed of the whole batch."""
+
+
+def steps_to_compare(all_settings: Sequence[TrialSettings]) -> list[TrialSettings]:
+    """Return the cheapest and the most expensive of these trials, for a comparison of precisions.
+
+    A growing length has its probable mean. Larger batches are reduced to a part; the list is empty if that
+    leaves a step too large to be measured in a plan.
+    """
+    kinds = sorted(all_settings, key=max_training_flops)
+    steps = list[TrialSettings]()
+    for each in kinds if len(kinds) == 1 else (kinds[0], kinds[-1]):
+        short = _short(each, _MEAN_PROGRESS)
+        part = min(1.0, _COMPARED_FLOPS / _flops_of_step(short))
+        if part < _LEAST_PART:
+            return []
+        if part < 1.0 and short.train.batch_tokens is None:
+            train = {"batch_size": max(1, round(part * short.train.batch_size))}
+            short = short.model_copy(update={"train": short.train.model_copy(update=train)})
+        steps.append(short)
+    return steps
+
+
+def positions_of_first_step(settings: TrialSettings) -> int:
+    """Return the number of positions that a trial's first step computes at once."""
+    train, task = settings.train, settings.task.spec
+    tokens = sequence_tokens(settings)
+    if isinstance(task, AlgorithmicTask) and train.curriculum is not None:
+        tokens = task.sequence_length(train.curriculum.start)
+    return train.sequences(tokens) * tokens // train.accumulate
+
+
+def _flops_of_step(settings: TrialSettings) -> float:
+    return max(1.0, max_training_flops(settings) / settings.train.steps_per_epoch)
 
 
 def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) -> float:
@@ -274,14 +310,19 @@ def _interpolate(flops: float, speed: Speed) -> float:
     return speed[0][1]
 
 
-def _short(settings: TrialSettings, *, longest: bool) -> TrialSettings:
-    """Return a trial's settings for a single epoch at its first length, or at its last if `longest`.
+_MEAN_PROGRESS = 0.25
+"""The mean length of a trial, between its first and its longest, if it grows in every second epoch."""
+
+
+def _short(settings: TrialSettings, progress: float) -> TrialSettings:
+    """Return a trial's settings for a single epoch, from its first (0) to its longest length (1).
 
     They have no callbacks and do not compile the model.
     """
-    train = settings.train
+    train, task = settings.train, settings.task.spec
     changes: dict[str, object] = {"epochs": 1, "compile": False, "callbacks": ()}
-    if longest and train.curriculum is not None:
-        start = highest_length(settings)
+    if progress and isinstance(task, AlgorithmicTask) and train.curriculum is not None:
+        first, step = train.curriculum.start, task.length_step
+        start = first + step * round(progress * (highest_length(settings) - first) / step)
         changes["curriculum"] = train.curriculum.model_copy(update={"start": start, "end": None})
     return settings.model_copy(update={"train": train.model_copy(update=changes)})
