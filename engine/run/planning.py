@@ -58,6 +58,8 @@ _CORE_FLOPS = 5e10
 
 _MAX_CPU_DAYS = 21
 
+_MOSTLY_FLOAT32 = "most of its steps are so small that they are computed in float32"
+
 _TOLD_SHARE = 0.9
 """The maximum time in bf16, as a share of that in float32, that a plan mentions unasked."""
 
@@ -151,7 +153,7 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
         return ""
     steps = steps_to_compare(trials)
     if not any(gains_from_bf16(each.model, positions_of_first_step(each)) for each in steps):
-        return "its steps are so small that they are computed in float32" if steps and "bf16" in used else ""
+        return _MOSTLY_FLOAT32 if steps and "bf16" in used else ""
     key = (platform.node(), [settings_to_json(each) for each in steps])
     found = remember("bf16", key, lambda: _measure_bf16(steps, machine.data))
     share = found["bf16"] / found["float32"] if found else 1.0
