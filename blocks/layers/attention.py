@@ -19,7 +19,7 @@ from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
 from ..core.linear_maps import linear
-from ..core.operations import are_operations_rewritten
+from ..core.operations import are_operations_rewritten, without_autocast
 from .head_parts import HeadNorm, turn
 from .pair_positions import PairPositions, build_distance_bias
 from .window_attention import (
@@ -30,7 +30,7 @@ from .window_attention import (
     merge_heads,
     split_heads,
 )
-from .windows.pieces import MAX_UNFUSED_LENGTH, capped
+from .windows.pieces import MAX_UNFUSED_BF16_LENGTH, MAX_UNFUSED_LENGTH, capped
 
 
 @register_block("sa")
@@ -209,14 +209,23 @@ def attend(
 
     `mask` (batch, keys) is true at valid keys. Plain products replace the fused kernel in these cases:
 
+    - The sequence has up to 512 tokens under autocast on a CPU. Longer ones are fused in float32, because the
+      kernel is slower in bf16.
     - The sequence is short, and within a vmap or a compiled program, which batch or fuse plain products.
     - The program is exported, so it must be right for all lengths.
     - Dropout applies to the weights, or scores have a cap or learnt biases.
     - The call is within a vmap on a GPU.
     """
     plain = torch.compiler.is_exporting() or dropout.active or _loses_gradients(k)
-    if not plain and not k.is_cuda and are_operations_rewritten():
-        plain = k.shape[2] <= MAX_UNFUSED_LENGTH
+    if not plain and not k.is_cuda:
+        if are_operations_rewritten():
+            plain = k.shape[2] <= MAX_UNFUSED_LENGTH
+        elif k.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+            plain = k.shape[2] <= MAX_UNFUSED_BF16_LENGTH or not scoring.can_be_fused
+            if not plain:
+                with without_autocast(k.device):
+                    full = q.float(), k.float(), v.float()
+                    return attend(*full, mask, dropout, causal=causal, scoring=scoring).to(v.dtype)
     fused = not plain and scoring.can_be_fused
     scale = q.shape[-1] ** -0.5 / scoring.temperature
     if fused and mask is None and scoring.bias is None:

@@ -31,7 +31,7 @@ from ..schema.settings import ModelSettings, TrialSettings, read_recipe
 REFERENCE_TOKENS = 40
 """The length at which the FLOPs of a training step are counted if it grows in training."""
 
-LEAST_BF16_PRODUCTS = 2**21
+LEAST_BF16_PRODUCTS = 5 * 2**19
 """The minimum number of positions in a step, times the squared width, for which bf16 is faster on a CPU."""
 
 _MINIMAL_RECIPE = parse("ff(1)")

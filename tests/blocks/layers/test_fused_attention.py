@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch.nn import functional
 
+from activemem.blocks import build
 from activemem.blocks.core.dropout import Dropout
 from activemem.blocks.layers import attention
-from activemem.blocks.layers.windows.pieces import MAX_UNFUSED_LENGTH
+from activemem.blocks.layers.windows.pieces import MAX_UNFUSED_BF16_LENGTH, MAX_UNFUSED_LENGTH
 
 
 def kernels():
@@ -56,3 +57,20 @@ def test_scores_far_below_zero_have_finite_gradients(queries, keys, masked):
     mask = torch.ones(2, keys, dtype=torch.bool, device="cuda") if masked else None
     y = attention.attend(q, k, v, mask, Dropout(0.0), causal=queries == keys)
     assert all(each.isfinite().all() for each in torch.autograd.grad(y.float().square().sum(), given))
+
+
+@pytest.mark.parametrize("length", [20, MAX_UNFUSED_BF16_LENGTH + 8], ids=["plain", "fused"])
+@pytest.mark.parametrize("recipe", ["sa(heads=2, head_width=16)", "sa(heads=2, head_width=16, span=300)"])
+def test_under_autocast_a_cpu_keeps_near_double_precision(recipe, length):
+    def outputs_and_gradients(dtype, *, lowered):
+        generator = torch.Generator().manual_seed(0)
+        model = build(recipe, d_model=32, vocab=9, dropout=0.0, causal=True, generator=generator).to(dtype)
+        tokens = torch.randint(9, (2, length), generator=generator)
+        with torch.autocast("cpu", torch.bfloat16, enabled=lowered):
+            y = model(tokens)
+        y.double().sin().sum().backward()
+        return [y.detach(), *(weight.grad for weight in model.parameters())]
+
+    exact = outputs_and_gradients(torch.float64, lowered=False)
+    for found, expected in zip(outputs_and_gradients(torch.float32, lowered=True), exact, strict=True):
+        assert (found.double() - expected).norm() < 0.02 * expected.norm()

@@ -117,14 +117,14 @@ def test_steps_that_are_too_small_for_bf16_are_float32_to_the_last_bit(settings)
         training = Training(settings("sa(heads=2) + conv(k=3) >> ff(16)", **train), CPU)
         return [training.advance()["loss"] for _ in range(2)]
 
-    last_short, first_long = 255, 256  # 32 sequences at width 16 have 2²¹ products from length 256 on
+    last_short, first_long = 319, 320  # of 32 sequences at width 16
     assert losses("bf16", last_short) == losses("float32", last_short)
     assert losses("bf16", first_long) != losses("float32", first_long)
 
 
 def test_the_parts_of_an_accumulated_batch_decide_about_bf16(settings):
     def loss(precision, parts):
-        train = {"precision": precision, "batch_size": 32, "steps_per_epoch": 1, "curriculum": {"start": 256}}
+        train = {"precision": precision, "batch_size": 32, "steps_per_epoch": 1, "curriculum": {"start": 320}}
         return Training(settings(accumulate=parts, **train), CPU).advance()["loss"]
 
     assert loss("bf16", 2) == loss("float32", 2)
