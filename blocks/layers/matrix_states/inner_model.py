@@ -22,7 +22,7 @@ EPSILON = 1e-6
 
 
 class InnerModel(Initialisable):
-    """The initial weights W of the inner model k + norm(Wᵀ [k ; 1]) of each head, and its layer norm."""
+    """The initial weights W and the layer norm of each head's inner model, k + norm(Wᵀ [k ; 1])."""
 
     weight_roles = roles(begin=WeightRole.MATRIX, gain=WeightRole.NORM, offset=WeightRole.NORM)
 
