@@ -174,7 +174,7 @@ def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float |
 
 @dataclass(frozen=True, slots=True)
 class _Chances:
-    """The probabilities that a comparison, or a whole claim, will be confirmed and refuted."""
+    """The probability that a comparison or a claim will be confirmed, and that it will be refuted."""
 
     confirmed: float
     refuted: float

@@ -127,7 +127,7 @@ class MissingAblations:
         return f"{self.study.name}-missing"
 
     def costs(self, store: Store, measure: MeasureSteps | None = None) -> list[RequestCost]:
-        """Return the cost of each request that the store does not cover yet.
+        """Return the cost of each request for which the store lacks trials.
 
         `measure` measures training times that are unknown.
         """

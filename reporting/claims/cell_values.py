@@ -63,7 +63,7 @@ def _known_value(value: float | None, status: str) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellValues:
-    """The values of one quantity in one cell by seed, and the trials without a value.
+    """The values of one quantity in one cell, by seed, and the trials that have no value.
 
     `notes` list diverged seeds, which count with the worst value, and seeds that ended before they reached a
     target, which count as larger than all others. `step` is the smallest difference that the quantity can

@@ -176,7 +176,7 @@ def _spread_notes(test: PairedTest) -> Iterator[MissingTrials]:
 def comparison_tests(
     comparison: Comparison, claim: Claim, results: CellResults, family: int
 ) -> list[PairedTest]:
-    """Return the tests of a comparison, one for each look at the results.
+    """Return the tests of a comparison, one for each look (interim test).
 
     A look adds seeds. Later looks are included as long as all their seeds have values. Costs that are
     computed, not measured, are exact.

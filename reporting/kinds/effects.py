@@ -339,7 +339,7 @@ class _Row:
 
 
 def _rows(factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsColumn]) -> Iterator[_Row]:
-    """Yield the rows of the table: the factors, then their interactions, then other shares of variance.
+    """Yield the rows of the table: factors, interactions of factors, and other shares of the variance.
 
     A factor with more than two levels has a further row for each level.
     """

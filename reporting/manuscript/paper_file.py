@@ -168,7 +168,7 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
 
 
 def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> list[Claim]:
-    """Return a study's numbers, each as a claim that is evaluated to get the number.
+    """Return the numbers of a study as claims; a number is the value that its claim evaluates to.
 
     Report numbers with faults.
     """

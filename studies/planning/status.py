@@ -64,7 +64,10 @@ class StudyStatus:
         return Counter(self.stored.values())
 
     def summary(self) -> str:
-        """Return the counts on one line; zero counts are only shown for done and left."""
+        """Return the counts on one line.
+
+        The numbers of done and of remaining trials are always shown, other counts only above zero.
+        """
         counts = self.counts
         parts = [f"{counts['done']:,} of {plural(self.total, 'trial')} done"]
         parts += [

@@ -32,9 +32,10 @@ MeasureSteps = Callable[[Sequence[TrialSettings]], Callable[[TrialSettings], flo
 
 @dataclass(frozen=True, slots=True)
 class TimeEstimate:
-    """An estimate of training seconds, which are None if unknown.
+    """An estimate of a training time in seconds, and how it was made (`basis`).
 
-    For an upper bound, `expected` is the time if the length grows as far as in similar stored models.
+    `seconds` is None if the time is unknown. For an upper bound, `expected` is the time if the length grows
+    as far as in similar stored models.
     """
 
     seconds: float | None
@@ -42,7 +43,7 @@ class TimeEstimate:
     expected: float | None = None
 
     def per(self, count: int) -> TimeEstimate:
-        """Return the mean of this total over `count` trials."""
+        """Return the mean time of a trial, if this estimate is the total of `count` trials."""
         parts = (None if each is None else each / count for each in (self.seconds, self.expected))
         seconds, expected = parts
         return TimeEstimate(seconds, self.basis, expected)
@@ -55,7 +56,10 @@ UNKNOWN_TIME = TimeEstimate(None, "unknown")
 
 
 class TimeEstimator:
-    """Estimator of training times from outcomes on this machine, on the device that was used last."""
+    """Estimator of training times from the outcomes on this machine.
+
+    Only outcomes on the device that was used last count.
+    """
 
     def __init__(
         self, outcomes: pl.DataFrame, trials: Sequence[Trial], measure: MeasureSteps | None = None

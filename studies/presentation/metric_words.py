@@ -233,7 +233,7 @@ def _loss_unit(task: TaskSettings) -> str:
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
-    """Yield settings of a text task that change its loss: tokens, batching and longest line.
+    """Yield settings of a text task on which its loss depends: tokens, batching and longest line.
 
     Each is a pair of a name and a text.
     """

@@ -168,7 +168,10 @@ _LEARNT_FROM = {
 
 
 def _piece_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield the reasons why the corpus gives no bpe vocabulary of `[task] pieces`, and what to change."""
+    """Yield the reasons why no bpe vocabulary of the wanted size can be learnt, and what to change.
+
+    The size is `[task] pieces`.
+    """
     task = settings.task
     pieces, is_joint = getattr(task, "pieces", None), getattr(task, "joint_vocabulary", False)
     if getattr(task, "tokens", None) != "bpe" or pieces is None:

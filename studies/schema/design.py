@@ -264,7 +264,7 @@ class Design:
 
     @property
     def inner(self) -> dict[str, tuple[Level, ...]]:
-        """The factors that this kind of design combines itself: all except the seeds and those in `around`.
+        """The factors that this kind of design combines: all except the seeds and those in `around`.
 
         Factors in `around` are then combined with every resulting cell.
         """
