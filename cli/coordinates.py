@@ -51,7 +51,7 @@ def verdict(layers: Sequence[LayerChange]) -> str:
 
 
 def format_coordinates(study: Study, checks: Checks) -> str:
-    """Return a table for each model, with a verdict.
+    """Return, for each model, a table of the μP coordinate check and its verdict.
 
     A table has a row for each layer and a column for each width. The verdict says whether the changes depend
     on the width.

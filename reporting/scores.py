@@ -63,7 +63,7 @@ class ScoreKeys(ResultKeys):
         return names
 
     def with_levels(self, design: Design) -> Self:
-        """Return a copy with each level's name, such as `small`, replaced by the level, also in `bounds`."""
+        """Return a copy in which each name of a level, such as `small`, is replaced by its value."""
         found, known = super().with_levels(design), design.known_levels
         tasks = task_names(self, known) if all(name in known for name in self.tasks) else ()
         bounds = {column_text(name, tasks): bounds for name, bounds in self.bounds.items()}

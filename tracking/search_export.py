@@ -92,7 +92,7 @@ def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
 
 @contextmanager
 def _opened(study: Study, place: str) -> Iterator[optuna.Study]:
-    """Open the Optuna study with the same name in a file, for the length of a context.
+    """Within this context, open the Optuna study in a file that has the name of our study.
 
     Create it if needed, and close the file at the end.
     """

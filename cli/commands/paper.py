@@ -74,7 +74,7 @@ def build(
 
     FILE lists the studies of the paper, and gives each number in its text a name; in the text, \am{NAME}
     prints the number. A number without results is printed as ??. The command also writes files with the
-    settings and the compute of the studies. Exits with 1 if the store has no results of any study.
+    settings and the compute of the studies. Exits with 1 if the store has results of none of the studies.
     """
     from ...reporting.manuscript.files import paper_files
 

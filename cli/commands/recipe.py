@@ -97,8 +97,8 @@ def show(
     """Show the cost of each part of a recipe, and its reach: how far back and ahead it sees.
 
     FLOPs are those of a forward pass. Memory is what is kept for the backward pass of a batch, in 32-bit
-    numbers. State is what generation keeps in memory for each past token. Window is what it keeps in memory
-    of a fixed size, such as a recurrent state. Both are in 16-bit numbers.
+    numbers. State is the memory that generation needs for each past token, such as keys and values. Window is
+    the memory of fixed size that it needs, such as a recurrent state. State and window are in 16-bit numbers.
     """
     from ...grammar import ModelConfig
     from ...reporting.recipes.display import show_recipe

@@ -28,7 +28,7 @@ class Bounds:
     max_length: Tensor
 
     def select(self, index: Tensor) -> Self:
-        """Return the bounds of the outputs with these indices."""
+        """Return the length limits of the outputs with these indices."""
         return type(self)(min_length=self.min_length[index], max_length=self.max_length[index])
 
     def after(self, place: int) -> Self:

@@ -164,7 +164,7 @@ class Objective(ABC, Generic[ModelOf]):
         return max(1, self.settings.train.batch_size // self.evaluation_parts)
 
     def epoch_shapes(self, steps: int) -> Mapping[StepShape, int]:
-        """Return the number of steps of each shape in the current epoch of `steps` steps."""
+        """Return how many of the current epoch's `steps` batches have each shape."""
         return {self.step_shape: steps}
 
     @abstractmethod

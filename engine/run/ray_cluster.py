@@ -1,4 +1,4 @@
-"""Runs on Ray: Tune gives cohorts to actors, and each actor runs many cohorts.
+"""Training on Ray: Ray Tune gives groups of trials (cohorts) to actors, and each actor trains many groups.
 
 The actors write results to the store themselves. No state of this module is needed after a crash: the next
 driver finds the missing trials in the store.

@@ -325,7 +325,7 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
     refuse_ties(study, found)
     steps = _steps(study, baseline, ranked[0].values)
     if not steps.levels:
-        raise PromotionError(f"the best point of {study.name} is its baseline: there is no path")
+        raise PromotionError(f"the best point of {study.name} is its baseline, so no changes lead to it")
     data = parse_document(study.name, study.text, study.overrides).data
     across = study.search.across if study.search else ()
     factors = {

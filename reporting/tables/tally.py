@@ -227,7 +227,7 @@ _WHY_EMPTY: Mapping[CellStatus | None, str] = {CellStatus.MISSING: "not run", Ce
 def pick_best(
     spec: CellsTable, tallies_by_place: Mapping[CellKey, tuple[Tally, ...]]
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
-    """Return, for each cell, the tally of its best level of the factors in `over`, and its remark.
+    """Find each cell's best levels of the factors in `over`; return their tally and a remark.
 
     The remark counts the levels that have no value; a cell without such levels has no remark. The first of
     several equal levels counts. If no level has a value, the trials of all levels are merged.

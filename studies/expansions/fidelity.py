@@ -41,7 +41,7 @@ class Fidelity(Expansion):
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the fidelity of a study's search; None if the epochs are the fidelity, or after a fault.
+        """Return the setting that a search uses as fidelity; None for epochs (the default) or after a fault.
 
         Faults are reported, except faults of other [search] keys, which `read_search` reports.
         """

@@ -126,7 +126,7 @@ class TimeEstimator:
 
     @cached_property
     def _reached(self) -> Mapping[tuple[str, frozenset[str]], float]:
-        """The mean length that finished trials have reached, for each task and set of blocks in a model.
+        """The mean sequence length that finished trials have reached, for each task and set of blocks.
 
         Trials of all machines count.
         """

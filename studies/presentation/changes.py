@@ -92,7 +92,7 @@ class Changes:
 
 
 def read_changes(spec: CellsTable, design: Design) -> Changes:
-    """Return the rows of a table of changes that has no faults.
+    """Return the rows of a table of changes that was checked and has no faults.
 
     Each baseline comes first, then cells with one changed factor, then with several.
     """
@@ -190,7 +190,7 @@ def _takes_steps(spec: CellsTable, design: Design) -> bool:
 
 
 def _choices(design: Design, step: int, *, by_step: bool) -> int:
-    """Return among how many possible changes an ablation path chose the change of this step."""
+    """Return the number of changes that an ablation path could choose from at this step."""
     if design.kind != "path" or not step:
         return 1
     left = len(cast("Stepwise", design).steps) + 1 - step

@@ -112,7 +112,7 @@ class WindowInputs(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowForm:
-    """The pieces and the options of a computation of window attention.
+    """One way to compute window attention: how the sequence is cut into pieces, and options.
 
     `pos_values` adds vectors of distances to values; `cap` limits the products q · k, and 0 means no limit;
     `first_sees_nothing` says that the first query of a sequence sees no key. With dropout, kept weights are

@@ -321,7 +321,7 @@ class Beliefs:
 
 
 def last_renewal(ended: int) -> int:
-    """Return the number of ended search points at which the kernel's settings were last chosen.
+    """Return how many search points had ended when the kernel's settings were last chosen.
 
     `ended` is the current number. The settings are chosen again each time the number has grown enough.
     """
