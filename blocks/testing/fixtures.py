@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.func import functional_call, stack_module_state
 from torch.nn import functional
-from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from ...errors import ActivememError
 from ...grammar import Analysis, ModelConfig, Norm, Role, analyse, lookup, nodes, parse
@@ -257,16 +258,8 @@ def assert_flops_counted(run: Callable[[], object], *, batch: int, length: int, 
 
 
 def count_flops(run: Callable[[], object]) -> int:
-    """Return the FLOPs of a run, as torch counts them.
-
-    Torch has no formula for fused attention on a CPU, so this adds the formula of other attention kernels.
-    """
-
-    def attention(q: torch.Size, k: torch.Size, v: torch.Size, *_: object, **__: object) -> int:
-        return sdpa_flop_count(q, k, v)
-
-    formulas = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: attention}
-    with FlopCounterMode(display=False, custom_mapping=formulas) as counter:
+    """Return the FLOPs of a run, counted by torch, which knows no fused attention on a CPU."""
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         run()
     return counter.get_total_flops()
 

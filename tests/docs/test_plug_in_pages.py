@@ -57,7 +57,10 @@ def test_a_block_that_cannot_be_is_a_fault_of_its_file(folder):
     text = path.read_text(encoding="utf-8")
     for wrong, fault in (
         (text.replace('"smoothing"', '"conv"'), "the block 'conv' is already defined by activemem"),
-        (text.replace('"smoothing"', '"two words"'), "does not begin with a digit, got 'two words'"),
+        (
+            text.replace('"smoothing"', '"two words"'),
+            "expected letters, digits and '_' as a name, got 'two words'",
+        ),
         (text.replace("(Block)", "(torch.nn.Module)"), "expected a class derived from Block"),
     ):
         path.write_text(wrong, encoding="utf-8")
