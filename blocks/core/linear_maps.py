@@ -27,6 +27,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     The choice of the library depends only on sizes and the processor, so that trainings are bit-identical.
     """
+    if torch.compiler.is_compiling():  # a compiled or exported program must not depend on sizes
+        return functional.linear(x, weight, bias)
     numbers, (outputs, inputs) = x.numel(), weight.shape
     if (
         numbers * outputs < LEAST_PRODUCTS

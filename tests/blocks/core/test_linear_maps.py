@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.export import Dim
 from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
@@ -104,3 +105,16 @@ def test_flops_are_those_of_the_product() -> None:
     with FlopCounterMode(display=False) as counter:
         linear(*given)
     assert counter.get_total_flops() == 2 * ROWS * INPUTS * OUTPUTS
+
+
+def test_an_exported_map_is_right_for_every_number_of_rows() -> None:
+    class Map(nn.Module):
+        def forward(self, x: Tensor, weight: Tensor) -> Tensor:
+            return linear(x, weight)
+
+    x, weight, _ = (each.detach() for each in inputs_of(16, ROWS // 16))
+    sizes = ({0: Dim("batch"), 1: Dim("length")}, {})
+    program = torch.export.export(Map(), (x, weight), dynamic_shapes=sizes).module()
+    for batch, length in ((16, ROWS // 16), (2, 3), (7, 65)):
+        rows = draw(batch, length, INPUTS, seed=4).detach()
+        assert torch.equal(program(rows, weight), functional.linear(rows, weight))
