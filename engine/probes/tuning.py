@@ -16,6 +16,7 @@ from ...grammar.nodes import BlockNode
 from ...grammar.vocabulary.spec import spec_of
 from ...storage import Store, WrittenOutputs, open_store, store_fault
 from ...studies.catalog.metrics import TUNED_METRICS, metric_family
+from ...studies.planning.time_estimates import positions_of_first_step
 from ...studies.resolve.compatibility import covers_nothing
 from ...studies.schema.settings import DecodeSettings, read_recipe
 from ...studies.study import Study, study_fault
@@ -173,7 +174,8 @@ class _Tuning:
 
     def _write(self, split: PairSplit, decoding: Decoding) -> WrittenOutputs:
         train = self._settings.train
-        with autocast(self._settings, self._device), float32_products(train.precision):
+        positions = positions_of_first_step(self._settings)
+        with autocast(self._settings, self._device, positions), float32_products(train.precision):
             search = partial(
                 generate,
                 self._model,

@@ -165,11 +165,10 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
 def _spread_notes(test: PairedTest) -> Iterator[MissingTrials]:
     """Yield a note if the variance of other cells makes the interval of a comparison much wider."""
     if test.own_spread and test.spread and test.spread > WIDER * test.own_spread:
-        times = f"{test.spread / test.own_spread:.0f} times as much"
         yield MissingTrials(
             where="spread",
-            what=f"other cells vary {times} as the compared cells, which widens the interval; "
-            'test = "t" uses only the compared cells, but must be set before any result',
+            what=f"other cells vary over {WIDER:g} times as much as the compared cells, which widens the "
+            'interval; test = "t" uses only the compared cells, but must be set before any result',
         )
 
 

@@ -60,10 +60,10 @@ def test_an_open_claim_says_that_other_cells_widen_its_interval():
     table = quiet_pair(drawn(scale=9.0))
     one = decided(BEATS.format("reverse"), cells(table))
     own = np.std(table[0] - table[1], ddof=1)
-    times = np.sqrt(2 * residual(table)[0]) / own
+    assert np.sqrt(2 * residual(table)[0]) > 3 * own
     assert one.verdict is Verdict.UNDECIDED
     (note,) = one.deciding.notes
-    assert str(note).startswith(f"spread: other cells vary {times:.0f} times as much as the compared cells")
+    assert str(note).startswith("spread: other cells vary over 3 times as much as the compared cells")
     alone = decided(BEATS.format("reverse"), cells(table), test="t")
     assert (alone.verdict, alone.deciding.notes) == (Verdict.CONFIRMED, ())
     endless = table.copy()
