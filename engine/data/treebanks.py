@@ -31,7 +31,7 @@ _tokenize = Tokenizer({"bracket": r"[()]", "word": r"[^\s()]+", "space": r"\s+"}
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A word and its tag."""
+    """A word and its part-of-speech tag."""
 
     tag: str
     word: str
@@ -70,9 +70,11 @@ def parse_trees(text: str) -> Iterator[Tree]:
 
 
 def strip_annotations(tree: Tree) -> Tree | None:
-    """Return a tree without traces, function labels, and constituents that hold only traces.
+    """Return a tree with plain labels and only the words of the sentence.
 
-    So `NP-SBJ-1` and `NP=2` become `NP`; tags such as `-LRB-` stay. None if nothing is left.
+    Remove traces (leaves that are not words), constituents that hold nothing else, and the functions in
+    labels. For example, `NP-SBJ-1` and `NP=2` become `NP`; tags such as `-LRB-` stay. None if nothing is
+    left.
     """
     children = []
     for child in tree.children:
@@ -86,6 +88,7 @@ def strip_annotations(tree: Tree) -> Tree | None:
 
 def category(label: str) -> str:
     """Return a constituent's label up to its first `-` or `=`."""
+    # a label that begins with `-` or `=` would become empty
     return re.split("[-=]", label, maxsplit=1)[0] or label
 
 
@@ -125,7 +128,7 @@ class _TreeReader(TokenReader):
 
 
 def linearise(tree: Tree) -> list[str]:
-    """Return a tree as symbols: `(NP` and `)NP` around a constituent, a tag for each word.
+    """Return a tree as a list of symbols, such as `(NP`, a tag for each word, and `)NP`.
 
     The root has no symbols.
     """
@@ -169,11 +172,11 @@ def parse_linearised(symbols: Sequence[str], words: Sequence[str]) -> Tree | Non
 
 
 def open_treebank(task: ParsingSettings, folder: Path) -> ParallelText:
-    """Open the treebank that a `[task]` table names, as pairs of a source and a target.
+    """Open the treebank that a `[task]` table names, as pairs of a sentence and its tree.
 
-    `folder` is the folder that holds all data sets. A source is a tokenised sentence; its target is its
-    linearised tree without annotations. Raise CorpusError for a wrong table, and DataError if the treebank is
-    missing or differs from the published one.
+    `folder` is the folder that holds all data sets. The source of a pair is the tokenised sentence, and its
+    target is the linearised tree without annotations. Raise CorpusError for a wrong table, and DataError if
+    the treebank is missing or differs from the published one.
     """
     writing, depends = _writing_of(task, folder)
     return open_prepared(writing, place_of_writing(writing, depends, folder))

@@ -23,7 +23,10 @@ class Bleu(NamedTuple):
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str = "13a") -> Bleu:
-    """Return the corpus BLEU of translations with one reference each, by sacrebleu's `tokenizer`."""
+    """Return the corpus BLEU of translations with one reference each.
+
+    `tokenizer` is the name of one of sacrebleu's tokenisers.
+    """
     metric = BLEU(tokenize=tokenizer, force=True)  # no warning about tokenised references: some are
     score = metric.corpus_score(list(hypotheses), [list(references)]).score
     return Bleu(score, str(metric.get_signature()))
@@ -47,6 +50,7 @@ def bleu_by_length(
     }
 
 
+# these labels and equal labels are those of EVALB's parameter file COLLINS.prm
 _DELETED = frozenset(["TOP", TRACE, ",", ":", "``", "''", "."])
 _EQUIVALENT_LABELS = {"PRT": "ADVP"}
 
@@ -56,10 +60,11 @@ Bracket = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BracketScore:
-    """Bracket counts, summed over gold trees and guessed trees; the scores are in per cent.
+    """Numbers of labelled brackets in the trees of a split, and the scores from them in per cent.
 
-    EVALB's scores leave out a sentence that has no guess, or whose words differ from the gold words after
-    deletion. `missed` counts the brackets in the gold trees of these sentences.
+    `right` counts the brackets of the gold trees, `guessed` those of the model's trees, and `matched` those
+    in both. EVALB's scores leave out a sentence that has no guess, or whose words differ from the gold words
+    after deletion. `missed` counts the brackets in the gold trees of these sentences.
     """
 
     matched: int = 0
@@ -84,7 +89,7 @@ class BracketScore:
 
     @property
     def f1_of_all(self) -> float:
-        """Return F1 over all sentences; an erroneous or skipped sentence counts as an empty guess."""
+        """Return F1 over all sentences. Sentences that EVALB leaves out count as trees without brackets."""
         return _percent(2 * self.matched, self.right + self.missed + self.guessed)
 
 

@@ -19,7 +19,7 @@ from ..data.vocabularies.words import END
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Bounds on the number of symbols of each output, end symbol included; both bounds are (batch,).
+    """The least and the largest number of symbols of each output (batch,), end symbol included.
 
     An output must not end before `min_length` symbols, and ends after at most `max_length`.
     """
@@ -60,20 +60,21 @@ def log_probabilities(logits: Tensor) -> Tensor:
 
 
 class OutputCosts(ABC):
-    """Costs of outputs in nats, which a search subtracts from their scores; no cost is below 0."""
+    """Costs of outputs in nats, all at least 0. A search subtracts the cost of an output from its score."""
 
     @abstractmethod
     def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
-        """Return the costs, float64, of outputs (rows, longest), given their sentences' indices (rows,).
+        """Return the cost (rows,) of each finished output in `symbols` (rows, longest), as float64.
 
-        Each row has its end, and padding after it.
+        `sentences` (rows,) has the index of each output's sentence. Each row has its end, and padding after
+        it.
         """
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
-        """Return a lower bound on the costs of all outputs that begin with `symbols` (rows, written).
+        """Return the least cost (rows,) that an output can have if it begins with these symbols.
 
-        By default it is 0. `left` bounds the number of symbols that may follow, end included. A tight bound
-        lets the search drop hopeless outputs early.
+        `symbols` are (rows, written), and `left` bounds the number of symbols that may follow, end included.
+        A lower value is also correct (by default 0), but then the search drops hopeless outputs later.
         """
         return torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)
 
@@ -88,7 +89,7 @@ class NoCosts(OutputCosts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """Comparison of several outputs of each sentence, of which only the best one is needed.
+    """Competition among the outputs of each sentence. Outputs that cannot win are dropped early.
 
     `sentence` (rows,) maps rows to sentences. `best` (sentences,) is the best score of a finished output so
     far, minus its cost.
@@ -157,6 +158,7 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int) -> tuple[Tensor, Tensor
     allowed[:, PAD] = -torch.inf
     allowed[:, END].masked_fill_(place < bounds.min_length, -torch.inf)
     best, symbols = allowed.max(1)
+    # a row with only NaN or -inf ends here, since no symbol can be chosen for it
     must = (place >= bounds.max_length) | ~torch.isfinite(best)
     symbols = torch.where(must, END, symbols)
     gains = logs.gather(1, symbols[:, None]).squeeze(1).double()
@@ -256,6 +258,7 @@ class BeamSearch:
         self.valid = sources != PAD
         self.bounds, self.beam, self.ranking = bounds, beam, ranking
         self.symbols = sources.new_full((batch, int(bounds.max_length.max())), PAD)
+        # the output of a row for which no finite score is ever found
         self.symbols[:, 0] = END
         self.scores = torch.full((batch,), -torch.inf, dtype=torch.float64, device=device)
         self.ranks = self.scores.clone()
@@ -273,16 +276,18 @@ class BeamSearch:
         )
 
     def extend(self, alive: Hypotheses, logs: Tensor, attended: Tensor | None) -> tuple[Tensor, Hypotheses]:
-        """Add a symbol to the unfinished outputs. Return the rows that are continued, and the longer outputs.
+        """Add a symbol to the unfinished outputs; return the parents' rows and the longer outputs.
 
-        `logs` (rows, vocab) are the log-probabilities of the next symbol. `attended` (rows, n) are the
-        attention weights of this step.
+        The parent of an output is the shorter output that it continues. `logs` (rows, vocab) are the
+        log-probabilities of the next symbol. `attended` (rows, n) are the attention weights of this step.
         """
         best = self._best(alive, logs)
         coverage = None if alive.coverage is None or attended is None else alive.coverage + attended
         self._end(best, alive, coverage)
         going, order = best.scores.masked_fill(best.symbols == END, -torch.inf).topk(self.beam)
         bound = self.ranking.normalise(going, self.bounds.max_length[best.sentences, None])
+        # a score only falls with more symbols, and the largest length divides it most, so no continuation
+        # ranks higher than this bound
         kept = bound > self.ranks[best.sentences, None]
         of, slot = torch.nonzero(kept, as_tuple=True)
         parents, symbols = best.parents.gather(1, order)[kept], best.symbols.gather(1, order)[kept]
@@ -309,7 +314,7 @@ class BeamSearch:
         return Candidates(sentences=sentences, scores=scores, parents=parents, symbols=chosen)
 
     def _choices(self, alive: Hypotheses, logs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the log-probabilities and numbers of the best next symbols of each row.
+        """Return the log-probabilities of the best next symbols of each row, and these symbols.
 
         The last column is the end symbol.
         """
@@ -388,11 +393,12 @@ MAX_POSITIONS = 16384
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeSearch:
-    """Search over output sizes, for a model that needs the size of its output in advance.
+    """Search for the best output length, for a model that must know the length before it writes.
 
-    The sizes go from a source's length to `ratio` times that length plus `margin`. The best output is the
-    most likely one or, with `costs` for each source, the one with the highest log-probability minus cost.
-    With a `line`, only the size nearest to its estimate is tried.
+    The length that such a model is given is the output's size. The sizes go from a source's length to
+    `ratio` times that length plus `margin`. The best output is the most likely one or, with `costs` for each
+    source, the one with the highest log-probability minus cost. With a `line`, only the size nearest to its
+    estimate is tried.
     """
 
     ratio: float = 2.0
@@ -401,9 +407,9 @@ class SizeSearch:
     line: LengthLine | None = None
 
     def tried(self, lengths: Tensor, longest: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the smallest and the largest output size to try for each source length, at most `longest`.
+        """Return the smallest and the largest size to try for each source, given the source's length.
 
-        Both sizes are (rows,).
+        No size is above `longest`. Both sizes are (rows,).
         """
         most = (self.ratio * lengths.double()).floor().long() + self.margin
         least, most = torch.minimum(lengths, longest), torch.minimum(most, longest)
@@ -413,9 +419,10 @@ class SizeSearch:
 
 
 def size_bounds(lengths: Tensor, sizes: Tensor) -> Bounds:
-    """Return the bounds on output lengths, given the source lengths (rows,) and the output sizes (rows,).
+    """Return the bounds on output lengths for sources of these lengths and outputs of these sizes.
 
-    All sizes up to the source's length are equivalent; a longer output has exactly its size.
+    `lengths` and `sizes` are (rows,). All sizes up to the source's length are equivalent; a longer output
+    has exactly its size.
     """
     return Bounds(min_length=torch.where(sizes > lengths, sizes, 1), max_length=sizes)
 
@@ -428,10 +435,10 @@ def search_lengths(
     beam: int,
     sizes: SizeSearch,
 ) -> Outputs:
-    """Choose the best size for each output by greedy search (Kaiser and Bengio 2016, section 3).
+    """Try several sizes for each output, and return the best output (Kaiser and Bengio 2016, section 3).
 
-    Return the outputs of these sizes. With a `beam` above 1, the outputs are then beam-searched at these
-    sizes. `max_length` (batch,) bounds the sizes. If outputs have costs, the greedy output is kept unless the
+    Greedy search finds the best size. With a `beam` above 1, beam search then runs with that size only.
+    `max_length` (batch,) bounds the sizes. If outputs have costs, the greedy output is kept unless the
     beam's is better. With a length line no size is searched.
     """
     costs = sizes.costs
@@ -468,7 +475,7 @@ def _beams(model: TransductionModel, sources: Tensor, lengths_tried: Tensor, bea
 def _best_sizes(
     model: TransductionModel, sources: Tensor, longest: Tensor, sizes: SizeSearch
 ) -> tuple[Tensor, Outputs]:
-    """Return the best size (batch,) of each sentence, and the greedy outputs at these sizes.
+    """Return the size (batch,) at which greedy search finds the best output, and these outputs.
 
     A size is dropped as soon as its likelihood so far, with its lowest possible cost, cannot beat another
     output.
@@ -483,6 +490,7 @@ def _best_sizes(
     best = scores.new_full(lengths.shape, -torch.inf)
     for rows in _chunks(lengths_tried, MAX_POSITIONS):
         of, bounds = sentence[rows], size_bounds(lengths[sentence[rows]], lengths_tried[rows])
+        # all chunks share `best`: outputs of small sizes end first, and stop larger ones early
         race = Race(sentence=of, best=best, costs=costs)
         written = greedy_search(model, _trim_padding(sources[of]), bounds, race=race)
         scores[rows], symbols[rows, : written.symbols.shape[1]] = written.scores, written.symbols

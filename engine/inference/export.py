@@ -130,6 +130,7 @@ def _trace(trained: TrainedModel, *, lengths: bool) -> tuple[Model, ExportedProg
             f"expected blocks whose exported program is valid for every length, got {reasons}; "
             "a folder for the Hub works for every model"
         )
+    # torch.export treats sizes 0 and 1 as constants, so the example has a larger batch and length
     inputs = _inputs(trained, 2, _EXPORTED_AT, lengths=lengths)
     shapes = ({0: Dim.AUTO, 1: Dim.AUTO}, {0: Dim.AUTO})[: len(inputs)]
     try:

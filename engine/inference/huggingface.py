@@ -67,6 +67,7 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
         dtype = options.get("dtype", options.get("torch_dtype"))
         if isinstance(dtype, torch.dtype):
             model = model.to(dtype)
+        # accelerate writes a map of the whole model to one device as {"": device}
         places = options.get("device_map")
         device = places.get("") if isinstance(places, dict) else None
         return model.to(device).eval() if device is not None else model.eval()
@@ -149,7 +150,10 @@ class ActivememTokenizer(PreTrainedTokenizer):
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
     ) -> list[int]:
-        """Return the token ids of a text, preceded by a line start or an end mark if the model needs one."""
+        """Return the token ids of a text, after the mark with which the model's training texts began, if any.
+
+        The mark is a line start, or the end mark of the text before.
+        """
         assert token_ids_1 is None, "a language model reads one text"
         if not self._streams:
             return [LINE_START, *token_ids_0]
@@ -172,7 +176,10 @@ class ActivememTokenizer(PreTrainedTokenizer):
 
 
 def _names(symbols: TextSymbols, vocab: int, *, streams: bool) -> list[str]:
-    """Return a distinct name for each symbol: its text if possible, else its number."""
+    """Return a distinct name for each symbol: its text, or a name like `<7>` if its text is not unique.
+
+    `streams` is false for models of single lines or documents, which have a start symbol.
+    """
     names = list[str]()
     for number in range(vocab):
         text = symbols.decode([number])

@@ -202,6 +202,7 @@ def _symbol_answer(model: Model) -> _Answerer:
 
 def _label_answer(model: Model, symbols: Mapping[str, Any]) -> _Answerer:
     names: list[str] = symbols.get("classes", [])
+    # with such names, a line of names separated by spaces would be ambiguous
     as_list = any(name.split() != [name] or name.startswith("[") for name in names)
 
     def label(each: _Input, logits: Tensor) -> Prediction:
@@ -267,9 +268,9 @@ def _sentence_answer(
     source: Vocabulary,
     target: Vocabulary,
 ) -> _Answerer:
-    """Return a predictor that searches for output sentences as the task specifies.
+    """Return a function that predicts output sentences for a batch of input sentences.
 
-    If the task prefers trees, outputs are trees.
+    It searches with the decoding settings of the task. If the task prefers trees, outputs are trees.
     """
     decoding, trees = Decoding.of_task(settings), prefers_trees(settings)
 

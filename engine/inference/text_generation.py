@@ -17,10 +17,11 @@ from ..data.text.symbols import TextSymbols
 
 
 class NextSymbols:
-    """Distribution of the next symbol after each text of a batch, by a causal model.
+    """Reader of a batch of growing texts that gives the probabilities of their next symbols.
 
-    All texts have the same length. A model whose blocks see a bounded past, or keep a state of fixed size,
-    reads each symbol once. Any other model reads the whole texts again at each step.
+    The model must be causal, and all texts have the same length. A model whose blocks see a bounded past, or
+    keep a state of fixed size, reads each symbol once. Any other model reads the whole texts again at each
+    step.
     """
 
     def __init__(self, model: Model) -> None:
@@ -31,7 +32,10 @@ class NextSymbols:
 
     @torch.no_grad()
     def read(self, symbols: Tensor) -> Tensor:
-        """Read the next symbols (texts, n); return log-probabilities (texts, vocab) of what may follow."""
+        """Append symbols (texts, n) to the texts; return the log-probabilities of the next symbol.
+
+        The result is (texts, vocab).
+        """
         if self._streams:
             outputs, self._state = self._model.forward_stream(symbols, self._state)
         else:
@@ -92,7 +96,10 @@ class Sampling:
 def generate_symbols(
     model: Model, beginning: list[int], sampling: Sampling, *, end: int | None
 ) -> Iterator[int]:
-    """Yield the symbols that follow a beginning, at least one; generation stops after `end`."""
+    """Yield the symbols that the model writes after a beginning, at least one.
+
+    Generation stops after the symbol `end`, or after the largest number of symbols.
+    """
     reader, generator = NextSymbols(model), torch.Generator().manual_seed(sampling.seed)
     symbols = torch.tensor([beginning])
     for _ in range(sampling.max_symbols):
@@ -104,7 +111,10 @@ def generate_symbols(
 
 
 def decode_pieces(tokens: Iterator[int], symbols: TextSymbols, beginning: list[int]) -> Iterator[str]:
-    """Yield the text of symbols, each piece as soon as later symbols cannot change it."""
+    """Yield the text of symbols piece by piece.
+
+    A piece is held back while it ends in an incomplete UTF-8 character.
+    """
     read, shown = list(beginning), symbols.decode(beginning)
     for token in tokens:
         read.append(token)
@@ -122,6 +132,7 @@ def _choose(log_probabilities: Tensor, sampling: Sampling, generator: torch.Gene
     left = len(scores) if sampling.top_k is None else min(sampling.top_k, len(scores))
     shares = scores[:left].softmax(-1)
     if sampling.top_p is not None:
+        # the symbol that reaches `top_p` stays, so at least one symbol is left
         before = shares.cumsum(-1) - shares
         shares = shares[before < sampling.top_p]
     return int(order[torch.multinomial(shares, 1, generator=generator)])

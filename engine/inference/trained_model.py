@@ -27,9 +27,10 @@ _CPU = torch.device("cpu")
 
 
 def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, text: str) -> TextScore:
-    """Return the likelihood of a text. Every token is scored once, as in a split of a corpus.
+    """Return the likelihood of a text under a language model.
 
-    Raise DataError if a part of the text has no symbol, or if nothing in the text can be scored.
+    Every token is scored exactly once, as in the evaluation of a split. Raise DataError if a part of the
+    text has no symbol, or if nothing in the text can be scored.
     """
     data, end, by_sentence = text.encode(), symbols.end_of_line, task.batching == "sentences"
     encoded = symbols.encode_bytes(sentences_as_lines(data) if by_sentence else data)

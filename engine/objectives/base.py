@@ -52,26 +52,30 @@ def micro_batch_slice(count: int, part: int, parts: int) -> slice:
 
 
 def micro_batch_weight(count: int, part: int, parts: int) -> float:
-    """Return the factor by which micro-batch number `part` counts in the mean over the whole batch.
+    """Return the factor that corrects for the size of micro-batch number `part` of `parts`.
 
-    The mean of all `parts` weighted means is the mean of the batch, even if the micro-batches differ in size.
+    Multiply the mean loss of the micro-batch by it. Then the mean over all `parts` is the mean of the batch,
+    even if the micro-batches differ in size.
     """
     rows = micro_batch_slice(count, part, parts)
     return (rows.stop - rows.start) * parts / count
 
 
 def scored_on_device(targets: Tensor, scored: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the scored targets and their positions in the flattened `targets`, both (scored,).
+    """Return the targets that the mask `scored` marks, and their indices in the flattened `targets`.
 
-    Both results are on the device. `targets` and `scored`, both (batch, length), are on the host. Counting
-    them on the host avoids waiting for a GPU.
+    Both results are (count,) and on the device. `targets` and `scored`, both (batch, length), are on the
+    host. Counting them on the host avoids waiting for a GPU.
     """
     places = find_places(scored)
     return on_device(targets.flatten()[places], device), on_device(places, device)
 
 
 class Answers(NamedTuple):
-    """A model's inputs, and its outputs and targets at all scored positions, on the device."""
+    """A model's inputs, and its outputs and targets at the positions that count in the loss.
+
+    All are on the model's device.
+    """
 
     inputs: Tensor
     outputs: Tensor
@@ -93,10 +97,11 @@ class StepShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausalView:
-    """A test sequence, and a function whose outputs for it must not depend on later inputs.
+    """The data of a causality test: a sequence, and a function that computes the model's outputs for it.
 
-    `inputs` (length,) are symbols between `first` and `first + symbols`. `outputs` maps the model and inputs
-    (rows, length), both on any device, to (rows, length, …), or to fewer positions.
+    The test fails if an output depends on later inputs. `inputs` (length,) are symbols between `first` and
+    `first + symbols`. `outputs` maps the model and inputs (rows, length), both on any device, to (rows,
+    length, …), or to fewer positions.
     """
 
     inputs: Tensor
@@ -107,7 +112,7 @@ class CausalView:
 
 @runtime_checkable
 class Stackable(Protocol):
-    """Interface of objectives whose loss is computed only from the model and the tensors of a batch.
+    """Interface of objectives whose loss depends only on the model and the tensors of a batch.
 
     A pack can compute the steps of several such trials at once.
     """
@@ -193,7 +198,7 @@ class Objective(ABC, Generic[ModelOf]):
         """
 
     def causal_view(self) -> CausalView | None:
-        """Return a view to test whether the model sees future inputs; None if the task allows this."""
+        """Return the data of the test that outputs ignore later inputs; None if the task is not causal."""
         return None
 
     def outputs(self) -> WrittenOutputs | None:

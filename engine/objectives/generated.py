@@ -52,10 +52,10 @@ from .base import (
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Sums over scored targets, from which the metrics of a split are computed.
+    """Counts and sums over the targets of a split that count in the loss.
 
-    `loss` is the sum of losses, `right` counts correct targets, and `exact` counts sequences without an
-    error.
+    The metrics of the split are computed from them. `loss` is the sum of losses, `right` counts correct
+    targets, and `exact` counts sequences without an error.
     """
 
     loss: float = 0.0
@@ -103,6 +103,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         examples = self._rows(self._current, rows.start, rows.stop - rows.start)
         inputs, outputs, targets = self._answers(model, examples)
         self._show(inputs, outputs, targets)
+        # divide by the count of the whole batch, since its parts may have different counts
         return self._task_losses(outputs, targets).sum() * parts / self._num_scored(self._current.targets)
 
     def draw(self) -> tuple[Tensor, ...]:
@@ -148,7 +149,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
-        """Return the tensors of the examples that `_scored_outputs` takes as arguments.
+        """Return the tensors of examples that `_scored_outputs` needs, such as inputs and targets.
 
         They have the same shapes for each batch.
         """
@@ -178,7 +179,10 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
-        """Return the metrics of a split. For one of several test sets, `index` is added to their names."""
+        """Return the metrics of a split by name; `index`, such as `[long]`, is added to each name.
+
+        The index names one of several test sets.
+        """
 
     @abstractmethod
     def _num_scored(self, targets: Tensor) -> int:
@@ -193,7 +197,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         """Return, for each scored target, the row of its example."""
 
     def _registered(self, split: str) -> RegisteredMetrics:
-        """Return an accumulator of the registered metrics for a split.
+        """Return a new accumulator of the metrics that plug-ins registered for a split.
 
         Kinds of tasks without splits measure on the dev examples.
         """
@@ -377,9 +381,10 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         """Return the dev metrics after an epoch."""
 
     def _test(self, model: Model) -> Metrics:
-        """Return loss, accuracy and share of faultless sequences for each test length, and their averages.
+        """Return test metrics for each test length, and their means over the lengths.
 
-        All lengths have equal weight in the averages, no matter how many symbols they have.
+        The metrics are the loss, the accuracy, and the share of sequences without an error. All lengths have
+        equal weight in the means, no matter how many symbols they have.
         """
         found: Metrics = {}
         means: dict[str, list[float]] = {}
@@ -455,6 +460,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
         return self._draw(self.settings.train.batch_size, self._data)
 
     def _evaluate_epoch(self, model: Model) -> Metrics:
+        # report the length at which the accuracy is measured; `record` may increase it
         length, registered = self._curriculum.length, RegisteredMetrics(TaskKind.TAGGING)
         # a training batch is scored at once, even if steps have several parts
         at_once = self._scored_at_once if self._settings.dev_sequences is None else None
@@ -475,7 +481,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
 
 
 class DrawnLengthObjective(AlgorithmicObjective):
-    """Objective whose batches each have a length drawn from the range [train] lengths.
+    """Objective that draws a new length for each batch, from the range in [train] lengths.
 
     Fixed dev sequences cover all lengths.
     """
@@ -509,6 +515,7 @@ class DrawnLengthObjective(AlgorithmicObjective):
     def _evaluate_epoch(self, model: Model) -> Metrics:
         registered = RegisteredMetrics(TaskKind.TAGGING)
         score = self._score(model, self._dev, registered)
+        # `epoch_shapes` counts the lengths of the current epoch only
         self._drawn.clear()
         return score.metrics("dev") | registered.compute()
 
@@ -532,9 +539,10 @@ class DrawnLengthObjective(AlgorithmicObjective):
 
 @dataclass(slots=True, kw_only=True)
 class Curriculum:
-    """A training length that grows by `step`, up to `end`, when the accuracy reaches `grow_at`.
+    """A training length that grows while the model solves it.
 
-    `passed` is the last length at which the accuracy was high enough (0 before the first).
+    When the accuracy reaches `grow_at`, the length grows by `step`, up to `end`. `passed` is the last length
+    at which the accuracy was high enough (0 before the first).
     """
 
     length: int
@@ -544,10 +552,7 @@ class Curriculum:
     passed: int = 0
 
     def record(self, accuracy: float) -> None:
-        """Record the accuracy at the current length, a fraction of tokens.
-
-        Increase the length if the accuracy is high enough.
-        """
+        """Increase the length if this accuracy, the share of correct tokens, is high enough."""
         if accuracy >= self.grow_at:
             self.passed = self.length
             if self.end is None or self.length + self.step <= self.end:

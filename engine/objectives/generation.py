@@ -37,11 +37,12 @@ Bengio 2016)."""
 
 
 class TreeCosts(OutputCosts):
-    """Costs of outputs that do not form a tree with one tag for each word of their sentence.
+    """Costs of outputs that do not form a tree over their sentence.
 
-    `words` (sentences,) has the number of words of each sentence. Each missing or surplus tag has a cost, as
-    has each bracket without a partner. Labels and their order do not matter. `tags` (vocab,) is 1 for a tag.
-    `brackets` (vocab,) is 1 for an opening bracket and -1 for a closing one.
+    Such a tree has one tag for each word, and all its brackets are paired. `words` (sentences,) has the
+    number of words of each sentence. Each missing or surplus tag has a cost, as has each bracket without a
+    partner. Labels and their order do not matter. `tags` (vocab,) is 1 for a tag. `brackets` (vocab,) is 1
+    for an opening bracket and -1 for a closing one.
     """
 
     def __init__(self, words: Tensor, *, tags: Tensor, brackets: Tensor) -> None:
@@ -49,7 +50,7 @@ class TreeCosts(OutputCosts):
 
     @classmethod
     def of(cls, sentences: Sequence[str], target: Vocabulary) -> Self:
-        """Return the costs for outputs of these sentences.
+        """Make the costs for outputs of these sentences, whose symbols are in the vocabulary `target`.
 
         A start symbol in an output counts as a surplus tag.
         """
@@ -71,14 +72,16 @@ class TreeCosts(OutputCosts):
         return _cost((self._words[sentences] - tags).abs(), open_brackets.abs())
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
-        """Return the lowest cost of outputs that begin with `symbols`.
+        """Return the least cost (rows,) that an output can have if it begins with these symbols.
 
         Missing tags count first, then brackets.
         """
         missing = self._words[sentences] - self._tags[symbols].sum(1)
+        # the end symbol takes one of the places
         most = left.max_length - 1
         tags = torch.minimum(missing.clamp(min=0), most)
         open_brackets, room = self._brackets[symbols].sum(1).abs(), most - tags
+        # brackets come in pairs, so they fill a fixed length only if the number of free places is even
         odd = (left.min_length == left.max_length) & ((room - open_brackets) % 2 == 1)
         return _cost((missing - tags).abs(), torch.where(odd, 1, 0).maximum(open_brackets - room))
 
@@ -107,7 +110,7 @@ class Decoding:
 
     @classmethod
     def of_task(cls, settings: TrialSettings) -> Decoding:
-        """Return the decoding settings that the task specifies; greedy by default."""
+        """Return the decoding settings in a trial's [task] table, by default those of greedy search."""
         task = settings.task
         if not isinstance(task, SentencePairSettings):
             return cls()
@@ -120,7 +123,7 @@ class Decoding:
 
 
 def output_sizes(settings: TrialSettings) -> SizeSearch:
-    """Return the output sizes to try with a model that needs the size in advance."""
+    """Return which output lengths to try with a model that must know the length before it writes."""
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return SizeSearch(ratio=task.size_ratio, margin=task.size_margin)
@@ -194,7 +197,10 @@ def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: Trial
 
 
 def iter_scored_pairs(split: PairSplit, train: TrainSettings, parts: int = 1) -> Iterator[PairBatch]:
-    """Yield each pair of a split once, in batches of the training batch size divided by `parts`."""
+    """Yield batches with each pair of a split once.
+
+    A batch has the training batch size divided by `parts`.
+    """
     tokens = None if train.batch_tokens is None else train.batch_tokens // parts
     return iter_pair_eval(split, batch_size=max(1, train.batch_size // parts), batch_tokens=tokens)
 
@@ -231,7 +237,10 @@ def search_outputs(
     sizes: SizeSearch,
     costs: OutputCosts | None,
 ) -> list[list[int]]:
-    """Return the best output that a search finds for each padded source (batch, n), with its end symbol."""
+    """Return the best output that a search finds for each source, with its end symbol.
+
+    `sources` (batch, n) are padded.
+    """
     lengths = (sources != PADDING).sum(1)
     hypotheses = decode(
         model,

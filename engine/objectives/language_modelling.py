@@ -83,7 +83,10 @@ class LanguageObjective(Objective[Model]):
         return CausalView(inputs=inputs, first=0, symbols=self.interface.vocab, outputs=losses)
 
     def _causal_tokens(self) -> Tensor:
-        """Return tokens (length + 1,) to test causality: as many as the model reads at once, and one more."""
+        """Return the tokens (length + 1,) of the causality test, of which the model reads the first `length`.
+
+        The length is the longest that the model reads at once.
+        """
         if not self._task.by_line:
             return self._text.dev.tokens[: self._task.context + 1].long()
         splits, most = (self._text.dev, self._text.test), self._task.longest + 1
@@ -97,7 +100,7 @@ class LanguageObjective(Objective[Model]):
         """Return the negative log-likelihood of each target (rows, length), computed as in training."""
 
     def _truncate(self, split: Split, limit: int | None) -> Split:
-        """Return the lines that end within the first `limit` tokens of a split, but at least one.
+        """Return the first lines of a split that have at most `limit` tokens in total, but at least one line.
 
         If the first line is longer than `limit`, it is cut, but only if tokens are characters: for other
         tokens, perplexity is per word, and a word must stay whole.
@@ -138,7 +141,7 @@ class LanguageObjective(Objective[Model]):
 
 
 class StreamObjective(LanguageObjective):
-    """Objective that reads a text in parallel rows. Each step continues the rows of the previous step.
+    """Objective that reads a text in parallel rows, which continue from step to step.
 
     Blocks keep their states between steps.
     """
@@ -184,6 +187,7 @@ class StreamObjective(LanguageObjective):
     def restore(self, state: dict[str, Any]) -> None:
         self._position, self._batches = state["position"], None
         streams = [StreamState(length, tuple(states)) for length, states in state["streams"]]
+        # a retry after a lack of memory divides the batch into more parts than the checkpoint has
         self._streams = split_streams(streams, self.settings.train.accumulate)
 
     def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
@@ -204,7 +208,7 @@ class StreamObjective(LanguageObjective):
 
 
 class PackedObjective(LanguageObjective, StreamedObjective[Model, StreamBatch]):
-    """Objective of pieces cut from a text or a mixture of texts; no state is kept between pieces.
+    """Objective that cuts a text, or a mixture of texts, into independent pieces of equal length.
 
     With separate documents a step has the same number of targets; its tokens and FLOPs count whole pieces.
     """

@@ -35,9 +35,10 @@ class Pieces(NamedTuple):
 
 
 def iter_pieces(inputs: Tensor, end: int) -> Iterator[Pieces]:
-    """Split rows (batch, length), on the CPU, into pieces; yield them in groups of similar lengths.
+    """Cut rows (batch, length) at their document ends; yield groups of pieces of similar lengths.
 
-    A piece begins where a row begins, and at each mark `end`, which ends a document and begins the next.
+    The rows are on the CPU. A piece begins where a row begins, and at each mark `end`, which ends a document
+    and begins the next.
     """
     begins = inputs == end
     begins[:, 0] = True
@@ -54,9 +55,10 @@ def iter_pieces(inputs: Tensor, end: int) -> Iterator[Pieces]:
 def nll_of_documents(
     model: Model, inputs: Tensor, targets: Tensor, *, end: int, device: torch.device
 ) -> Tensor:
-    """Return the nats of each target, given only the inputs of its own document; all are (batch, length).
+    """Return the negative log-likelihood in nats of each target, given only its own document.
 
-    The rows are on the CPU, the model and the result on `device`.
+    `inputs`, `targets` and the result are (batch, length). The rows are on the CPU, the model and the result
+    on `device`.
     """
     nats: list[Tensor] = []
     order: list[Tensor] = []

@@ -72,6 +72,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         loss = functional.cross_entropy(
             logits, scored, reduction="sum", label_smoothing=train.label_smoothing
         )
+        # an empty part was given the first row, which must not count twice
         weight = 0 if part >= len(batch.pairs) else parts
         return loss * weight / int(batch.target_lengths.sum())
 
@@ -168,7 +169,10 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
     def _sample_inputs(
         self, model: TransductionModel, sources: Tensor, targets: Tensor, part: int, parts: int
     ) -> Tensor:
-        """Return the targets as decoder input, some replaced by the model's guesses (Bengio et al. 2015)."""
+        """Return the decoder's inputs: the targets, with some of them replaced by the model's guesses.
+
+        The model thus learns to continue after its own errors (Bengio et al. 2015).
+        """
         if self._guesses is None:
             return targets
         read = self._guess(model, sources, targets, self._guesses.part(part, parts))
@@ -177,9 +181,9 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
 
     @torch.no_grad()
     def _guess(self, model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
-        """Replace some targets by the model's guesses, made in one pass (Mihaylova and Martins 2019).
+        """Replace some targets by the model's guesses, all from one pass (Mihaylova and Martins 2019).
 
-        With scheduled sampling the guesses are drawn one after another instead.
+        With scheduled sampling, the model instead makes the guesses one after another.
         """
         if is_scheduled(self.settings.train):
             return _guess_places(model, sources, targets, draws)
@@ -225,7 +229,7 @@ class GuessDraws(NamedTuple):
 
     @classmethod
     def of(cls, targets: Tensor, share: float, seed: int, *, together: bool) -> GuessDraws:
-        """Draw the random numbers for targets (pairs, symbols).
+        """Draw the random numbers for targets (pairs, symbols); a symbol is replaced with chance `share`.
 
         With `together` the same positions are replaced in all pairs.
         """
@@ -255,12 +259,14 @@ def sampling_share(train: TrainSettings, step: int) -> float:
 
 
 def _guess_places(model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
-    """Replace targets by guesses, one position after another; a guess depends on the symbols before it."""
+    """Replace targets by guesses, position by position, so that a guess depends on earlier guesses."""
+    # all pairs have the same places here, because `GuessDraws.of` was called with `together`
     places = draws.replaced[0].tolist()
     if not any(places):
         return targets
     read, valid, uniform = targets.clone(), targets != PAD, on_device(draws.uniform, targets.device)
     state, previous = model.begin(sources, valid.sum(1)), torch.full_like(targets[:, 0], PAD)
+    # stop after the last position to replace
     for place in range(len(places) - places[::-1].index(True)):
         logits, state = model.step(state, previous)
         if places[place]:
@@ -272,7 +278,10 @@ def _guess_places(model: TransductionModel, sources: Tensor, targets: Tensor, dr
 
 
 def draw_symbols(shares: Tensor, uniform: Tensor) -> Tensor:
-    """Sample a symbol from each row of probabilities (rows, symbols), by numbers (rows,) in [0, 1)."""
+    """Sample a symbol from each row of `shares` (rows, symbols).
+
+    Each row uses its own random number in `uniform` (rows,), from 0 to below 1.
+    """
     until = shares.cumsum(-1)
     found = torch.searchsorted(until, uniform.unsqueeze(-1) * until[:, -1:], right=True).squeeze(-1)
     return found.clamp(max=shares.shape[-1] - 1)  # the largest number below 1, because of rounding

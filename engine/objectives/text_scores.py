@@ -61,7 +61,7 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScore(Likelihood):
-    """The likelihood of a text; `ends` covers only the symbols that end its lines or documents.
+    """The likelihood of a text, and within it that of the symbols that end lines or documents (`ends`).
 
     Document ends have 0 bytes. `padded_loss`, only for lines, is the mean over all positions of their
     batches, padding included.
@@ -78,7 +78,10 @@ class TextScore(Likelihood):
 
     @property
     def without_ends(self) -> Likelihood:
-        """Return the likelihood of all tokens except line ends, which the model still reads as inputs."""
+        """Return the likelihood of all tokens except line ends.
+
+        The model still reads line ends as inputs.
+        """
         return Likelihood(
             nats=self.nats - self.ends.nats,
             tokens=self.tokens - self.ends.tokens,
@@ -100,7 +103,7 @@ def score_text(
     registered: RegisteredMetrics | None = None,
     parts: int = 1,
 ) -> TextScore:
-    """Score each token of a text once.
+    """Return the likelihood of a split under a model, to which each token contributes once.
 
     `batching` is a task's way to divide its text:
 
@@ -121,6 +124,7 @@ def score_text(
 
     if batching == "stream":
         reach = analyse(model.recipe, model.config, length=1).reach.left
+        # rows overlap by the reach: with this many, at most about half of what a row reads is overlap
         rows = 1 if math.isinf(reach) else len(split.tokens) // (2 * int(reach) + 2)
         rows = max(1, min(rows, batch_size))
         streams = [StreamState()] * parts
@@ -151,11 +155,13 @@ def score_text(
         valid = torch.arange(losses.shape[1], device=device) < lengths[:, None]
         if registered is not None:
             registered.update(losses, targets, valid)
-        total.add(losses, targets.where(valid, IGNORED))  # keeps the order of the sums
+        # padding has a loss of 0, and leaving it out would change how the sum is rounded
+        total.add(losses, targets.where(valid, IGNORED))
         words += batch.words
         sizes += 0 if split.line_bytes is None else int(split.line_bytes[batch.numbers].sum())
         lines.append((batch.numbers, losses.sum(1).cpu(), batch.lengths))
     numbers, losses, lengths = map(torch.cat, zip(*lines, strict=True))
+    # batches group lines of similar lengths, but the padded loss needs the order of the split
     order = numbers.argsort()
     return total.score(words, sizes, _padded_loss(losses[order], lengths[order], batch_size))
 
@@ -181,12 +187,12 @@ class _Total:
             self._tokens[place] += int(counted.sum())
 
     def score_after_first_token(self, split: Split) -> TextScore:
-        """Return the score of a split, after all of its tokens except the first one were added."""
+        """Return the score of a split whose first token, which has no context, was not scored."""
         sizes = 0 if split.line_bytes is None else int(split.line_bytes.sum()) - split.first_bytes
         return self.score(split.words - split.first_words, sizes)
 
     def score(self, words: int, sizes: int, padded_loss: float | None = None) -> TextScore:
-        """Return the score of all added tokens, given their number of words and of bytes (`sizes`)."""
+        """Return the score of all tokens so far; `words` and `sizes` are their numbers of words and bytes."""
         (nats, end_nats), (tokens, ends) = self._nats, self._tokens
         return TextScore(
             nats=nats,
@@ -201,10 +207,11 @@ class _Total:
 
 
 def _padded_loss(nats: Tensor, lengths: Tensor, rows: int) -> float:
-    """Return the mean loss over all positions of the batches; padding counts as a loss of 0.
+    """Return the mean loss over all positions of the batches, where padding has a loss of 0.
 
-    It is computed for batches of `rows` lines. The program of Dowdell and Zhang (2019) prints this number. An
-    incomplete last batch is left out.
+    It is lower than the usual loss, and needed to compare with published numbers. It is computed for batches
+    of `rows` lines. The program of Dowdell and Zhang (2019) prints this number. An incomplete last batch is
+    left out.
     """
     batches = list(zip(nats.split(rows), lengths.split(rows), strict=True))
     full = [batch for batch in batches if len(batch[0]) == rows] or batches

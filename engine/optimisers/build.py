@@ -65,10 +65,10 @@ _MOMENTUM = "momentum_buffer"
 
 
 class SGD(torch.optim.SGD):
-    """Torch's SGD; momentum also works for weights that get their first gradient after the first step.
+    """Torch's SGD that also accepts weights which get their first gradient only after some steps.
 
-    Torch's foreach step needs a momentum for every weight or for none. A momentum of zeros is equivalent to
-    none.
+    Torch's foreach step needs a momentum for every weight or for none, so such weights get a momentum of
+    zeros.
     """
 
     @torch.no_grad()
@@ -94,15 +94,16 @@ _RMS_OF_ADAMW = 0.2
 
 
 def muon_maps(model: nn.Module) -> dict[nn.Parameter, Weight]:
-    """Return the matrix weights of a model's body, each with its description by `find_weights`."""
+    """Return the weights of a model's body that are matrices, with the role and shape of each."""
     weights = find_weights(model.get_submodule("body"))
     return {each: found for each, found in weights.items() if found.role is WeightRole.MATRIX}
 
 
 class Muon(torch.optim.Optimizer):
-    """Optimiser that uses Muon for the weights in `maps`, and AdamW for all others.
+    """Optimiser that uses Muon for some weights and AdamW for all others.
 
-    A weight may hold several matrices, such as queries, keys and values. Each matrix has its own update.
+    The weights in `maps` are updated by Muon. A weight may hold several matrices, such as queries, keys and
+    values. Each matrix has its own update.
     """
 
     def __init__(
@@ -140,6 +141,7 @@ class Muon(torch.optim.Optimizer):
             state["momentum"] = torch.zeros_like(weight)
         momentum: Tensor = state["momentum"]
         momentum.lerp_(gradient, 1 - group["momentum"])
+        # Nesterov's momentum, as in the program of Jordan et al. (2024)
         direction = gradient.lerp(momentum, group["momentum"])
         for part, step in zip(found.split_maps(weight), found.split_maps(direction), strict=True):
             matrix = orthogonalise(step.reshape(len(step), -1))  # (outputs, k * inputs) of a convolution
@@ -163,8 +165,10 @@ def orthogonalise(matrix: Tensor) -> Tensor:
     It takes five Newton-Schulz iterations of a polynomial that is steep at 0 (Jordan et al. 2024).
     """
     a, b, c = _COEFFICIENTS
+    # the Gram matrix of the shorter side is the smaller one
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.T if tall else matrix
+    # the iterations need singular values of at most 1, and this norm is never below the largest one
     x = x / x.norm().clamp(min=_EPSILON)
     for _ in range(_ITERATIONS):
         gram = x @ x.T
@@ -182,7 +186,7 @@ class ParameterGroupError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSize:
-    """The size of a group: its weight tensors, its parameters, and the whole model's parameters (`of`)."""
+    """The number of weight tensors and of parameters in a group, and of parameters in the model (`of`)."""
 
     group: ParameterGroupSettings
     weights: int
@@ -231,7 +235,7 @@ def _group_sizes(settings: TrialSettings) -> list[GroupSize]:
 
 
 def assign_groups(names: Collection[str], groups: Sequence[ParameterGroupSettings]) -> dict[str, int | None]:
-    """Return, for each weight, the index of the first group that matches it, or None.
+    """Return, for each weight name, the index of the first group whose pattern matches it, or None.
 
     Raise ParameterGroupError with all patterns that match no remaining weight, and if all weights are frozen.
     """
@@ -259,7 +263,7 @@ def _fault(names: Collection[str], group: ParameterGroupSettings) -> str:
 def regroup(
     optimizer: torch.optim.Optimizer, model: nn.Module, groups: Sequence[ParameterGroupSettings]
 ) -> None:
-    """Divide the weights of a new optimiser into the groups of [train], and freeze the frozen groups.
+    """Give a new optimiser the parameter groups of the [train] table, and freeze the frozen weights.
 
     Raise ParameterGroupError as `assign_groups` does, and also if a group has a weight decay but the
     optimiser has none.
@@ -324,11 +328,11 @@ def build_optimizer(
 
 
 def keep_steps_on_cpu(optimizer: torch.optim.Optimizer) -> None:
-    """Move an optimiser's step counters to the CPU; call it after a checkpoint was loaded.
+    """Move an optimiser's step counters to the CPU after a checkpoint was loaded.
 
-    Fused and capturable optimisers read their counters on the device, so these counters are not moved. Torch
-    puts the counters on the device onto which the checkpoint was loaded. On a GPU, every read of a counter
-    would wait for the GPU.
+    Otherwise they slow down each step on a GPU. Fused and capturable optimisers read their counters on the
+    device, so these counters are not moved. Torch puts the counters on the device onto which the checkpoint
+    was loaded. On a GPU, every read of a counter would wait for the GPU.
     """
     for group in optimizer.param_groups:
         if group.get("fused") or group.get("capturable"):
@@ -402,7 +406,7 @@ def change_settings(
     model: nn.Module,
     groups: Sequence[ParameterGroupSettings],
 ) -> list[float]:
-    """Change an optimiser's settings, but not the learning rates, which a schedule sets at each step.
+    """Change an optimiser's settings during training, but leave its learning rates to the schedule.
 
     Return the new highest learning rate of each group. All other settings of the groups become those of a new
     optimiser.
@@ -433,10 +437,11 @@ def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> Non
 
 
 def weight_state(settings: TrialSettings) -> WeightState:
-    """Return the number of a trial's frozen weights, and the bytes of its optimiser's state.
+    """Return the number of a trial's frozen weights, and the bytes that its optimiser stores.
 
-    The optimiser keeps a state for all weights that are not frozen. Step counters (in some optimisers 4 bytes
-    for each weight tensor) are not counted. Raise ParameterGroupError for impossible groups.
+    The optimiser stores values, such as momentum, for all weights that are not frozen. Step counters (in
+    some optimisers 4 bytes for each weight tensor) are not counted. Raise ParameterGroupError for impossible
+    groups.
     """
     model, groups, optimizer = meta_model(settings), settings.train.groups, settings.train.optimizer
     weights = dict(model.named_parameters())

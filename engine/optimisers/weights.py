@@ -65,6 +65,7 @@ def compile_body(body: nn.Module, mode: Compile = True) -> None:
     The result is one program for sequences of any length if possible, else one program for each length.
     Torch's default limit is eight programs per process; beyond it torch falls back to uncompiled code.
     """
+    # a worker trains many trials: drop the programs of its earlier models
     torch.compiler.reset()
     limits = torch._dynamo.config
     limits.recompile_limit = limits.accumulated_recompile_limit = _MOST_PROGRAMS
@@ -72,9 +73,11 @@ def compile_body(body: nn.Module, mode: Compile = True) -> None:
 
 
 class _CompiledBody:
-    """A model's body, compiled for any length if possible, else for one length, else not compiled.
+    """A model's body that torch compiles if it can.
 
-    From the second length on torch compiles for any length, which fails if a block branches on the length.
+    It tries one program for any length, then one for each length, and at last runs the body without
+    compilation. From the second length on torch compiles for any length, which fails if a block branches on
+    the length.
     """
 
     def __init__(self, body: nn.Module, mode: str | None) -> None:
@@ -114,7 +117,7 @@ class _CompiledBody:
 
 @torch.no_grad()
 def clip_gradients_per_map(model: nn.Module, norm: float) -> None:
-    """Clip the gradient of each matrix to this norm (Sukhbaatar et al. 2019, section 5.1).
+    """Clip the gradient of each matrix to the norm `norm` (Sukhbaatar et al. 2019, section 5.1).
 
     Matrices that share a weight, such as queries, keys and values, are clipped one by one.
     """
@@ -124,7 +127,7 @@ def clip_gradients_per_map(model: nn.Module, norm: float) -> None:
 
 @torch.no_grad()
 def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: float) -> None:
-    """Take a step of the optimiser, and shorten the step of each matrix with a large gradient.
+    """Take a step of the optimiser, but a shorter one for each matrix whose gradient is too large.
 
     If the gradient g has a norm above `norm`, the step is multiplied by norm / ‖g‖. The optimiser sees the
     unscaled gradients (the program of Sukhbaatar et al. 2019). Matrices that share a weight are scaled one by
@@ -140,7 +143,7 @@ def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: 
 
 
 def _maps(model: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield pairs of a matrix and its gradient, for each matrix that has a gradient.
+    """Yield each matrix that has a gradient, with its gradient.
 
     A weight may hold several matrices.
     """
@@ -150,7 +153,10 @@ def _maps(model: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 class WeightAverage:
-    """Exponential average of a model's weights with factor `decay`; it starts from the initial weights."""
+    """Exponential moving average of a model's weights, which starts at the initial weights.
+
+    `decay` is the factor of the old average in each update.
+    """
 
     def __init__(self, model: Model | TransductionModel, decay: float) -> None:
         self._model, self._decay = model, decay
@@ -208,11 +214,14 @@ class Weights:
 
     @property
     def settled(self) -> bool:
-        """Return whether all weights belong to the same step; after an interrupted step they may not."""
+        """Return whether the model has its own weights, all of the same step.
+
+        It does not while an evaluation uses other weights, or after an error in such a swap.
+        """
         return not self._replaced and (self._average is None or self._average.settled)
 
     def begin_epoch(self, epoch: int) -> list[float] | None:
-        """Apply the changes that [train] sets for this number of finished epochs.
+        """Apply the changes of the optimiser that [train] sets after this number of epochs.
 
         Return the highest learning rates if they change.
         """
@@ -243,7 +252,7 @@ class Weights:
             take_clipped_step(self.optimizer, self.model, train.clip_step_norm)
 
     def after_step(self) -> None:
-        """Update the average and the values that blocks derive from weights, after a step."""
+        """Update what depends on the weights after a step: their average, and values cached in blocks."""
         self.model.after_optimiser_step()
         if self._average:
             self._average.after_step()
@@ -274,7 +283,10 @@ class Weights:
         self.model.after_optimiser_step()
 
     def named(self) -> Mapping[str, Tensor]:
-        """Return the weights used for evaluation, by name; averages are on the CPU."""
+        """Return the weights that evaluation uses, by name.
+
+        Averaged weights are copied to the CPU.
+        """
         with self.evaluated() as model:
             weights = model.state_dict()
             if self._average is None:

@@ -29,9 +29,9 @@ from .stacked_steps import StackedSteps, stacking_fault
 
 
 def form_of(settings: TrialSettings) -> str | None:
-    """Return a trial's form, a text that is the same for all trials that can share a pack.
+    """Return a text that is equal for trials that can share a pack; this text is called their form.
 
-    Return None if the trial cannot join a pack. Trials of one form have models and batches of the same
+    Return None if the trial cannot join a pack. Trials of the same form have models and batches of the same
     shapes. Algorithmic tasks with the same interface share a form; for other tasks all task settings must be
     equal.
     """
@@ -55,7 +55,10 @@ def form_of(settings: TrialSettings) -> str | None:
 
 
 def count_packs(every: Iterable[TrialSettings], most: int) -> int:
-    """Return the number of packs of at most `most` trials; a trial that trains alone counts as one pack."""
+    """Return how many packs of at most `most` trials the trials need.
+
+    A trial that trains alone counts as one pack.
+    """
     forms = Counter(map(form_of, every) if most > 1 else (None for _ in every))
     alone = forms.pop(None, 0)
     return alone + sum(-(-count // most) for count in forms.values())
@@ -84,7 +87,10 @@ def alone_reason(settings: TrialSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackOutlook:
-    """A forecast of packs: how many trials can be packed, the largest group, and why others train alone."""
+    """A prediction of packs: the number of trials in packs, and the size of the largest form.
+
+    `alone` counts the trials that train alone, by reason.
+    """
 
     together: int
     largest: int
@@ -92,7 +98,10 @@ class PackOutlook:
 
 
 def foresee_packs(every: Iterable[TrialSettings]) -> PackOutlook:
-    """Predict the packs of trials; models are built without weights."""
+    """Predict which trials can share packs.
+
+    Models are built on the meta device, so they need no memory.
+    """
     forms, faults, alone = Counter[str](), dict[str, str | None](), Counter[str]()
     for settings in every:
         reason = alone_reason(settings)
@@ -163,7 +172,7 @@ class Packer:
                 waiting.append((form, members))
 
     def _try_pack(self, form: str, members: Sequence[Member]) -> bool:
-        """Take the steps of a pack; if that fails, lower the maximum size of later packs and return False."""
+        """Take the steps of a pack; return False if this fails, and allow only smaller packs from then on."""
         try:
             take_steps_together(members)
         except Exception as error:  # noqa: BLE001 -- any error fails only the trial that causes it
@@ -192,7 +201,7 @@ class Packer:
                 yield form, part
 
     def most_at_once(self, training: Training) -> int:
-        """Return how many trainings of the same size as this one may form a pack."""
+        """Return the largest pack in which this training may take its steps."""
         if not self._fitting:
             return self._most
         shape, width = training.objective.step_shape, training.settings.model.d_model
@@ -217,7 +226,7 @@ class Packer:
 
 
 def take_steps_together(members: Sequence[Member]) -> None:
-    """Take the remaining steps of an epoch, or as many as the earliest time limit allows.
+    """Take the remaining steps of an epoch for all members, as far as their time limits allow.
 
     All members have the same form and sequence length. Raise StoppedMidway on a stop, normally between two
     steps. If a step raises an exception, the trainings are restored to the state before this call, and the
@@ -227,12 +236,14 @@ def take_steps_together(members: Sequence[Member]) -> None:
     before = [_copied(training.state()) for training in trainings]
     left_s = _time_left_s(members)
     try:
+        # each member is charged its share of the time, so together they may use the sum
         with interruptible(None if left_s is None else left_s * len(members)):
             while trainings[0].steps_left and ((left_s := _time_left_s(members)) is None or left_s > 0.0):
                 _take_some(members, left_s)
                 for attempt, _ in members:
                     if attempt.save_is_due:
                         attempt.save_midway()
+    # TimeLimitPassed is no Exception
     except (TimeLimitPassed, Exception) as error:
         traceback.clear_frames(error.__traceback__)  # their memory may be what is missing
         for training, state in zip(trainings, before, strict=True):
@@ -272,7 +283,7 @@ def _time_left_s(members: Sequence[Member]) -> float | None:
 
 
 def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
-    """Split members into packs of about equal size, at most `most`; a single member forms no pack."""
+    """Split members into packs of at most `most`, of about equal size; leave out packs of one."""
     packs = -(-len(members) // most)
     for begin, end in pairwise(place * len(members) // packs for place in range(packs + 1)):
         if end - begin > 1:

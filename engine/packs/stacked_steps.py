@@ -1,4 +1,4 @@
-"""Steps of several trainings at once: stacked weights, one forward and backward pass, one optimiser."""
+"""Joint steps of several trainings: one pass over stacked weights gives the gradients of all of them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StackedPasses:
         self._calls: tuple[tuple[torch.Size, ...], list[RandomCall]] | None = None
 
     def begin(self, trainings: Sequence[Training]) -> None:
-        """Copy the states of the trainings' dropout generators, and switch to training mode.
+        """Copy the states of the trainings' random generators for dropout, and switch to training mode.
 
         The caller sets the weights.
         """
@@ -57,8 +57,10 @@ class StackedPasses:
 
     def take(self, batch: Sequence[Tensor]) -> Tensor:
         """Compute the gradients of the next stacked batches; return the losses (trainings,)."""
+        # torch.vmap cannot draw from one generator for each training, so all factors are drawn before
         factors = draw_dropout(self._random_calls(batch), self.noises, self._device)
         losses = self._losses(self.weights, factors, *batch)
+        # each loss depends on its own training's weights only, so the sum gives each its own gradient
         losses.sum().backward()
         return losses.detach()
 
@@ -77,7 +79,7 @@ class StackedPasses:
 
 
 class _LossOf(nn.Module):
-    """A model's loss as a module, so that `functional_call` can substitute weights."""
+    """Module that returns a model's loss. `functional_call` can substitute the weights of a module only."""
 
     def __init__(self, model: nn.Module, objective: Objective[Any]) -> None:
         super().__init__()

@@ -20,10 +20,11 @@ def train_pieces(
     size: int,
     **options: Any,  # noqa: ANN401 -- SentencePiece's own
 ) -> bytes:
-    """Train a model of `size` pieces; raise DataError if that is impossible.
+    """Train SentencePiece on sentences; return its model of `size` pieces as bytes.
 
-    The size includes the byte pieces and the special symbols, such as the start and the end of a sentence.
-    `options` are passed to SentencePiece, in addition to the options that all models share.
+    Raise DataError if the sentences do not allow this size. The size includes the byte pieces and the
+    special symbols, such as the start and the end of a sentence. `options` are passed to SentencePiece, in
+    addition to the options that all models share.
     """
     model = io.BytesIO()
     try:
@@ -45,6 +46,7 @@ def train_pieces(
 
 
 def _reason(message: str) -> str:
+    # sentencepiece (0.2.3) raises RuntimeError for every fault, so only its message tells the reason
     if most := re.search(r"value <= ([0-9]+)", message):
         fewer = f"set [task] pieces to at most {int(most[1]):,}, " if int(most[1]) >= _MIN_PIECES else ""
         return (
@@ -56,7 +58,7 @@ def _reason(message: str) -> str:
 
 
 class SubwordVocabulary(Vocabulary):
-    """Vocabulary of subword pieces; text that no piece covers is encoded in bytes.
+    """Vocabulary of subword pieces. A character that no piece covers is encoded as its UTF-8 bytes.
 
     Decoding returns a space for the character "▁".
     """
@@ -68,7 +70,7 @@ class SubwordVocabulary(Vocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> SubwordVocabulary:
-        """Learn a model of `size` pieces; raise DataError if that is impossible.
+        """Learn a vocabulary of `size` pieces; raise DataError if the sentences do not allow this size.
 
         The size includes the byte pieces and the special symbols.
         """

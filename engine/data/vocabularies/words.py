@@ -1,7 +1,7 @@
-"""The interface of sentence vocabularies, and vocabularies of words, bytes, or a closed set of symbols.
+"""The interface of sentence vocabularies, and vocabularies of words, of bytes, and of given symbols.
 
-Spelling vocabularies have the frequent words, and spell all other words by characters (second paper). They
-are lossless.
+Spelling vocabularies have the frequent words, and write all other words character by character. They are
+lossless.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Vocabulary(ABC):
         return ()
 
     def normalise(self, sentence: str) -> str:
-        """Return a sentence as it is after encoding and decoding; by default it is unchanged.
+        """Return the sentence that decoding gives for an encoded sentence; by default the same sentence.
 
         Words outside the vocabulary are left as they are.
         """
@@ -108,7 +108,7 @@ class ListedVocabulary(Vocabulary):
 
 
 class SymbolVocabulary(ListedVocabulary):
-    """A closed set of symbols, learnt from sentences."""
+    """Vocabulary of all symbols that occur in the sentences it is learnt from."""
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
@@ -185,7 +185,7 @@ def _token(marks: str) -> re.Pattern[str]:
 
 
 class SpellingVocabulary(Vocabulary):
-    """Vocabulary of frequent words. All other words are spelled (Kaiser and Bengio 2016, section 3).
+    """Vocabulary that writes rare words character by character (Kaiser and Bengio 2016, section 3).
 
     It has every character and the most frequent words of the sentences. A space is implied between two words
     of the vocabulary. Every other space is a symbol, so a word outside the vocabulary is spelled between two
@@ -276,16 +276,16 @@ class SpellingVocabulary(Vocabulary):
 
 
 class SpelledVocabulary(SpellingVocabulary):
-    """Spelling vocabulary that separates words at white space and punctuation."""
+    """Spelling vocabulary whose words end at white space and punctuation."""
 
     marks = PUNCTUATION
     token = _token(PUNCTUATION)
 
 
 class DigitSpellingVocabulary(SpellingVocabulary):
-    """Spelling vocabulary that also separates words at digits and at signs such as `%` and `$`.
+    """Spelling vocabulary whose words also end at digits and at signs such as `%` and `$`.
 
-    The program that its authors released does this.
+    The program of Kaiser and Bengio (2016) does this.
     """
 
     marks = DIGITS_AND_SIGNS
