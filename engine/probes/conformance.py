@@ -40,7 +40,7 @@ def numbers_are_measured(name: str) -> None:
 
 
 def measured_again_it_is_the_same(name: str) -> None:
-    """Check that the same model and batches give the same numbers, whatever the random generators hold."""
+    """Check that the same model and batches give the same numbers after any random seed."""
     for kind in _kinds(name):
         model = _model(kind)
         torch.manual_seed(1)

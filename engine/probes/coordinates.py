@@ -84,6 +84,7 @@ def coordinate_check(
 
 
 def _layer(name: str, changes: Mapping[int, float]) -> LayerChange:
+    # activations that do not change at all have no logarithm
     floor = 1e-30
     xs, ys = [math.log(width) for width in changes], [math.log(max(y, floor)) for y in changes.values()]
     center, middle = sum(xs) / len(xs), sum(ys) / len(ys)

@@ -42,9 +42,10 @@ class MemoryStatistics:
     updates: Tensor  # (steps,)
 
     def metrics(self) -> Iterator[tuple[str, float]]:
-        """Yield each measurement's name and value; a distribution is given by evenly spaced quantiles.
+        """Yield the name and the value of each metric.
 
-        Steps are counted from 1.
+        Of a distribution, such as that of all Δ, evenly spaced quantiles are yielded. Steps are counted from
+        1.
         """
         if len(self.changes):
             yield "memory_change", float(self.changes.mean())
@@ -63,7 +64,7 @@ class MemoryStatistics:
 
 
 def memory_changes(cells: Tensor, mask: Tensor) -> Tensor:
-    """Return Δ, the cosine similarity of each two consecutive memory states (the paper's equation 19).
+    """Return Δ, the cosine similarity of each two consecutive memory states (equation 19 of the paper).
 
     The values of all sequences are joined, one sequence after another. `cells` is (batch, length, width);
     only steps at which `mask` (batch, length) is true are compared.
@@ -72,10 +73,12 @@ def memory_changes(cells: Tensor, mask: Tensor) -> Tensor:
 
 
 def theta(standard: Tensor, compared: Tensor) -> float:
-    """Return Θ, the share of steps at which Δ of standard attention is smaller than Δ of the compared model.
+    """Return Θ, the share of steps at which memory changes more with standard attention.
 
-    Both cover the same steps of the same sequences. The paper's equation 20 has the opposite inequality; its
-    text and its Table 2 agree with this function.
+    Memory changes more at a step if its Δ, a cosine similarity, is smaller. `standard` has Δ of the model
+    with standard attention, and `compared` that of the other model. Both tensors cover the same steps of the
+    same sequences. The paper's equation 20 has the opposite inequality; its text and its Table 2 agree with
+    this function.
     """
     return float((standard < compared).double().mean())
 
@@ -151,7 +154,7 @@ class EncoderProbe:
 
     @torch.no_grad()
     def attention(self, split: PairSplit, pair: int) -> Tensor | None:
-        """Return the attention of each output of a pair to each of its inputs, (m, n).
+        """Return the attention weights of a pair (outputs, inputs), from each output to each input.
 
         Return None if the model has no attention.
         """

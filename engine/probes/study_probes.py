@@ -38,9 +38,10 @@ _DURATION_KEYS = ("epochs", "steps_per_epoch", "seconds", "stop")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardTrials:
-    """The trials with standard attention with which a trial is compared, by kind of attention.
+    """Trials with standard attention, with which another trial is compared.
 
-    The decoder of a standard trial attends to the outputs of the encoder.
+    `by_attention` has one trial for each kind of attention. The decoder of a standard trial attends to the
+    outputs of the encoder.
     """
 
     by_attention: dict[str, Trial]
@@ -63,7 +64,7 @@ def group_key(settings: TrialSettings) -> str | None:
 
 
 def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
-    """Return the trials with standard attention among `others`, which may include `trial`.
+    """Return those of the trials `others` that have standard attention. `others` may include `trial`.
 
     If several trials have the same attention, the one with the same [train] as `trial` is taken.
     """
@@ -167,7 +168,7 @@ class _Group:
         self._measured: dict[str, _Measurement] = {}
 
     def theta_names(self, trial: str) -> set[str]:
-        """Return the names of the metrics that compare a trial with others."""
+        """Return the names of the metrics that compare a trial with trials with standard attention."""
         return {_theta(attention) for attention in self.standards[trial].by_attention}
 
     def measure(self, trial: str, split: PairSplit) -> dict[str, float]:
@@ -233,7 +234,10 @@ def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[s
 def _probe(
     group: _Group, stored: Mapping[str, Mapping[str, float]], machine: Machine
 ) -> Iterator[ProbeResult]:
-    """Measure every trial of a group in turn; load the group's pairs once, when they are first needed."""
+    """Measure the trials of a group one after the other.
+
+    The group's pairs are loaded once, when they are first needed.
+    """
     first = next(iter(group.members.values())).trial
     pairs = cache(lambda: PairData(first.settings, machine.data))
     for trial, trained in group.members.items():

@@ -108,7 +108,7 @@ class _Tuning:
         return metrics
 
     def _candidates(self) -> list[Decoding]:
-        """Return the distinct searches to try; settings that would change nothing are left out."""
+        """Return the search settings to try. Settings that would give the same outputs are tried once."""
         default, decode = Decoding.of_task(self._settings), self._decode
         root = read_recipe(self._settings.model.recipe).root
         mixes_lengths, covers = not self._uses_output_sizes, not covers_nothing(root)

@@ -39,7 +39,7 @@ _SEES_GPUS = {"env_vars": {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePlace:
-    """Place of a store that workers open: a folder or an address.
+    """The folder or address of a store, from which workers open it.
 
     `marker` is the path of a marker file. Only a store folder used by a cluster has a marker; nodes look for
     the marker to verify that they share the folder.
@@ -69,9 +69,9 @@ def fit_to_cluster(
     listener: Listener,
     at_once: int | None = None,
 ) -> Machine:
-    """Check every node that has the resources for a trial, and choose the GPU share of a trial.
+    """Check every node that has room for a trial; return the machine with a trial's share of a GPU.
 
-    Return the machine with this share. "auto" uses GPUs if any node has one. The share depends on the nodes
+    "auto" uses GPUs if any node has one. The share depends on the nodes
     and on how many trials can train `at_once`. Raise NodeError if a node cannot train, or if none has room. A
     node that joins later is checked by the workers that run on it.
     """
@@ -124,10 +124,11 @@ def check_node(
     plugins: tuple[PluginFile, ...],
     settings: bytes,
 ) -> tuple[str, int]:
-    """Return why this node cannot train trials ("" if it can), and the free bytes of its fullest GPU.
+    """Return why this node cannot train trials, or "", and the free bytes of its fullest GPU.
 
-    The node needs the code and the version of torch of the `driver`, the store, the plug-ins and the corpora.
-    The pickled settings may need the plug-ins. The bytes are 0 if trials train on CPUs.
+    It runs on the node as a Ray task. The node needs the code and the version of torch of the `driver`, the
+    store, the plug-ins and the corpora. The pickled settings may need the plug-ins. The bytes are 0 if
+    trials train on CPUs.
     """
     gpu_bytes = 0
     try:
@@ -201,7 +202,7 @@ def _lacking_room(machine: Machine) -> str:
 
 @contextmanager
 def located(store: Store, machine: Machine) -> Iterator[StorePlace]:
-    """Yield the place from which workers open the store: its absolute folder or its address.
+    """Yield the location from which workers open a store: its absolute folder or its address.
 
     A folder that a cluster uses has a marker file during the context.
     """

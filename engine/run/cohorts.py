@@ -59,14 +59,14 @@ _REMEMBERED = 8  # latest cohorts, whose slowest speed sizes the next one
 
 
 class CohortSource(Protocol):
-    """A source of cohorts for workers; it is informed of the end of each cohort."""
+    """Source from which workers get their cohorts, and to which the end of each cohort is reported."""
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
         """Return the name and the jobs of the next cohort for a worker; None if there is none."""
         ...
 
     def may_have_more(self) -> bool:
-        """Return whether more cohorts may follow when a running cohort ends."""
+        """Return whether the end of a running cohort may make further cohorts available."""
         ...
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
@@ -93,12 +93,13 @@ def expected_work(trial: Trial) -> float:
 
 
 class GridCohorts:
-    """Cohorts of jobs: one worker gets the jobs in order, several workers get the largest jobs first.
+    """The trials of a grid, divided into cohorts.
 
-    A cohort has as much work as takes COHORT_S seconds, estimated from the speed of finished cohorts. Towards
-    the end cohorts shrink, as in guided self-scheduling (Polychronopoulos and Kuck, 1987). With `pack`, jobs
-    that can be packed are scheduled together. A single worker gets as many of these jobs as fit a cohort. If
-    there are several workers, each gets its share of the remaining jobs.
+    One worker gets the jobs in order; several workers get the largest jobs first. A cohort has as much work
+    as takes COHORT_S seconds, estimated from the speed of finished cohorts. Towards the end cohorts shrink,
+    as in guided self-scheduling (Polychronopoulos and Kuck, 1987). With `pack`, jobs that can be packed are
+    scheduled together. A single worker gets as many of these jobs as fit a cohort. If there are several
+    workers, each gets its share of the remaining jobs.
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class GridCohorts:
         return name, [job for _, job in self._jobs[first : self._next]]
 
     def _least(self, second: float, workers: int) -> float:
-        """Return the minimum work of a cohort.
+        """Return the least work that a cohort should have.
 
         With less work, scheduling would take too large a share of the time. `second` is the work that one
         worker does in a second. Until as many cohorts have ended as there are workers, the minimum is at most
@@ -219,7 +220,10 @@ class OutcomeBuffer:
             self._flush()
 
     def stored(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield events up to a machine failure. Yield the end of a trial only after its outcome is stored."""
+        """Yield events, but the end of a trial only after its outcome is stored.
+
+        A machine failure is the last event.
+        """
         try:
             for event in events:
                 if isinstance(event, Ended) and event.trial in self._attempts:
@@ -325,9 +329,9 @@ class Worker:
         yield from self._buffer.stored(self._train(attempts))
 
     def in_step(self, attempts: Sequence[Attempt]) -> Lockstep:
-        """Return the attempts at a search point as a `Lockstep`.
+        """Return an object that trains these attempts at one search point epoch by epoch.
 
-        Short trials that end together are stored together.
+        After each epoch, the point may be pruned. Short trials that end together are stored together.
         """
         return Lockstep(attempts, self._buffer, self._packer)
 
@@ -433,7 +437,7 @@ class Lockstep:
         return events
 
     def _step(self) -> Iterator[Event]:
-        """Yield the events of `advance`. They are yielded before outcomes are stored.
+        """Yield the events of one `advance`; the outcomes of ended trials are not stored yet.
 
         Stop after the event that another process has a trial, or that the machine fails.
         """
@@ -454,7 +458,7 @@ class Lockstep:
 
 
 def collect(events: Iterator[Event], seconds: float) -> list[Event]:
-    """Collect events for about this many seconds; return an empty list at the end."""
+    """Collect events for about this many seconds; return an empty list if there are no more."""
     deadline, taken = time.monotonic() + seconds, []
     for event in events:
         taken.append(event)
@@ -472,7 +476,7 @@ def run_local(
     *,
     metric: str | None = None,
 ) -> None:
-    """Run all cohorts of a source in this process; on request stop early, even within an epoch."""
+    """Run all cohorts of a source in this process. A requested stop takes effect even within an epoch."""
     worker: Worker | None = None  # slow to load, and not needed if nothing is left to train
     while not stop.requested and (cohort := source.next_cohort()) is not None:
         if worker is None:

@@ -283,7 +283,7 @@ class RunCounter(Relay):
         return taken
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Record the trials that belong to this run."""
+        """Record that this run is about to train these trials."""
         self.planned.update(trial.id for trial in trials)
         super().on_planned(trials)
 
@@ -304,10 +304,10 @@ class RunCounter(Relay):
 
 
 class RunRounds:
-    """Training of a study's missing trials in rounds.
+    """Training of a study's missing trials, in rounds until other drivers leave none behind.
 
-    After each round, a trial of another driver may be free, and the next round trains it. The methods that
-    train return the reasons why cohorts were abandoned.
+    After a round, other drivers may have left trials unfinished, for example because they died. The next
+    round trains them. The methods that train return the reasons why cohorts were abandoned.
     """
 
     def __init__(
@@ -321,7 +321,7 @@ class RunRounds:
         run_id: str,
         pack: int,
     ) -> None:
-        """Store the arguments.
+        """Prepare the rounds of one run.
 
         `run` is a function that trains the cohorts of a source and returns why some were abandoned.
         """
@@ -377,7 +377,7 @@ class RunRounds:
         return given_up
 
     def _jobs(self, missing: Sequence[Trial], last: Mapping[str, int]) -> list[Job]:
-        """Return the jobs of the missing trials.
+        """Return a job for each missing trial, in the order in which the jobs should start.
 
         A trial comes last if the last two processes that trained it died.
         """

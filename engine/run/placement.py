@@ -63,7 +63,7 @@ def share(
     all_settings: Iterable[TrialSettings],
     at_once: int | None = None,
 ) -> float:
-    """Return the smallest share of a GPU for one trial that the GPU's memory and the CPUs allow.
+    """Return the share of a GPU for each trial: the smallest that the GPU's memory and the CPUs allow.
 
     The largest step of the plan and the smallest node decide; a trial that runs out of memory is retried in
     parts. Ray fills one GPU before the next. So if at most `at_once` trials can train at the same time, the
@@ -136,10 +136,10 @@ STEP_S = 0.02
 def short_grid_seconds(
     study: Study, trials: Sequence[Trial], times: TimeEstimator, machine: Machine
 ) -> float | None:
-    """Estimate the seconds that a grid's trials take one after another; None if Ray should train them.
+    """Estimate the seconds that the trials of a grid take one after another in this process.
 
-    Ray trains searches, and grids on a cluster, on several GPUs or with a memory limit. If the plan has no
-    estimate for a trial, some of its steps are measured.
+    Return None if Ray should train them. Ray trains searches, and grids on a cluster, on several GPUs or
+    with a memory limit. If the plan has no estimate for a trial, some of its steps are measured.
     """
     if study.search is not None or machine.address is not None:
         return None
@@ -180,7 +180,10 @@ COMPARED_S = 0.15
 
 
 def measure_bf16(steps: Sequence[TrialSettings], machine: Machine) -> tuple[float, float] | None:
-    """Measure the seconds of all steps in float32 and in bf16, in turns; None if one fails."""
+    """Return the seconds that all steps take together in float32 and in bf16; None if one fails.
+
+    The two precisions are measured alternately.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(machine.threads)
     try:
@@ -194,12 +197,13 @@ def measure_bf16(steps: Sequence[TrialSettings], machine: Machine) -> tuple[floa
 
 
 def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, float]:
-    """Return the seconds of a step in float32 and in bf16: of each the fastest, as in `_measure_step`."""
+    """Return the seconds of the fastest measured step in float32 and in bf16."""
     device, spent = torch.device(machine.device), 0.0
     trainings = list[Training]()
     for precision in ("float32", "bf16"):
         train = settings.train.model_copy(update={"precision": precision, "steps_per_epoch": sys.maxsize})
         trainings.append(Training(settings.model_copy(update={"train": train}), device, machine.data))
+        # the first step is slower than all others, so it is not measured
         trainings[-1].take_steps()
     fastest = [math.inf, math.inf]
     while spent < COMPARED_S:
@@ -212,13 +216,14 @@ def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, flo
 
 
 def _measure_step(settings: TrialSettings, machine: Machine) -> float:
-    """Return the seconds of one training step, plus its share of the evaluation after the epoch.
+    """Return the seconds of one training step, with its part of the evaluation after an epoch.
 
     The fastest step counts, so that other load on the machine does not matter. The evaluation after an epoch
     is measured only for short steps, because it takes as long as many of them.
     """
     device = torch.device(machine.device)
     is_cpu = device.type == "cpu"
+    # on a CPU, waiting for other processes must not count; a GPU works while the thread waits
     clock = time.thread_time if is_cpu else time.perf_counter
     with torch.random.fork_rng(devices=[]):
         training = Training(settings, device, machine.data)

@@ -126,7 +126,10 @@ def measure_steps(machine: Machine) -> MeasureSteps:
 
 
 def _can_measure(trials: Sequence[TrialSettings], machine: Machine) -> bool:
-    """Return whether trials train on this machine's CPU, with data that are drawn and not read from files."""
+    """Return whether the steps of trials can be measured here.
+
+    The trials must train on this machine's CPU, and their data must not be read from files.
+    """
     trains_on_gpu = machine.gpus and (machine.gpus != "auto" or has_gpu())
     drawn = all(isinstance(each.task, AlgorithmicSettings | GeneratedTask) for each in trials)
     return drawn and machine.address is None and not trains_on_gpu
@@ -141,9 +144,10 @@ def _measure_speed(steps: Mapping[float, TrialSettings], data: Path) -> dict[str
 
 
 def _describe_bf16(plan: Plan, machine: Machine) -> str:
-    """Describe the time of steps in bf16: `would take 0.66 of the time here`; "" if it is not much shorter.
+    """Describe how fast steps in bf16 are, such as `would take 0.66 of the time here`.
 
-    A study that sets bf16 is always told. The measurement is cached.
+    Return "" if they are not much faster than in float32. A study that sets bf16 is always told. The
+    measurement is cached.
     """
     left = [each.trial for each in plan.trials if each.status != "done"]
     left = plan.study.boundary_trials() if plan.study.search else left
@@ -297,7 +301,7 @@ def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, pl
 
 
 def count_at_once(plan: Plan, machine: Machine, store: Store) -> int | None:
-    """Return how many trials can train at the same time; a pack counts as one. None if no trial is left."""
+    """Return how many trials or packs can train at the same time; None if no trial is left."""
     study = plan.study
     if study.search is not None or machine.pack == "off":
         return most_at_once(study, plan.num_remaining) or None
@@ -346,7 +350,7 @@ def _count_words(count: int) -> str:
 
 
 def _cpu_months(plan: Plan) -> str:
-    """Return a note that a study needs a GPU, if the CPUs of this machine would take weeks; else ""."""
+    """Return a note that a study needs a GPU, if this machine's CPUs would take weeks; otherwise ""."""
     days = plan.flops / (_CORE_FLOPS * cpus_here()) / 86_400
     if days < _MAX_CPU_DAYS:
         return ""
@@ -381,7 +385,10 @@ def _total_time(plan: Plan, machine: Machine) -> str:
 
 
 def _on_cpus(plan: Plan, machine: Machine, seconds: float, workers: int) -> str:
-    """Describe `seconds` of training as core-hours and as time on this machine: `3.1 core-hours, 1.6 h`."""
+    """Describe a time of training on CPUs, such as `3.1 core-hours, 1.6 h`.
+
+    The second number is the time on this machine, where several workers train at the same time.
+    """
     longest = plan.max_trial_s if seconds == plan.estimate.seconds else 0.0  # a trial cannot be split
     wall_s = max(seconds / workers, longest)
     core_hours = f"{seconds * machine.cpus / 3600:,.1f} core-hours, "

@@ -68,7 +68,10 @@ def sees_future(block: BlockNode) -> bool:
 
 
 def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise PluginError if outputs of plug-in blocks depend on inputs beyond the blocks' stated reach."""
+    """Raise PluginError if a plug-in's block looks further than it states.
+
+    A block's reach is the distance of the inputs on which an output depends.
+    """
     models = dict.fromkeys(
         (each.model.recipe, each.task.spec.kind.causal, each.model.d_model) for each in all_settings
     )
@@ -168,10 +171,10 @@ def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None
 
 
 def check_bits_per_byte(all_settings: Iterable[TrialSettings], goals: Collection[str], folder: Path) -> None:
-    """Raise DataError if bits per byte are needed but cannot be computed.
+    """Raise DataError if trials need the metric bits per byte, but it cannot be computed.
 
-    Training or a search may use them. They cannot be computed if the tokens do not determine every byte of
-    the text. `goals` are the metrics of a search; the corpora are prepared.
+    Training or a search may use the metric. It cannot be computed if the tokens do not determine every byte
+    of the text. `goals` are the metrics of a search; the corpora are prepared.
     """
     splits = ("dev", "test")
     faults: dict[str, None] = {}

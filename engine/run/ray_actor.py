@@ -127,14 +127,14 @@ class CohortActor(tune.Trainable):
         return True
 
     def cleanup(self) -> None:
-        """Release trials that are stopped early; Tune calls this method when it needs the actor no more."""
+        """Release the claims of trials that have not ended; Tune calls this before it ends the actor."""
         for attempt in self._attempts:
             attempt.release()
         if self._attempts:
             self._worker.flush()
 
     def step(self) -> dict[str, Any]:
-        """Train the current cohort for some time or, in a search, for one epoch; return the events."""
+        """Train the current cohort for some time, or one epoch in a search; return the events."""
         if self._broken is not None:
             failed = {"events": [MachineFailed(reason=self._broken)], "done": True, COMPLETED: False}
             return failed | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
@@ -170,14 +170,16 @@ class CohortActor(tune.Trainable):
 
 
 class _LeaveWatcher:
-    """Watcher that asks this worker to stop when the run stops, or when its node or process is ending.
+    """Watcher that makes this worker stop in time, with its training saved.
 
-    A node ends when it is drained, for example by SIGTERM to `ray start --block`.
+    A worker stops when the run stops, and when its node or process is about to end. A node ends when it is
+    drained, for example by SIGTERM to `ray start --block`.
     """
 
     def __init__(self, run: str) -> None:
         self.is_preempted = self._working = False
         self._key, self._node = _stop_key(run), ray.get_runtime_context().get_node_id()
+        # Python sets signal handlers only in the main thread
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGTERM, self._terminate)
         threading.Thread(target=self._look, name="leaving", daemon=True).start()
@@ -202,7 +204,10 @@ class _LeaveWatcher:
             self._before(number, frame)
 
     def _look(self) -> None:
-        """Poll Ray until the worker must end; ignore errors, such as a head node that does not answer."""
+        """Ask Ray at intervals whether the worker must end.
+
+        Ignore errors, such as those of a head node that does not answer.
+        """
         never = threading.Event()
         while not never.wait(LOOK_S):
             with suppress(Exception):
@@ -229,7 +234,7 @@ class _LeaveWatcher:
 
 
 def _without_failures(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of a worker without machine failures, with its cohort marked as unfinished.
+    """Remove machine failures from a worker's result, and mark its cohort as unfinished.
 
     The worker is about to end because it lost its GPU, and Tune continues its cohort.
     """

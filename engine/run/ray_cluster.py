@@ -46,14 +46,20 @@ _FINISHED: Any = Searcher.FINISHED
 
 
 class _NeverPickled:
-    """Base class of objects that Tune pickles but never unpickles; the pickle omits their state."""
+    """Base class of objects whose state Tune must not pickle.
+
+    Tune pickles them for its snapshots, but these are never read.
+    """
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
 
 
 class _CohortSearcher(_NeverPickled, Searcher):
-    """Searcher that gives a source's cohorts to Tune, and reports their ends to the source."""
+    """Search algorithm for Ray Tune that proposes the cohorts of a source.
+
+    It also reports the end of each cohort to the source.
+    """
 
     def __init__(
         self,
@@ -155,7 +161,7 @@ def run_cohorts(
     metric: str | None = None,
     make_training: TrainingFactory = Training,
 ) -> list[str]:
-    """Run all cohorts of a source on Ray; return why some were abandoned.
+    """Run all cohorts of a source on Ray; return one error for each cohort whose workers died too often.
 
     With a metric, each epoch is reported to the source, which may prune the cohort. If at most `at_once`
     trials can train at the same time, they are spread over all GPUs. A stop while Ray starts ends the run at

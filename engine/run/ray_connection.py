@@ -109,12 +109,15 @@ START_S = 300.0
 
 
 class _StartTooSlow(BaseException):
-    """Error for a start of Ray that takes too long; not an Exception, since Ray would catch that."""
+    """Error for a start of Ray that takes too long.
+
+    It is no Exception, because Ray would catch that.
+    """
 
 
 @contextmanager
 def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
-    """Connect to the cluster at the machine's address; without an address, start one until the context ends.
+    """Connect to the cluster at the machine's address, or start a local cluster for this context.
 
     Raise MachineError if no cluster can be started, and ConnectionError if none answers at the address. Ray
     replaces the handler of SIGTERM.
@@ -221,9 +224,10 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 def _job() -> JobConfig:
-    """Return the settings of this driver's Ray job; they give workers the driver's module search path.
+    """Return the settings with which Ray's workers import modules from the same folders as this process.
 
-    By default Ray puts the working folder first in this path, except for the job of a Ray client.
+    By default Ray puts the working folder first in the module search path, except for the job of a Ray
+    client.
     """
     return JobConfig(_client_job=True, _py_driver_sys_path=search_path())
 
@@ -242,7 +246,7 @@ START_S = 300.0
 
 
 class Code(TypedDict):
-    """The folder of the imported package, a digest of its source, and any import error."""
+    """A copy of activemem that a process imports: its folder and a digest of its source, or the error."""
 
     folder: str
     digest: str

@@ -1,9 +1,10 @@
 """Conformance checks of tasks that draw their examples, both built-in and plug-in tasks.
 
-load_plugin("mqar.py")
+    load_plugin("mqar.py")
 
-@pytest.mark.parametrize("check", CHECKS) def test_my_task_conforms(check): check(subject("mqar", vocab=32,
-length=16))
+    @pytest.mark.parametrize("check", CHECKS)
+    def test_my_task_conforms(check):
+        check(subject("mqar", vocab=32, length=16))
 
 A check raises AssertionError if the drawn examples contradict the task's stated properties. Choose small
 settings, with a few tokens and a few symbols, so that every case is drawn.

@@ -1,9 +1,10 @@
 """Conformance checks of built-in and plug-in loss terms and callbacks.
 
-load_plugin("activity.py")
+    load_plugin("activity.py")
 
-@pytest.mark.parametrize("check", LOSS_TERM_CHECKS) def test_activity_conforms(check):
-check(trial(loss_terms=[{"name": "activity", "weight": 0.1}]))
+    @pytest.mark.parametrize("check", LOSS_TERM_CHECKS)
+    def test_activity_conforms(check):
+        check(trial(loss_terms=[{"name": "activity", "weight": 0.1}]))
 
 A check raises AssertionError if a training violates a rule. The trainings take seconds; `model` and `task`
 are tables of a model and a task that the part supports.

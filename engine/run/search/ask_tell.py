@@ -71,7 +71,7 @@ class SobolSampler(optuna.samplers.QMCSampler):
 
 
 class CmaEsSampler(optuna.samplers.CmaEsSampler):
-    """Optuna's CMA-ES, which starts from the best search point that has ended."""
+    """Optuna's CMA-ES, started anew for each proposal from the best point that has ended."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -100,8 +100,9 @@ MakeSampler = Callable[[int, int], BaseSampler]
 
 
 class RestartableSampler(BaseSampler):
-    """Sampler that makes a new sampler for each proposal, seeded by the search's seed and the points so far.
+    """Sampler that builds a new Optuna sampler, with its own seed, for each proposal.
 
+    The seed follows from the seed of the search and the numbers of points and of rejected proposals so far.
     Optuna's samplers keep a random generator between proposals, which a killed search loses. Here a proposal
     depends only on the store: the begun points, and their values. Exceptions of the sampler pass through the
     context `errors`.
@@ -117,7 +118,7 @@ class RestartableSampler(BaseSampler):
 
     @property
     def genetic(self) -> optuna.samplers.BaseGASampler | None:
-        """Return the first sampler made if it is one of Optuna's genetic samplers, else None."""
+        """Return Optuna's genetic sampler if this object makes one, else None."""
         return self._first if isinstance(self._first, optuna.samplers.BaseGASampler) else None
 
     def infer_relative_search_space(
@@ -210,7 +211,7 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
-    """Return the attribute by which Optuna's genetic samplers find the generation of a stored point.
+    """Return the attribute that tells Optuna's genetic samplers the generation of a stored point.
 
     `ended` is the number of points that ended before this one. Genetic samplers note the generation on each
     trial that they propose. For points from the store, the generation follows from the order in which they
@@ -305,7 +306,7 @@ class AskTell:
         self._restored = 0  # number of restored points with a value
 
     def ask_for(self, values: Mapping[str, Level]) -> optuna.Trial:
-        """Return an Optuna trial for a search point that was chosen without Optuna."""
+        """Create an Optuna trial for a search point that no sampler of Optuna has proposed."""
         self.studies.current.enqueue_trial(dict(values))
         trial = self.studies.current.ask()
         self._study.choose(partial(suggest, trial))
@@ -360,7 +361,7 @@ class AskTell:
     def frozen(
         self, point: SearchPoint, end: PointEnd, attributes: Mapping[str, object] | None = None
     ) -> FrozenTrial:
-        """Return an ended search point as a frozen Optuna trial."""
+        """Return an ended search point in the form of a finished Optuna trial."""
         return frozen_trial(self._study, point, end, attributes=attributes)
 
 
@@ -373,7 +374,7 @@ def frozen_trial(
     notes: Mapping[str, object] | None = None,
     attributes: Mapping[str, object] | None = None,
 ) -> FrozenTrial:
-    """Return an ended search point as a frozen Optuna trial.
+    """Return an ended search point in the form of a finished Optuna trial.
 
     `course` is its metric by epoch. `notes` and `attributes` become user and system attributes.
     """
@@ -393,12 +394,12 @@ def frozen_trial(
 
 
 def enough_points(study: Study) -> int:
-    """Return how many search points of a rung must have a value before samplers learn from that rung."""
+    """Return how many points must have ended on a rung before samplers learn from it."""
     return max(ENOUGH, len(study.dimensions) + MORE_THAN_DIMENSIONS)
 
 
 class RungStudies:
-    """Optuna's studies, one for each rung of a search; the smallest fidelity comes first."""
+    """One Optuna study for each rung of a search, the rung with the smallest budget first."""
 
     def __init__(self, make: Callable[[], optuna.Study], rungs: int, *, enough: int) -> None:
         self._studies = [make() for _ in range(rungs)]

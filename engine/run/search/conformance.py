@@ -1,6 +1,8 @@
 """Conformance suite of samplers and schedulers, also for plug-ins.
 
-@pytest.mark.parametrize("check", SAMPLER_CHECKS) def test_my_sampler_conforms(check): check("my_sampler")
+    @pytest.mark.parametrize("check", SAMPLER_CHECKS)
+    def test_my_sampler_conforms(check):
+        check("my_sampler")
 
 A check takes a name and raises AssertionError if the sampler or scheduler breaks its contract. The search has
 all kinds of dimensions; one of them is active in only half of the points.

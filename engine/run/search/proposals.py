@@ -156,7 +156,7 @@ def _read_recipe(text: object, faults: list[str]) -> Recipe | None:
 
 def _key_fault(key: str) -> str:
     if key in RESULT_KEYS or metric_family(key) in METRICS_AND_COSTS:
-        return f"{key}: expected a point without a result: study run trains it"
+        return f"{key}: expected a point without a result, because study run measures it"
     return f"unknown key '{key}'{nearest_hint(key, (*KEYS, *PROPOSAL_KEYS))}"
 
 
@@ -224,9 +224,7 @@ class SearchService:
         try:
             line = json.loads(text)
         except (ValueError, RecursionError) as error:
-            return HandInAnswer(
-                answer=PointAnswer.REFUSED, faults=(f"expected an object of JSON, got none: {error}",)
-            )
+            return HandInAnswer(answer=PointAnswer.REFUSED, faults=(f"expected a JSON object: {error}",))
         return self.hand_in(line)
 
     def hand_in(self, line: object) -> HandInAnswer:
@@ -246,6 +244,7 @@ class SearchService:
             point = read_handed_in(self._study, line)
         except PointError as error:
             return HandInAnswer(answer=PointAnswer.REFUSED, faults=tuple(error.faults))
+        # this also reads the new rows, which `outcomes` and `missing_trials` use
         known = self._search.count_known()
         stored, missing = self._search.outcomes(point), self._search.missing_trials(point)
         if not missing:

@@ -45,7 +45,10 @@ from .stored_points import BegunPoints, SearchPoint, StoredPoints, mean_course
 
 
 class RungBoard:
-    """Losses of search points by bracket and rung. They decide which points are promoted to the next rung."""
+    """Record of the losses of search points on each rung, which decides which points are promoted.
+
+    Points that began on the same rung form a bracket, and are compared only with each other.
+    """
 
     def __init__(self, fidelity: Fidelity) -> None:
         self._fidelity = fidelity
@@ -55,7 +58,7 @@ class RungBoard:
         self._ended: dict[tuple[int, int], list[tuple[float, int, str]]] = {}  # the best first
 
     def next_first(self) -> int:
-        """Return the rung on which the next search point starts."""
+        """Return the rung on which the next new search point starts."""
         return self._fidelity.next_first(self._counts)
 
     def begin(self, point: str, rung: int) -> None:
@@ -68,6 +71,7 @@ class RungBoard:
     def end(self, point: str, rung: int, loss: float) -> None:
         """Record the loss of a search point on a rung; a point with an infinite loss is never promoted."""
         ended = self._ended.setdefault((self._first[point], rung), [])
+        # among equal losses, the point that ended first comes first
         insort(ended, (loss, len(ended), point))
 
     def next_promoted(self) -> tuple[str, int] | None:
@@ -117,6 +121,7 @@ class SeedRace:
         best = rivals[int(means.argmin())]
         behind = float(np.mean([losses[self._seeds[place]] - best[place] for place in places]))
         looks = max(1, len(self._seeds) - 1)
+        # Bonferroni: the risk is divided among all comparisons that the race may make
         quantile = _t_quantile(self._risk / (looks * int(eligible.sum())), degrees)
         return behind <= quantile * deviation * math.sqrt(2 / len(places))
 
@@ -130,16 +135,17 @@ def make_race(study: Study) -> SeedRace | None:
 
 
 def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
-    """Return the standard deviation of losses (points, seeds), without the effects of points and seeds.
+    """Return the standard deviation of the noise in losses (points, seeds), and its degrees of freedom.
 
-    The means of each point and each seed are subtracted first. Also return the degrees of freedom. Return
-    None if the deviation cannot be estimated, or if it is 0.
+    Noise is what is left after the means of each point and each seed are subtracted. Return None if the
+    deviation cannot be estimated, or if it is 0.
     """
     rows, columns = losses.shape
     degrees = (rows - 1) * (columns - 1)
     if degrees < 1:
         return None
     rest = losses - losses.mean(axis=1, keepdims=True) - losses.mean(axis=0, keepdims=True) + losses.mean()
+    # a deviation of the size of rounding errors is no noise
     deviation = math.sqrt(float((rest**2).sum()) / degrees)
     return (deviation, degrees) if deviation > 1e-12 * float(np.abs(losses).max()) else None
 
@@ -155,7 +161,7 @@ BASELINE = "baseline"
 
 
 class PointState(Enum):
-    """State of a point of a search."""
+    """Stage of a search point, from its proposal to its end."""
 
     PROPOSED = auto()  # begun and not finished by an earlier run, handed in, or still in a race
     RUNNING_HERE = auto()
@@ -165,7 +171,10 @@ class PointState(Enum):
 
 @dataclass(slots=True)
 class TrackedPoint:
-    """A search point on one of its rungs; `trial` is Optuna's trial for the point, if Optuna proposed it."""
+    """A search point on one of its rungs, with its jobs.
+
+    `trial` is Optuna's trial for the point, if Optuna proposed it.
+    """
 
     point: SearchPoint
     trial: optuna.Trial | None = None
@@ -265,7 +274,7 @@ class Search:
         return None
 
     def has_next(self) -> bool:
-        """Return whether there is a next cohort. `next_cohort` will return the cohort that is found here."""
+        """Return whether there is a next cohort; `next_cohort` then returns it."""
         self._found = self.next_cohort()
         return self._found is not None
 
@@ -294,7 +303,7 @@ class Search:
         return self._tracked.count()
 
     def missing_trials(self, point: SearchPoint) -> list[Trial]:
-        """Return the trials of a search point that a run would train."""
+        """Return the trials of a search point that have no outcome, which a run would train."""
         return [job.trial for job in self._missing(point)]
 
     def outcomes(self, point: SearchPoint) -> tuple[Mapping[str, Any], ...]:
@@ -481,7 +490,7 @@ class Search:
             self._race.add(self._points.losses(point), eligible=self._points.keeps_limits(point))
 
     def _prune_with_others(self, point: SearchPoint) -> None:
-        """Prune the begun trials of a search point in the store if another trial of the point was pruned.
+        """If a trial of a search point was pruned, prune the point's other begun trials too.
 
         This happens if a driver was killed while it stored them. If they trained on, they would be compared
         with trials of fewer epochs.

@@ -49,12 +49,12 @@ class SearchPoint:
 
     @property
     def name(self) -> str:
-        """Return the id of the first trial of the point on its rung. This id is different for each rung."""
+        """Return the id of the point on its rung, which is the id of its first trial there."""
         return self.trials[0].id
 
     @property
     def global_id(self) -> str:
-        """Return the id of the first trial of the point on the last rung. It is the same for all rungs."""
+        """Return the id of the point on all rungs, which is the id of its first trial on the last rung."""
         return self.whole or self.name
 
 
@@ -86,7 +86,7 @@ class StoredPoints:
         self.attempts = store.follow((*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ())))
 
     def read_ends(self, jobs: Iterable[Job]) -> None:
-        """Read the outcomes of these jobs, each from a file of its own.
+        """Read the stored outcomes of these jobs, if possible without listing the store's other files.
 
         If a job has no such file, read all new rows of the store.
         """
@@ -103,7 +103,7 @@ class StoredPoints:
         return replace(self._last, trials=self._study.point_trials(values, rung), rung=rung)
 
     def of_levels(self, levels: Iterable[Mapping[str, Level]]) -> list[SearchPoint]:
-        """Return the distinct search points of trials, given the factor levels of each trial.
+        """Return the distinct search points to which trials with these factor levels belong.
 
         Levels outside the search space are skipped.
         """
@@ -160,9 +160,10 @@ class StoredPoints:
         return any(row["status"] == "pruned" for row in rows)
 
     def losses(self, point: SearchPoint) -> dict[int, float]:
-        """Return the first objective as a loss (lower is better), for each seed whose trials have all ended.
+        """Return the loss of a point for each seed whose trials have all ended.
 
-        The loss is NaN if a trial of the seed failed.
+        The loss is the first objective, signed so that lower is better. The loss is NaN if a trial of the
+        seed failed.
         """
         objective = self._search.objectives[0]
         losses: dict[int, list[float | None]] = {}
@@ -177,7 +178,7 @@ class StoredPoints:
         return {seed: fmean(whole[seed]) for seed, of in losses.items() if None not in of}
 
     def rung_loss(self, point: SearchPoint) -> float:
-        """Return the first objective of an ended search point as a loss (lower is better).
+        """Return the loss of an ended point: its first objective, signed so that lower is better.
 
         The loss is infinite if the point has failed or exceeds a limit.
         """
@@ -215,7 +216,7 @@ MissingTrials = Callable[[SearchPoint], Sequence[object]]
 
 
 class BegunPoints:
-    """The points of a search that any driver has begun; the method `new` returns each of them once.
+    """The points of a search that any driver has begun, each returned once by the method `new`.
 
     A driver is a process that runs the search. `own` are the ids of the trials that this driver trains.
     `spent` adds up the costs of the study's stored trainings.

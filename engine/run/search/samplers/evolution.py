@@ -60,7 +60,10 @@ class Population:
                 self._add(trial)
 
     def worth(self, place: int) -> Worth:
-        """Return the sorting key of a living search point; `place` is its index in the population."""
+        """Return the key that ranks a living search point; the lowest key is the best.
+
+        `place` is the index of the point in the population.
+        """
         if not self._worths:
             self._worths = self._compare()
         return self._worths[place]
@@ -75,9 +78,10 @@ class Population:
             self._worths = []
 
     def _compare(self) -> list[Worth]:
-        """Return a sorting key for each living search point. A key begins with the excess over the limits.
+        """Return the key that ranks each living search point; the lowest key is the best.
 
-        The next value is the loss or, with several objectives, the front and the crowding distance.
+        A key has the distance beyond the limits, and then the loss or, with several objectives, the front
+        and the crowding distance.
         """
         excess = [sum(max(0.0, each) for each in trial.constraints.values()) for trial in self.living]
         losses = [self._losses(trial) for trial in self.living]
@@ -92,7 +96,10 @@ class Population:
         return found
 
     def _losses(self, trial: FrozenTrial) -> tuple[float, ...]:
-        """Return the objectives of a search point as losses; a pruned point gets the worst loss."""
+        """Return the values of a point's objectives, signed so that lower is better.
+
+        For a pruned point they are infinite.
+        """
         if trial.state != TrialState.COMPLETE or trial.values is None:
             return (math.inf,) * len(self._signs)
         return tuple(sign * each for sign, each in zip(self._signs, trial.values, strict=True))
@@ -167,6 +174,7 @@ def cross(first: Mapping[str, Any], second: Mapping[str, Any], rng: Random) -> d
 
     A value that only one parent has is used if the option above it is chosen.
     """
+    # sorted, so that the order of the names does not change what is drawn
     shared = [name for name in sorted(first) if name in second]
     both = {name: first[name] if rng.random() < 0.5 else second[name] for name in shared}
     return {**second, **first, **both}
@@ -181,7 +189,7 @@ class PointChanges:
         }
 
     def of(self, values: Mapping[str, Any], rng: Random) -> dict[str, Any]:
-        """Return the values with one dimension changed, or the same values if no dimension can change."""
+        """Mutate one dimension of a point. If no dimension can change, return the same values."""
         free = [name for name in self._neighbours if name in values]
         if not free:
             return dict(values)
@@ -190,10 +198,10 @@ class PointChanges:
 
 
 def _neighbours(distribution: BaseDistribution) -> Callable[[Any, Random], Any]:
-    """Return a function that mutates a value: to any other option, or to a number near the old one.
+    """Return a function that mutates a value of one dimension.
 
-    The distance to the old number is normally distributed. The step is on the logarithmic scale if the range
-    has one.
+    It returns another option or, for a range of numbers, a number near the old one. The distance to the old
+    number is normally distributed. The step is on the logarithmic scale if the range has one.
     """
     if isinstance(distribution, CategoricalDistribution):
         return partial(_another, distribution.choices)

@@ -49,7 +49,10 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSettings:
-    """The length scale of each group of features, and the noise variance relative to the signal's."""
+    """Hyperparameters of the kernel: a length scale for each group of features, and the noise.
+
+    The noise is its variance divided by that of the signal.
+    """
 
     lengths: tuple[float, ...]
     noise: float
@@ -61,7 +64,7 @@ class KernelSettings:
 
 
 def kernel(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
-    """Return the correlation of points from their squared distances in each group."""
+    """Return the correlation of points, given their squared distances in each group of features."""
     scaled = [each / length**2 for each, length in zip(distances, settings.lengths, strict=True)]
     return np.exp(-0.5 * reduce(np.add, scaled))
 
@@ -69,13 +72,15 @@ def kernel(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
 def squared_distances(first: Numbers, second: Numbers) -> Numbers:
     """Return the squared distances between the rows of two matrices."""
     lengths = (first**2).sum(1)[:, None] + (second**2).sum(1)[None]
+    # rounding may make a distance of 0 slightly negative
     return np.maximum(lengths - 2 * first @ second.T, 0.0)
 
 
 class GaussianProcess:
-    """A zero-mean Gaussian process fitted to values at points; the signal variance is estimated.
+    """A Gaussian process with mean zero, fitted to noisy values at points.
 
-    `points` has an array for each group of features, with a row for each point.
+    The variance of the signal is estimated from the values. `points` has an array for each group of
+    features, with a row for each point.
     """
 
     def __init__(self, points: Sequence[Numbers], values: Numbers, settings: KernelSettings) -> None:
@@ -89,6 +94,7 @@ class GaussianProcess:
         across = np.exp(-0.5 * squared_distances(self._points, self._settings.scaled(points)))
         inner = solve_triangular(self._root, across, lower=True, check_finite=False)
         signal = (self._whitened @ self._whitened) / len(self._whitened)
+        # rounding may make a variance near 0 slightly negative
         return inner.T @ self._whitened, np.sqrt(signal * np.maximum(1 - (inner**2).sum(0), 1e-12))
 
     def smooth(self) -> Numbers:
@@ -107,6 +113,7 @@ def log_likelihood(distances: Sequence[Numbers], values: Numbers, settings: Kern
     """Return the log marginal likelihood at the best signal variance, up to a constant."""
     root = _cholesky(distances, settings)
     whitened = solve_triangular(root, values, lower=True, check_finite=False)
+    # values that are all 0 would have no logarithm
     signal = max((whitened @ whitened) / len(values), 1e-300)
     return float(-np.log(np.diag(root)).sum() - len(values) / 2 * math.log(signal))
 
@@ -117,6 +124,7 @@ def settings_grid(lengths: Sequence[Sequence[float]], noises: Sequence[float]) -
 
 
 def _cholesky(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
+    # the noise also keeps the matrix positive definite if two points are equal
     covariance = kernel(distances, settings) + settings.noise * np.eye(len(distances[0]))
     return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
@@ -158,7 +166,10 @@ _ROOT = math.sqrt(2 * math.pi)
 
 
 class TreeSampler(optuna.samplers.BaseSampler):
-    """Sampler for one search with one objective: a Gaussian process with expected improvement."""
+    """Sampler that proposes the point with the highest expected improvement.
+
+    It is for one search with one objective.
+    """
 
     def __init__(self, study: Study, *, seed: int) -> None:
         self._space = {name: distribution(each) for name, each in study.dimensions.items()}
@@ -221,7 +232,7 @@ class TreeSampler(optuna.samplers.BaseSampler):
         return values if is_whole else self._completed(values, rng)
 
     def _completed(self, values: Mapping[str, Level], rng: Random) -> Values:
-        """Return a complete search point with these values.
+        """Return a valid search point with as many of these values as possible.
 
         Dimensions that are inactive for the values are dropped, and missing active ones are drawn.
         """
@@ -276,6 +287,7 @@ class Beliefs:
         self._process = GaussianProcess(self._groups(members), self._scores, self._settings)
         self._highest = float(self._process.smooth().max())
         if observed.training:
+            # 0 is the mean of all scores
             values = np.concatenate([self._scores, np.zeros(len(observed.training))])
             points = self._groups([*members, *observed.training])
             self._process = GaussianProcess(points, values, self._settings)
@@ -296,7 +308,10 @@ class Beliefs:
         return next(self._ranked(candidates), None)
 
     def _ranked(self, candidates: Sequence[Values]) -> Iterator[Values]:
-        """Yield candidates that were not proposed before, each once, by falling expected improvement."""
+        """Yield candidates in the order of falling expected improvement.
+
+        Points that were proposed before are left out, and each point is yielded once.
+        """
         means, deviations = self._process.predict(self._groups(candidates))
         deviations = np.maximum(deviations, _LEAST_DEVIATION)
         distances = (means - self._highest) / deviations
@@ -321,9 +336,9 @@ class Beliefs:
 
 
 def last_renewal(ended: int) -> int:
-    """Return how many search points had ended when the kernel's settings were last chosen.
+    """Return the number of ended points at which hyperparameters were last chosen.
 
-    `ended` is the current number. The settings are chosen again each time the number has grown enough.
+    `ended` is the current number. They are chosen again each time this number has grown enough.
     """
     found, grown = DRAWN, math.ceil(DRAWN * GROWTH)
     while grown < RENEWAL and found + grown <= ended:
@@ -333,7 +348,10 @@ def last_renewal(ended: int) -> int:
 
 
 def normal_scores(order: Sequence[tuple[Goodness, int]]) -> Numbers:
-    """Return the normal quantile of each value's rank; equal values get the same quantile."""
+    """Replace values by normal quantiles of their ranks, so that an outlier does not distort the model.
+
+    Equal values get the same quantile.
+    """
     found, first = np.empty(len(order)), 0
     found[[place for _, place in order]] = _quantiles(len(order))
     if not any([before[0] == after[0] for before, after in pairwise(order)]):  # noqa: C419 -- a list is faster

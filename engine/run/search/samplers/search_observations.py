@@ -64,15 +64,16 @@ def draw(distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 --
 
 
 def place_of(numbers: IntDistribution | FloatDistribution, value: float) -> float:
-    """Return the relative position of a number in its range, from 0 to 1."""
+    """Return the position of a number in its range, from 0 at the low end to 1 at the high end."""
     low, high, value = (_scaled(numbers, each) for each in (numbers.low, numbers.high, value))
     return (value - low) / (high - low)
 
 
 def at(numbers: IntDistribution | FloatDistribution, place: float) -> float:
-    """Return the number at a relative position of its range."""
+    """Return the number at a position of its range, from 0 at the low end to 1 at the high end."""
     low, high = _scaled(numbers, numbers.low), _scaled(numbers, numbers.high)
     value = low + place * (high - low)
+    # because of rounding, exp(log(x)) may lie slightly outside of the range
     value = min(max(math.exp(value) if numbers.log else value, numbers.low), numbers.high)
     if isinstance(numbers, FloatDistribution):
         return value
@@ -177,7 +178,10 @@ class EndedPoint:
 
     @property
     def worth(self) -> tuple[float, tuple[bool, int, float]]:
-        """Return the sorting key of a search point under limits: excess first, then goodness."""
+        """Return the key that ranks points under limits; the highest key is the best.
+
+        The distance beyond the limits is compared first, and then the goodness.
+        """
         return -self.excess, self.goodness
 
 
@@ -190,7 +194,10 @@ class EliteWindow:
         self._read = 0
 
     def of(self, ended: Sequence[EndedPoint]) -> list[EndedPoint]:
-        """Return the selected search points in order; between calls, `ended` may only become longer."""
+        """Return the selected search points in the order in which they ended.
+
+        From call to call, points may only be added at the end of `ended`.
+        """
         earlier = max(0, len(ended) - self._last)
         places = [*self._best, *range(self._read, earlier)]
         self._best = sorted(sorted(places, key=lambda place: ended[place].worth)[-self._most :])
@@ -199,7 +206,7 @@ class EliteWindow:
 
 
 class Proposals:
-    """The points that a search has begun, and the proposals rejected since the last point began.
+    """Record of the points that a search has begun, and of the proposals rejected after the last one.
 
     A point counts as begun on whichever rung it is trained. A point with a failed training counts as
     rejected.
@@ -278,7 +285,10 @@ class SearchObservations(Proposals):
 
 
 def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:
-    """Return the goodness of an ended trial; higher is better."""
+    """Return the key that ranks an ended trial; higher is better.
+
+    `sign` is -1 if lower values of the objective are better, else 1.
+    """
     if trial.state == TrialState.COMPLETE:
         assert trial.value is not None, "a complete trial has a value"
         return True, 0, sign * trial.value
@@ -313,7 +323,10 @@ Occurrences = tuple[tuple[int, int], ...]
 
 
 class RecipeFeatures:
-    """Features of a search's points: first those of the recipe's tree, then those of the values."""
+    """Features of search points, as rows of numbers.
+
+    The first features describe the recipe's tree, and the others the values of the dimensions.
+    """
 
     def __init__(self, study: Study) -> None:
         self._template = study.template
@@ -342,6 +355,7 @@ class RecipeFeatures:
         occurs = np.array([*chain.from_iterable(each.values() for each in counts)], dtype=np.float64)
         places = labels % PLACES + np.repeat(PLACES * np.arange(len(points)), [len(each) for each in counts])
         counted = np.bincount(places, weights=occurs, minlength=PLACES * len(points))
+        # square roots keep frequent labels from dominating the distances
         np.sqrt(counted.reshape(-1, PLACES), out=found[:, :PLACES])
         for row, values in enumerate(points):
             for name, value in values.items():
@@ -360,7 +374,10 @@ class RecipeFeatures:
         return walk.counts
 
     def _filling(self, level: Level) -> Value:
-        """Return the parsed recipe that a level contains, or the level itself if it is no recipe."""
+        """Parse a level, such as an option of a choice, as a recipe.
+
+        Return the level itself if it is no recipe.
+        """
         if level not in self._fillings:
             try:
                 self._fillings[level] = self._template.expand(str(level)).root
@@ -376,7 +393,7 @@ class _LabelWalk:
         self._times = 1  # number of copies of the visited node
 
     def node(self, node: Value) -> Labels:
-        """Return the labels of a node of the recipe, and count the labels of all nodes inside it."""
+        """Return the labels of a node, and add the labels of all nodes inside it to the counts."""
         match node:
             case HoleNode():
                 return self.node(self._filling(node.name))
@@ -451,7 +468,7 @@ class _ValuePlaces:
             self._low, self._turn = low, math.pi / 2 / (high - low or 1)
 
     def of(self, value: Level) -> list[tuple[int, float]]:
-        """Return the features that encode a value of the dimension, as pairs (feature's index, number).
+        """Return the features of a value that are not 0, as pairs of the feature's index and its number.
 
         An option is one-hot. A number becomes an angle in a quarter circle, given by its cosine and sine.
         """
@@ -473,13 +490,15 @@ def _no_filling(name: str) -> Value:
 
 
 def _leaf(value: Value) -> Labels:
-    """Return the labels of a number or a word. All real numbers have the same labels.
+    """Return the labels of a number or a word, which is a leaf of the recipe's tree.
 
-    The exact value of a real number occurs only once, so a label of its own would match nothing.
+    All real numbers have the same labels. The exact value of a real number occurs only once, so a label of
+    its own would match nothing.
     """
     return (_hash("real" if isinstance(value, float) else str(value)),) * (ROUNDS + 1)
 
 
 @cache
 def _hash(text: str) -> int:
+    # Python's hash of a text differs between processes; its hash of whole numbers does not
     return crc32(text.encode())

@@ -105,11 +105,10 @@ LR = {"lr": 0.01}
 REFUSED = {
     "3": ["expected an object with values or a recipe, got a number"],
     "{": [
-        "expected an object of JSON, got none: Expecting property name enclosed in double quotes: "
-        "line 1 column 2 (char 1)"
+        "expected a JSON object: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
     ],
     '{"mean": 0.1, "valeus": {}}': [
-        "mean: expected a point without a result: study run trains it",
+        "mean: expected a point without a result, because study run measures it",
         "unknown key 'valeus'; nearest: values",
         "expected values or a recipe, got neither",
     ],
@@ -119,8 +118,8 @@ REFUSED = {
         "kk: search has no such dimension; nearest: k",
     ],
     '{"dev_loss": 0.1, "bleu[10-20]": 3, "values": {"choice": "ff(8)", "lr": 0.01}}': [
-        "dev_loss: expected a point without a result: study run trains it",
-        "bleu[10-20]: expected a point without a result: study run trains it",
+        "dev_loss: expected a point without a result, because study run measures it",
+        "bleu[10-20]: expected a point without a result, because study run measures it",
     ],
     json.dumps({"values": {"choice": "{mixer}", "k": 99, "lr": 0.01}}): [
         "mixer: expected choice(sa(heads=1), highway_conv(k={k})), got nothing",
