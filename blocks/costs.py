@@ -54,7 +54,7 @@ reach."""
 
 @torch.no_grad()
 def moved_outputs(block: Block, *, length: int = LENGTH, width: int = WIDTH) -> Tensor:
-    """Change each input of a block, and return which outputs change: a matrix (inputs, outputs) of booleans.
+    """Change the inputs of a block one by one; return which outputs change, as booleans (inputs, outputs).
 
     The block computes in double precision. Changes must exceed rounding, which may differ between the rows
     of a batch.
@@ -83,6 +83,7 @@ def check_reach(node: BlockNode, *, causal: bool, width: int = WIDTH) -> None:
     context = CostContext(config=ModelConfig(d_model=width, causal=causal), length=LENGTH)
     stated = spec.reach(spec.settings(node), context)
     sides = [side for side in (stated.left, stated.right) if math.isfinite(side)]
+    # longer than the stated reach, so that a greater reach shows
     length = min(max(LENGTH, int(sum(sides)) + 9), MAX_LENGTH)
     try:
         block = make_block(node, causal=causal, width=width)
@@ -127,7 +128,7 @@ _INPUTS = ("embedding", "source", "target")
 
 
 def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
-    """Return the number of "parameters" of a block.
+    """Return the number of a block's parameters, under the name "parameters".
 
     Parameters that several blocks share are counted separately, as "shared KEY".
     """
@@ -135,10 +136,10 @@ def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
 
 
 def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: int) -> Numbers:
-    """Return a block's "parameters", and its "flops" for `length` positions after `past` earlier ones.
+    """Return the number of a block's parameters, and its FLOPs for `length` positions after `past` others.
 
-    In a stream only new positions count, not recomputed past ones. Raise PluginError if a plug-in's block
-    exceeds its stated reach.
+    Their names are "parameters" and "flops". In a stream only new positions count, not recomputed past ones.
+    Raise PluginError if a plug-in's block exceeds its stated reach.
     """
     block, context = _build(node, config)
     spec, surroundings = spec_of(node.name), CostContext(config=config, length=length)
@@ -170,10 +171,10 @@ def measure_cache(node: BlockNode, config: ModelConfig) -> Numbers:
 
 
 def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int) -> Numbers:
-    """Return the costs of each part of a model outside its body, as "parameters PART" and "flops PART".
+    """Return the parameters and the FLOPs of each part of a model outside its body.
 
-    Outputs are computed at `scored` positions. With a clustered vocabulary all targets are assumed to be in
-    the first cluster, which has most tokens.
+    Their names are "parameters PART" and "flops PART". Outputs are computed at `scored` positions. With a
+    clustered vocabulary all targets are assumed to be in the first cluster, which has most tokens.
     """
     if isinstance(config.position_kind, RandomisedPairs):  # they need a mixer, and add nothing to the frame
         config = replace(config, position="none")
@@ -195,10 +196,10 @@ def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int)
 
 
 def measure_transducer(root: Node, config: ModelConfig, *, length: int, scored: int) -> Numbers:
-    """Return the costs of each module of a transduction model, as "parameters MODULE" and "flops MODULE".
+    """Return the parameters and the FLOPs of each module of a model that maps a source to a target.
 
-    A transduction model maps a source sequence to a target sequence. A model that loops over positions is
-    measured at shorter lengths.
+    Their names are "parameters MODULE" and "flops MODULE". A model that loops over positions is measured at
+    shorter lengths.
     """
     model = _build_model(root, config)
     assert isinstance(model, TransductionModel)
@@ -254,7 +255,7 @@ def _run_step(
         modes.enter_context(torch.device("meta"))
         modes.enter_context(function_mode)
         modes.enter_context(kernels_left_out())
-        with _ShapeCache():
+        with _ShapeCache():  # the state exists before the step, so it is made before memory is counted
             state = _stream_state(model, batch, past)
         modes.enter_context(memory)
         modes.enter_context(_plugin_errors_of(model))
@@ -268,10 +269,10 @@ def _run_step(
 
 @contextmanager
 def _recomputed_in(mode: TorchFunctionMode, model: nn.Module) -> Iterator[None]:
-    """Return a context that activates `mode` whenever a module of the model runs.
+    """Return a context in which `mode` is active whenever a module of the model runs.
 
-    This includes modules that the backward pass runs again to recompute activations. There torch would
-    disable the mode.
+    It is needed for modules that the backward pass runs again to recompute activations: torch disables
+    modes in the backward pass.
     """
 
     def enter(*_: object) -> None:
@@ -341,7 +342,7 @@ def _loss(
 
 
 def _loss_of_hidden(model: Model, hidden: Tensor) -> Tensor:
-    """Return a loss of the model, computed from the input `hidden` of its output layer.
+    """Return a loss of the model, given `hidden`, the input of its output layer.
 
     It is the squared error if targets are real numbers, else the negative log-likelihood.
     """
@@ -414,9 +415,10 @@ def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[in
 
 
 def _block_flops(spec: Spec, block: Block, length: int, *, past: int, width: int) -> Numbers:
-    """Return the "flops" that one more sequence in the batch needs.
+    """Return the FLOPs of one sequence, under the name "flops".
 
-    They are the difference between a batch of three sequences and a batch of two.
+    They are the difference between a batch of three sequences and a batch of two. So the operations that a
+    block does once for a whole batch do not count.
     """
 
     def forward(batch: int) -> None:
@@ -665,10 +667,10 @@ class _AllocationMode(TorchDispatchMode):
 
 
 def _laid_out_like(given: Tensor | None, found: Tensor | None) -> Tensor | None:
-    """Return a convolution's result `found`, in channels-last format if its input `given` has this format.
+    """Return the result `found` of a convolution in the memory format of its input `given`.
 
-    Other devices keep the format; the meta device (torch 2.13) puts channels first, and the next layer would
-    make a copy.
+    Other devices keep the channels-last format. The meta device (torch 2.13) puts channels first, and then
+    the next layer would make a copy.
     """
     if given is None or found is None or found.dim() != 4:
         return found

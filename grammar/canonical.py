@@ -28,7 +28,10 @@ _SERIES, _SUM, _PRODUCT, _OPERAND = range(4)  # binding strength of a context
 
 
 def render(node: Value) -> str:
-    """Return the canonical text: no defaults, arguments in declared order, and no needless parentheses."""
+    """Return the canonical text of a node, by which equal nodes are written alike.
+
+    Arguments are in declared order. Default values and needless parentheses are left out.
+    """
     return _Renderer().render(node)
 
 
@@ -47,9 +50,9 @@ def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
 
 
 def identity(node: Value) -> str:
-    """Return the canonical text, with the parts of every sum sorted.
+    """Return the canonical text with the parts of every sum sorted.
 
-    Recipes that differ only in the order of a sum therefore have equal identities.
+    `a + b` and `b + a` mean the same, so they have equal identities.
     """
     return _Renderer(sort=True).render(node)
 
@@ -61,7 +64,10 @@ def recipe_id(identity_text: str) -> str:
 
 @dataclass(frozen=True)
 class _Renderer:
-    """Renderer of nodes as text, which sorts sums with `sort` and replaces holes with `fillings`."""
+    """Writer of nodes as text.
+
+    With `sort` it sorts the parts of each sum. `fillings` maps the names of holes to their texts.
+    """
 
     sort: bool = False
     fillings: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -116,7 +122,7 @@ class _Renderer:
         return f"{block.name}({', '.join(texts)})"
 
     def _sum(self, node: SumNode) -> str:
-        """Return `a + b`, with sorted parts if the renderer sorts sums."""
+        """Return the text of a sum, such as `a + b`."""
         texts = [self.render(part, _PRODUCT) for part in node.parts]
         return " + ".join(sorted(texts) if self.sort else texts)
 

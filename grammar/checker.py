@@ -45,10 +45,10 @@ from .vocabulary.spec import REQUIRED, RESERVED_WORDS, Parameter, Spec, lookup, 
 def bind(
     call: CallSyntax, parameters: Sequence[Parameter], faults: FaultCollector, *, takes_others: bool = False
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
-    """Match the arguments of a call with parameters; return the pairs in the order of `parameters`.
+    """Pair each argument of a call with the parameter that it is for, in the order of `parameters`.
 
-    An argument that no parameter matches is reported in `faults`. With `takes_others`, an argument with an
-    unknown name gets a new parameter of kind "any". New parameters come last, in alphabetical order.
+    An argument without a parameter is reported in `faults`. With `takes_others`, an argument with an unknown
+    name gets a new parameter of kind "any". New parameters come last, in alphabetical order.
     """
     bound: dict[str, tuple[Parameter, ArgumentSyntax]] = {}
     known = {parameter.name: parameter for parameter in parameters}
@@ -73,9 +73,9 @@ def bind(
 def bind_known_names(
     call: CallSyntax, parameters: Sequence[Parameter]
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
-    """Match by name the arguments of a call with parameters; return the pairs, without reporting faults.
+    """Pair each named argument of a call with the parameter of the same name.
 
-    Arguments that no parameter matches are left out.
+    All other arguments are left out, and nothing is reported.
     """
     by_name = {parameter.name: parameter for parameter in parameters}
     arguments = call.arguments or ()
@@ -88,9 +88,10 @@ def check_complete(
     bound: Sequence[tuple[Parameter, ArgumentSyntax]],
     faults: FaultCollector,
 ) -> bool:
-    """Return whether each argument of a call matches a parameter and no required argument is missing.
+    """Return whether all arguments of a call have a parameter and no required argument is missing.
 
-    Missing arguments are reported, unless a faulty argument seems to be meant for them.
+    `bound` are the pairs that `bind` returned. Missing arguments are reported, unless a faulty argument seems
+    to be meant for them.
     """
     given = {parameter.name for parameter, _ in bound}
     missing = [p.name for p in parameters if p.default is REQUIRED and p.name not in given]
@@ -104,9 +105,9 @@ def check_complete(
 def _find_by_position(
     call: CallSyntax, place: int, parameters: Sequence[Parameter], faults: FaultCollector
 ) -> Parameter | None:
-    """Return the parameter that the unnamed argument at index `place` stands for.
+    """Return the parameter of an argument without a name, which has the index `place` in the call.
 
-    If there is none, return None and report the first such argument.
+    If there is none, return None. Only the first such argument of a call is reported.
     """
     arguments = call.arguments or ()
     argument, count = arguments[place], len(parameters)
@@ -147,9 +148,9 @@ def parse_untyped_scalar(value: Syntax) -> Scalar | None:
 def parse_scalar(
     value: Syntax, parameter: Parameter, span: tuple[int, int], faults: FaultCollector
 ) -> Scalar | None:
-    """Return the value as a number, word or boolean of the parameter.
+    """Convert an argument's value to the number, word or boolean that a parameter takes.
 
-    If its type or size does not fit, report a fault and return None.
+    If the type or the size of the value does not fit the parameter, report a fault and return None.
     """
     found, kind, name = _convert(value, parameter), parameter.kind, parameter.name
     if found is None:
@@ -178,7 +179,7 @@ def _convert(value: Syntax, parameter: Parameter) -> Scalar | None:
         case NumberSyntax(value=int(number)), "integer":
             return number
         case NumberSyntax(value=number), "real":
-            return float(number) + 0.0  # -0.0 becomes 0.0, which is written otherwise
+            return float(number) + 0.0  # -0.0 becomes 0.0: the two are equal but are written differently
         case CallSyntax(name=name, arguments=None), "word" if name in parameter.words:
             return name
         case CallSyntax(name=name, arguments=None), "name":
@@ -229,7 +230,7 @@ def parse_range(
 
 
 def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool:
-    """Return whether a repeat is wrong, and report it if so: it must be one count, `*`, and one part."""
+    """Return whether an operation `*` has another form than `count * part`, and report it if so."""
     first, *_, last = repeat.operands
 
     def text(place: int) -> str:

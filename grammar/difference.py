@@ -82,9 +82,10 @@ def _without_one(node: Value) -> Iterator[Node]:
 
 
 def _is_size(block: str, argument: str) -> bool:
-    """Return whether an argument is a size: a whole number whose default is not zero.
+    """Return whether an argument is a size of its block, such as the number of heads.
 
-    A block always has its sizes, so an ablation does not remove them.
+    Sizes are the whole numbers that have no default or a default above 0. A default of 0 means that an option
+    is not used. A block always has its sizes, so an ablation does not remove them.
     """
     spec = lookup(block)
     parameter = None if spec is None else spec.parameter(argument)
@@ -92,9 +93,9 @@ def _is_size(block: str, argument: str) -> bool:
 
 
 def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node]) -> Iterator[Node]:
-    """Yield copies of a sum or series from which one thing is removed; `join` builds each copy.
+    """Yield copies of a sum or series, each without one of its `parts`, or without one part inside these.
 
-    The thing is one of `parts`, or a part inside one of them.
+    `join` builds a copy from its parts.
     """
     for place, part in enumerate(parts):
         others = [*parts[:place], *parts[place + 1 :]]
@@ -170,9 +171,10 @@ _PARTS = (BlockNode, RepeatNode, SeriesNode, SumNode, TiedNode)
 def _differing_parts(
     before: Sequence[Node], after: Sequence[Node], whole: Node, other: Node
 ) -> Iterator[str]:
-    """Yield the differences between the parts of two sums or series: what is removed, added or replaced.
+    """Yield the differences between two sums or two series as texts, such as `− conv(k=9)`.
 
-    If exactly one part is replaced, describe what differs inside it.
+    `before` and `after` are the parts of `whole` and `other`. If exactly one part is replaced, only the
+    differences inside that part are described.
     """
     gone, new = _without(before, after), _without(after, before)
     if not gone and not new:  # the same parts in another order
@@ -208,14 +210,17 @@ def _count(repeat: RepeatNode) -> str:
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
+# The costs of inserting a block or an operator, of changing one parameter, and of changing all parameters of
+# a block. The last one is below the cost of a block, so that blocks of the same name are nearer than others.
 BLOCK, OPERATOR, PARAMETER, MOST_OF_PARAMETERS = 1.0, 0.5, 0.5, 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """A node's data in the tree edit distance: its name, its weight, and its numbers and words.
+    """A node in the tree edit distance.
 
-    The name is that of a block or an operator. The numbers and words are in declared order.
+    `name` is the name of a block or an operator. `weight` is the cost of inserting or removing the node.
+    `settings` are the numbers and words of the node, in declared order.
     """
 
     name: str
@@ -254,7 +259,10 @@ class DistanceTree:
         object.__setattr__(self, "blocks", Counter(each.name for each in labels if each.weight == BLOCK))
 
     def lower_bound(self, text: str) -> float:
-        """Return a lower bound of the distance to a recipe, from the names of the blocks in its text."""
+        """Return a lower bound of the distance to the recipe with this text, without parsing the text.
+
+        It only compares how often each block occurs in the two recipes.
+        """
         blocks = Counter(name for name in _NAME.findall(text) if lookup(name) is not None)
         return BLOCK * max((self.blocks - blocks).total(), (blocks - self.blocks).total())
 
@@ -308,9 +316,9 @@ def tree_distance(first: Node, second: Node) -> float:
 
 
 def _parts(node: Value) -> Iterable[Value]:
-    """Return the children of a node in a DistanceTree, which has no nodes for numbers and words.
+    """Return the children of a node in a DistanceTree. Numbers and words are no nodes of it.
 
-    The parts of a sum are sorted by identity.
+    The parts of a sum are sorted, because their order has no meaning.
     """
     match node:
         case SumNode():

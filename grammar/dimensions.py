@@ -35,7 +35,10 @@ dimension itself to leave it open."""
 
 
 def option_label(option: Value) -> Scalar:
-    """Return a number or word of a choice unchanged, and any other option as recipe text."""
+    """Return the value by which an option of a choice is chosen.
+
+    It is the number or word itself, or else the recipe text of the option.
+    """
     return option if isinstance(option, int | float | str) else render(option)
 
 
@@ -49,7 +52,7 @@ def resolve(root: Node, resolver: Resolver) -> Node:
 
 
 def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
-    """Return a mapping from the name of each search dimension to the value that `resolver` returns for it."""
+    """Return the value that `resolver` chooses for each search dimension, by the dimension's name."""
     walk = _DimensionResolver(resolver)
     walk.node(root)
     return walk.settled
@@ -121,7 +124,7 @@ class _DimensionResolver:
                 return value
 
     def _choice(self, choice: ChoiceDimension, name: str) -> Value:
-        """Return the option that the resolver chooses, where inner search dimensions are replaced by values.
+        """Return the option that the resolver chooses, with values for the search dimensions inside it.
 
         If the choice stays open, return it with the dimensions of all options resolved.
         """
@@ -140,9 +143,10 @@ class _DimensionResolver:
         return self.settled[unique]
 
     def _walk_options(self, choice: ChoiceDimension, name: str, taken: int | None) -> list[Value]:
-        """Visit all options of a choice, so that all search dimensions in them are numbered.
+        """Visit and return all options of a choice; only the option at index `taken` gets values.
 
-        Return the options. Search dimensions are replaced by values only in the option at index `taken`.
+        The other options are visited to number their search dimensions: the names of later dimensions must
+        not depend on what is chosen here.
         """
         ask, walked = self.resolver, list[Value]()
         for place, option in enumerate(choice.options):

@@ -137,7 +137,7 @@ def real(lo: float, hi: float, *, log: bool = False) -> SearchDimension:
 
 
 @overload
-def choice(*options: Recipe) -> Recipe: ...  # pyright: ignore[reportOverlappingOverload] -- of holes alone, too
+def choice(*options: Recipe) -> Recipe: ...  # pyright: ignore[reportOverlappingOverload] -- holes fit both
 @overload
 def choice(*options: int | float | str | Placeholder) -> SearchDimension: ...
 def choice(*options: ArgumentValue) -> Recipe | SearchDimension:
@@ -168,7 +168,8 @@ def _call_block(name: str, values: tuple[ArgumentValue, ...], named: Mapping[str
 def _argument_text(value: ArgumentValue | Expression, kind: str = "any") -> str:
     """Return an argument as recipe text; raise TypeError for a value that recipes cannot contain.
 
-    A string that is not a word stays in quotes, so that it gets the same message as in a text.
+    A string is the text of a recipe if `kind`, the parameter's kind, is "recipe". Otherwise it is a word. A
+    string that is not a word stays in quotes, so that it gets the same message as in a text.
     """
     if isinstance(value, Expression):
         return value.operand_text()

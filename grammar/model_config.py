@@ -190,9 +190,9 @@ class ModelConfig:
 
     @property
     def source(self) -> ModelConfig:
-        """Return the config for the embedding of the source, whose vocabulary has `source_vocab` symbols.
+        """Return the config from which the embedding of the source is built.
 
-        If `source_vocab` is not set, this is the same config.
+        Its `vocab` is `source_vocab`. If `source_vocab` is not set, it is this config itself.
         """
         return self if self.source_vocab is None else replace(self, vocab=self.source_vocab)
 

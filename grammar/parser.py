@@ -72,7 +72,10 @@ def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) ->
 
 
 def _number(text: str, start: int, faults: FaultCollector) -> Token:
-    """Return the token of a decimal number in Python's notation, where real numbers have no underscores."""
+    """Return the token of a decimal number; report a number that is malformed or too long.
+
+    Numbers are written as in Python, but real numbers cannot have underscores.
+    """
     end = start + len(text)
     if len(text) > MAX_DIGITS + 6:  # room for a point and an exponent
         faults.add(start, end, f"expected a number of at most {MAX_DIGITS} digits, got {_count_digits(text)}")
@@ -167,7 +170,10 @@ class OperationSyntax:
 
 @dataclass(frozen=True, slots=True)
 class ErrorSyntax:
-    """A piece of the text with a fault that is already reported; only `parts` are checked further."""
+    """A piece of the text with a fault that is already reported.
+
+    `parts` are the readable pieces inside it, in which the checker finds further faults.
+    """
 
     start: int
     end: int
@@ -205,7 +211,7 @@ class _RecipeParser(TokenReader):
         super().__init__(tokenize(text, faults))
         self._faults = faults
         self._depth = 0
-        self._blamed = -1  # the last token that got a fault here
+        self._blamed = -1  # index of the last token that `_report_here` reported
 
     def recipe(self) -> Syntax:
         """`recipe = series END`."""
@@ -220,7 +226,10 @@ class _RecipeParser(TokenReader):
         return self._operation("+", self.product)
 
     def product(self) -> Syntax:
-        """`product = operand { "*" operand }`. A faulty token counts as an unreadable operator."""
+        """`product = operand { "*" operand }`.
+
+        A token of kind "wrong" between two operands is read as an operator.
+        """
         start, first = self.token.start, self._at
         operands = [self.operand()]
         while self.token.kind in ("*", "wrong"):
@@ -358,7 +367,10 @@ class _RecipeParser(TokenReader):
             self._advance()
 
     def _open(self) -> Token | None:
-        """Consume "(" and return it; if it is nested too deeply, skip its contents too and return None."""
+        """Consume "(" and return its token.
+
+        If it is nested too deeply, report that, skip everything up to its ")" and return None.
+        """
         opened = self._advance()
         if self._depth < MAX_DEPTH:
             self._depth += 1

@@ -31,7 +31,10 @@ class Expression(ABC):
 
     @abstractmethod
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the text, in parentheses if it could not be joined to other text by the operator `sign`."""
+        """Return the recipe text, ready to be joined to other text by the operator `sign`.
+
+        It is in parentheses if it binds less tightly than the operator.
+        """
 
     def __add__(self, other: Expression) -> Recipe:
         return _combine(self, "+", other)
@@ -83,9 +86,9 @@ class Recipe(Expression):
         return parse, (self.text,)
 
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the canonical text, in parentheses if the operator `sign` needs them.
+        """Return the canonical text, ready to be joined to other text by the operator `sign`.
 
-        It is in parentheses if it binds less tightly.
+        It is in parentheses if it binds less tightly than the operator.
         """
         return render_operand(self.root, sign)
 
@@ -173,7 +176,7 @@ def parse(source: str | Expression) -> Recipe:
 def parse_dimension(text: str) -> Dimension:
     """Parse a single search dimension, as in `integer(3, 40)`; raise RecipeError, and no other error.
 
-    Its options are only checked against a parameter when they fill a hole.
+    Whether its values fit a parameter is only checked when the dimension fills a hole.
     """
     faults = FaultCollector(text)
     dimension = check_dimension(_parse_text(text, faults), faults)
@@ -198,7 +201,7 @@ def format_scalar(value: object) -> str | None:
     if isinstance(value, bool):
         return render(value)
     if isinstance(value, float):
-        return repr(float(value))  # of numpy's, too
+        return repr(float(value))  # numpy's float64 is a float too, but its own repr has its type's name
     try:
         return str(operator.index(value))  # pyright: ignore[reportArgumentType] -- what has no index raises
     except TypeError:

@@ -66,7 +66,7 @@ def is_recurrent(part: Value) -> bool:
 
 
 def recurrent_units(settings: Settings, width: int) -> int:
-    """Return the state width of the recurrent blocks in a `seq2seq`: its `units`, or the model's width."""
+    """Return the state width of `lstm` or `gru` in a `seq2seq`: `units`, or the model's width for 0."""
     return as_int(settings, "units") or width
 
 
@@ -167,9 +167,9 @@ def _check_states(encoder: Value, decoder: Value) -> str | None:
 
 
 def _always_mixes(node: Value) -> bool:
-    """Return whether a part mixes positions with every combination of its choices' options.
+    """Return whether a part mixes positions, whichever options its choices take.
 
-    A hole counts as mixing, because its filling is not known yet.
+    A hole counts as mixing, because its content is not known yet.
     """
     match node:
         case SeriesNode() | SumNode():

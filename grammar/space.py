@@ -58,7 +58,10 @@ def as_range(value: Value) -> range:
 
 
 def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
-    """Return a copy of the node with new children, equal to the node that parsing its text would give."""
+    """Return a copy of the node with new children, in the form that parsing its text would give.
+
+    For example, an argument that equals its default is left out, and a sum inside a sum becomes one sum.
+    """
     match node:
         case BlockNode():
             defaults = {parameter.name: parameter.default for parameter in spec_of(node.name).parameters}
@@ -75,9 +78,9 @@ def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
 
 
 def count_derivations(value: Value) -> int:
-    """Return how many derivations a part has, which are the combinations of its dimensions' values.
+    """Return how many derivations a part has.
 
-    Several derivations may give equal recipes.
+    A derivation is one combination of values for all dimensions. Several derivations may give equal recipes.
     """
     match value:
         case IntegerDimension():
@@ -142,7 +145,7 @@ def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation |
 
 
 def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
-    """Find values for the dimensions that turn each of `spaces` into the member at the same index.
+    """Find values for the dimensions of several spaces, so that each becomes the member at the same index.
 
     Return None if there are none.
     """
@@ -160,10 +163,11 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Find values for the dimensions in the parts `todo` that turn these parts into `members`.
+    """Find values for the dimensions in `todo`, the parts of a sum or series, so that they become `members`.
 
     Return None if there are none. The order of the parts matters in a series, but not in a sum. An option
-    that is a sum in a sum, or a series in a series, gives several parts. `failed` caches failures.
+    that is a sum in a sum, or a series in a series, gives several parts. `failed` has the arguments that are
+    known to give None, so that the search does not try them again.
     """
     if not todo or len(todo) > len(members):
         return {} if len(todo) == len(members) else None

@@ -85,7 +85,7 @@ class Block(nn.Module, ABC):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """Build the block from its settings, without drawing the initial weights of `Initialisable` parts.
+        """Build the block from its settings. Parts that are `Initialisable` get their weights later.
 
         A constructor with a parameter `context` gets `settings` and `context`. Any other constructor gets the
         model's `width`, whether it is `causal`, and each parameter of the block.
@@ -141,7 +141,7 @@ class Block(nn.Module, ABC):
         return next((found for found in named if isinstance(found, nn.Linear)), None)
 
     def after_optimiser_step(self) -> None:
-        """Update values that are computed from weights.
+        """Update values that the block has computed from its weights.
 
         Trainers call this after every optimiser step and after loading weights.
         """
@@ -216,7 +216,7 @@ def register_block(
 
 
 def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:
-    """Return a function that measures the size of a block's stream state, in numbers.
+    """Return a function that measures how many numbers the state of a block has in a stream.
 
     The state must have the same size after every piece.
     """
@@ -259,9 +259,9 @@ class StreamState:
 
 
 def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamState]:
-    """Regroup several batches of streams into `parts` batches.
+    """Redistribute the streams of several batches over `parts` batches.
 
-    The states are joined along the batch, and `tensor_split` divides the result.
+    The states are joined along the batch dimension, and `tensor_split` divides the result.
     """
     if len(streams) == parts:
         return list(streams)
@@ -277,10 +277,11 @@ def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamStat
 
 
 class StreamChunk:
-    """The states of all blocks, before and after a model computes one piece of a batch of streams.
+    """The states of all blocks while a model computes one piece of a batch of streams.
 
-    Gradients only pass through states `with_grad`; a state may then grow with the sequence. With `zero_past`
-    zero vectors fill the past of each block up to its context length.
+    It has the states before the piece, and collects the states after it. Gradients only pass through states
+    `with_grad`; a state may then grow with the sequence. With `zero_past`, zero vectors fill the past of each
+    block up to its context length.
     """
 
     def __init__(
@@ -305,9 +306,9 @@ class StreamChunk:
         return y
 
     def repeatable(self) -> Callable[[], StreamChunk]:
-        """Return a function that creates a StreamChunk for the blocks that were not applied yet.
+        """Return a function that creates a copy of this StreamChunk, for the blocks not applied yet.
 
-        Activation checkpointing needs it to apply the same blocks a second time.
+        With activation checkpointing, the backward pass applies these blocks again, from the same states.
         """
         ahead = self._before[len(self._kept) :]
         return partial(StreamChunk, ahead, with_grad=self._with_grad, zero_past=self._zero_past)

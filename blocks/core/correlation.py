@@ -89,7 +89,10 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     gain = GAIN_BESIDE_FASTER_CONVOLUTIONS if fast_convolutions else GAIN
 
     def products_of(tile: int) -> float:
-        """Count the multiplications with this tile size; return infinity if the data exceed the caches."""
+        """Return the number of multiplications with this tile size.
+
+        Return infinity if the data do not fit in the processor's caches.
+        """
         many = sequences if tile == WHOLE else sequences * math.ceil(positions / tile)
         read = length if tile == WHOLE else tile + taps - 1
         made = positions if tile == WHOLE else tile
@@ -224,7 +227,7 @@ def _mapped(matrix: Tensor, x: Tensor) -> Tensor:
 def _transforms(
     length: int, taps: int, left: int, right: int, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the transform matrices of inputs, weights and products.
+    """Return the matrices that transform inputs, weights and products.
 
     The first two transform to the frequency domain, the last one transforms products back. Their shapes are
     (products, length), (products, taps) and (positions, products). Let ω = 2πf / N on a circle of N
@@ -234,11 +237,13 @@ def _transforms(
     part the first plus the second. Frequencies 0 and N / 2 are real.
     """
     around = length + max(left, right)  # zeros are read outside the sequence
+    # training rejects tensors that were made in inference mode, and these are cached for both
     with torch.inference_mode(False), torch.device("cpu"):
         frequencies = torch.arange(around // 2 + 1).unsqueeze(1)
 
         def turned(count: int, first: int = 0) -> tuple[Tensor, Tensor]:
             """Return cos ωt and sin ωt, (frequencies, count), for `count` positions t from `first` on."""
+            # the remainder of whole numbers is exact, unlike the cosine of a large angle
             steps = frequencies * torch.arange(first, first + count) % around
             angles = 2 * math.pi / around * steps.double()
             return angles.cos(), angles.sin()
@@ -254,10 +259,11 @@ def _transforms(
 
 
 def _by_three(around: int, of_real: Tensor, of_complex: Tensor) -> Tensor:
-    """Build a transform matrix from rows for real and for complex frequencies, sorted by frequency.
+    """Build a transform matrix, which has one row for each product, sorted by frequency.
 
-    A real frequency takes one row (one product), a complex one takes three. The first frequency is real. The
-    last one is real if the number of positions is even.
+    A real frequency takes one product, whose row is in `of_real`. A complex frequency takes three, in
+    `of_complex`. The first frequency is real. The last one is real if the number of positions `around` is
+    even.
     """
     ends = -1 if around % 2 == 0 else None
     last = of_real[around // 2 :] if ends else of_real[:0]

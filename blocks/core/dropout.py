@@ -17,7 +17,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-_KEY_BOUNDS = -(2**63), 2**63 - 1
+_KEY_BOUNDS = -(2**63), 2**63 - 1  # all of int64: two keys of a draw are practically never equal
 
 
 class Dropout(nn.Module):
@@ -99,7 +99,10 @@ class _Recording:
         return x if factors is None else x * factors
 
     def factors_of(self, shape: torch.Size, rate: float, dtype: torch.dtype) -> Tensor | None:
-        """Return the next drawn dropout factors. While recording, note the call and return None instead."""
+        """Return the dropout factors that were drawn in advance for this call.
+
+        While recording, record the call and return None.
+        """
         if self.drawn is None:
             self.calls.append(DropoutCall(shape, rate, dtype))
             return None
@@ -141,7 +144,7 @@ def record_dropout() -> Iterator[list[RandomCall]]:
 
 @contextmanager
 def replay_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
-    """Return a context in which dropout and `draw_keys` use the numbers in `drawn`, one tensor a call."""
+    """Return a context in which dropout and `draw_keys` take numbers from `drawn`, a tensor for each call."""
     with _using(_Recording(iter(drawn))):
         yield
 
@@ -149,7 +152,7 @@ def replay_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
 def draw_dropout(
     calls: Sequence[RandomCall], generators: Sequence[Generator], device: torch.device
 ) -> list[Tensor]:
-    """Draw the random numbers of each recorded call for several trainings: (trainings, …).
+    """Draw the random numbers of each recorded call for several trainings, stacked to (trainings, …).
 
     Each training draws with its own generator, so it gets the numbers that it would draw alone.
     """
@@ -166,7 +169,8 @@ def _draw(call: RandomCall, generator: Generator, device: torch.device) -> Tenso
 
 
 def _draw_on_gpu(ones: Tensor, rate: float, generator: Generator) -> Tensor:
-    """Apply dropout to `ones` on a GPU with the given generator instead of the process's generator."""
+    """Apply dropout to `ones` on a GPU, with the given generator in place of the process's generator."""
+    # torch's dropout takes no generator, so the process's generator gets the state of this one for one call
     index = generator.device.index  # None for a generator made for "cuda"
     process = torch.cuda.default_generators[torch.cuda.current_device() if index is None else index]
     before = process.graphsafe_get_state()

@@ -65,7 +65,7 @@ class Weight:
         return parameter[0].numel() if own is None else own(parameter)
 
     def split_maps(self, tensor: Tensor) -> Sequence[Tensor]:
-        """Split a tensor of the weight's shape into views of the separate matrices that the weight holds."""
+        """Split a tensor of the weight's shape into views, one for each linear map in the weight."""
         own: Callable[[str, Tensor], Sequence[Tensor]] | None = getattr(self.module, "split_maps", None)
         if own is not None:
             return own(self.name, tensor)
@@ -96,7 +96,7 @@ def find_weights(model: nn.Module) -> dict[nn.Parameter, Weight]:
 
 
 def roles(**by_name: WeightRole) -> Mapping[str, WeightRole]:
-    """Return a mapping of parameter names to roles, which a class assigns to `weight_roles`."""
+    """Return the roles of a class's parameters, by their names. A class assigns them to `weight_roles`."""
     return by_name
 
 
@@ -163,12 +163,12 @@ class Initialisable(nn.Module, ABC):
         return weight[0].numel()
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Split a tensor of the named weight's shape into views of the separate matrices that it holds."""
+        """Split a tensor of the named weight's shape into views, one for each linear map in the weight."""
         return [tensor]
 
 
 class Linear(nn.Linear, Initialisable):
-    """One linear map, or several stacked maps of the same input.
+    """One linear map, or several maps of the same input, whose weights are rows of one matrix.
 
     Weights are initialised as N(0, std²), or by the model's rule if `std` is None. `outputs` is the size of
     each of `maps` equal maps, or a list of sizes. Each map has its own initialisation bound, unless they are
@@ -266,7 +266,7 @@ def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator
 
 @torch.no_grad()
 def widen_output(output: Linear, base: int, rule: Init) -> None:
-    """Rescale the drawn weight of an output layer to the variance of a model with width `base`.
+    """Rescale the weight of an output layer, as if it had been drawn for a model of width `base`.
 
     Yang et al. 2022, Table 8.
     """

@@ -52,7 +52,7 @@ def are_operations_rewritten() -> bool:
 
 
 def are_plain(x: Tensor, weight: Tensor) -> bool:
-    """Return whether custom CPU operations may use x and weight.
+    """Return whether this package's own CPU operations can compute with x and weight.
 
     Both must be plain CPU tensors of the same precision, and no compiler, transform or autocast may change
     operations on them. Transforms such as `torch.vmap` do not support custom operations, and autocast lowers

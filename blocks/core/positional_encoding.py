@@ -39,10 +39,10 @@ class PositionalEncoding(nn.Module):
     def forward(
         self, x: Tensor, start: int = 0, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return x (batch, length, width) plus the vectors of its positions, the first of which is `start`.
+        """Add position vectors to x (batch, length, width), whose first position has the number `start`.
 
-        The second result is these vectors if sub-layers need them too, else None. They are (length, width),
-        or (batch, length, width) if they differ between sequences. `lengths` (batch,) excludes padding.
+        The second result is the vectors if sub-layers need them too, else None. They are (length, width), or
+        (batch, length, width) if they differ between sequences. `lengths` (batch,) excludes padding.
         """
         self._check(start, x.shape[1])
         if not self.kind.adds_vectors:
@@ -90,6 +90,7 @@ def _whole_encoding(length: int, width: int, dtype: torch.dtype) -> Tensor:
 
     They are cached, since computing them takes 6 % of a step of a small model.
     """
+    # training rejects tensors that were made in inference mode, and these are cached for both
     with torch.inference_mode(False):
         return sinusoids(torch.arange(length), width, dtype)
 
@@ -122,16 +123,19 @@ def draw_positions(
 def choose_positions(keys: Tensor, length: int, lengths: Tensor | None) -> Tensor:
     """Return the positions with the smallest `keys`, in increasing order: (length,), or (batch, length).
 
-    Each sequence gets as many positions as its length. A padded position gets the number of all positions.
+    `keys` has a random number for each possible position. Each sequence gets as many positions as its length.
+    Padding gets the number of all positions.
     """
+    # sorting the sorted order gives the rank of each key
     rank, places = keys.argsort().argsort(), torch.arange(len(keys), device=keys.device)
     chosen = rank < (length if lengths is None else lengths[:, None])
     return torch.where(chosen, places, len(keys)).sort(-1).values[..., :length]
 
 
 def _fixed_keys(count: int, device: torch.device) -> Tensor:
-    """Return `count` pseudo-random keys that are always the same (the mixing function of MurmurHash3)."""
+    """Return `count` numbers that look random but are always the same (the final mix of MurmurHash3)."""
     low = 2**32 - 1
+    # 2^32 divided by the golden ratio spreads consecutive numbers; the other constants are MurmurHash3's
     keys = (torch.arange(1, count + 1, device=device) * 0x9E3779B1) & low
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
         keys = ((keys ^ (keys >> shift)) * factor) & low

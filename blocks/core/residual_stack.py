@@ -96,7 +96,7 @@ class ResidualStep(nn.Module):
         self.dropout = Dropout(context.config.dropout) if context.config.residual else None
 
     def _step(self, x: Tensor, function: Callable[..., Tensor], *given: Any) -> Tensor:  # noqa: ANN401 -- of the function
-        """Apply the residual step to x, where f(x) in the formula of this class is `function(x, *given)`."""
+        """Apply the residual step of the class's formula to x, with f(x) = `function(x, *given)`."""
         norm, dropout = self.norm, self.dropout
         y = function(norm(x) if norm is not None and self.normalises_input else x, *given)
         if dropout is not None:
@@ -144,7 +144,7 @@ class PoolingLayer(CompositeBlock):
 class ResidualStack(CompositeBlock):
     """A module that applies its sub-layers in order; one with shared weights may occur several times.
 
-    With `checkpoints`, training stores only the inputs of the sub-layers.
+    With `checkpoints`, training stores only the inputs of sub-layers, and recomputes the rest.
     """
 
     def __init__(self, sublayers: Sequence[Sublayer | PoolingLayer]) -> None:
@@ -159,7 +159,7 @@ class ResidualStack(CompositeBlock):
         for place in self.order:
             layer = layers[place]
             x = layer(x, side) if apply is None else apply(place, x, side)
-            if type(layer) is PoolingLayer:
+            if type(layer) is PoolingLayer:  # its output is one vector, which needs no mask and no signal
                 side = SideInputs(chunk=side.chunk)
         return x
 
@@ -168,6 +168,7 @@ class ResidualStack(CompositeBlock):
         layer = self.layers[place]
         if not self.recomputes:
             return layer(x, side)
+        # applying blocks changes the chunk, so the second application needs a copy from before the first
         chunk_again = None if side.chunk is None else side.chunk.repeatable()
 
         def apply_again(x: Tensor) -> Tensor:
@@ -189,7 +190,7 @@ def recomputed(first: Callable[..., Tensor], again: Callable[..., Tensor], *inpu
     2016, Training Deep Nets with Sublinear Memory Cost. `again` uses the same random numbers as `first`, and
     leaves the process's generators unchanged.
     """
-    functions = iter((first,))
+    functions = iter((first,))  # the forward pass calls `compute` first; later calls are recomputations
 
     def compute(*given: Tensor) -> Tensor:
         return next(functions, again)(*given)

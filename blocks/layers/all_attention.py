@@ -27,9 +27,10 @@ from .window_attention import (
 
 
 class Persistent(Initialisable):
-    """N trainable keys and values for each head: √head_width · k′ and √N · v′.
+    """N trainable keys and values for each head, which every query sees.
 
-    They are initialised as k′ ~ N(0, 1/head_width) and v′ ~ N(0, 1/N) (Sukhbaatar et al. 2019, section 5.1).
+    The module stores k′ and v′, drawn from N(0, 1/head_width) and N(0, 1/N). Attention uses the keys
+    √head_width · k′ and the values √N · v′ (Sukhbaatar et al. 2019, section 5.1).
     """
 
     weight_roles = roles(keys=WeightRole.EMBEDDING, vectors=WeightRole.EMBEDDING)
@@ -52,7 +53,7 @@ class Persistent(Initialisable):
 
 
 def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tensor:
-    """Return attention of scaled queries q (heads, batch, queries, width) to persistent vectors only.
+    """Attend to persistent vectors only, with scaled queries q (heads, batch, queries, width).
 
     The result has the shape of q.
     """
@@ -157,6 +158,7 @@ class SingleHead(PersistentAttention):
         y = merge_heads(self.window(q, k, v, mask))
         if self.persistent is None:
             return y
+        # q is divided by √head_width already; the wide head divides by √(heads · head_width)
         whole_query = merge_heads(q) * self.heads**-0.5
         return y + attend_persistent(self.persistent, whole_query[None], self.dropout)[0]
 

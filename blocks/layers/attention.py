@@ -121,9 +121,9 @@ class SelfAttention(Block):
 
 
 def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> float:
-    """Return the factor by which attention divides its scores, in addition to the division by √head_width.
+    """Return the number by which attention divides its scores, after the division by √head_width.
 
-    With maximal updates (`mup`) scores are divided by head_width / 8 in total, times the factor `given`.
+    It is `given`. With maximal updates (`mup`) scores are divided by `given` · head_width / 8 in total.
     """
     return given if config.mup is None else given * math.sqrt(head_width) / 8
 
@@ -256,9 +256,9 @@ def fused_kernels(device: torch.device) -> AbstractContextManager[object]:
 
 
 def _loses_gradients(k: Tensor) -> bool:
-    """Return whether fused attention would compute no gradients, as on a GPU inside `torch.vmap`.
+    """Return whether k is on a GPU inside `torch.vmap`, where fused attention gives no gradients.
 
-    There the kernel cannot see that gradients are needed.
+    There the kernel cannot see that gradients are needed (torch 2.13).
     """
     return k.is_cuda and not torch.compiler.is_compiling() and debug_unwrap(k) is not k
 

@@ -19,10 +19,10 @@ from .pair_positions import PairPositions
 
 
 def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: float) -> Tensor:
-    """Return causal attention in which the gates of later positions reduce the weight of a key.
+    """Return causal attention in which the gate of each position reduces the weights of all earlier keys.
 
-    q, k, v and the result are (batch, heads, length, head_width). The gate of a position, given by its
-    logarithm, (batch, heads, length), fades all earlier positions.
+    q, k, v and the result are (batch, heads, length, head_width). `log_gates` (batch, heads, length) are the
+    logarithms of the gates.
     """
     return _fading_weights(q, k, log_gates, scale) @ v
 
@@ -32,6 +32,7 @@ def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Te
 
     The queries are at the last positions of the keys.
     """
+    # the log gates between a key and a query add up to a difference of running sums
     total = log_gates.cumsum(-1)  # (batch, heads, keys)
     scores = q @ k.transpose(-1, -2) * scale
     scores = scores + total[..., -q.shape[2] :, None] - total[..., None, :]
@@ -171,6 +172,7 @@ class DifferentialAttention(Block):
         y = self.dropout(kept - self.share() * taken) @ v  # (batch, heads, queries, 2 * head_width)
         if self.norm is not None:
             y = self.norm(y)
+        # the factor keeps gradients about as large as in plain attention (Ye et al. 2024)
         return self.output(y.transpose(1, 2).flatten(2) * (1.0 - self.share.share))
 
 
@@ -178,8 +180,8 @@ class DifferentialAttention(Block):
 class LatentAttention(Block):
     """Attention that computes keys and values from one narrow vector per position (DeepSeek-AI 2024).
 
-    A rotated key, shared by all heads, carries the position. Generation stores this key and
-    the narrow vector only.
+    A rotated key, shared by all heads, carries the position. Generation only stores this key and the narrow
+    vector.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:

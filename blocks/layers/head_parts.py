@@ -103,7 +103,7 @@ class _Convolution(torch.autograd.Function):
 
 
 def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slice]]:
-    """Return a triple for each tap: its lag, the slice of inputs that it reads, and the slice of outputs."""
+    """Return for each tap its lag, the slice of inputs that it reads, and that of the outputs it adds to."""
     first = positions - length
     return [
         (
@@ -148,8 +148,8 @@ def turn(x: Tensor, angles: Tensor) -> Tensor:
 def gate_heads(y: Tensor, norm: HeadNorm | None, gate: Tensor | None, kind: str) -> Tensor:
     """Normalise the heads' outputs y (batch, length, heads, width), and multiply them by a gate.
 
-    Either may be missing. Return (batch, length, heads * width). `gate` is a map of the input, (batch,
-    length, heads * width), and `kind` its activation.
+    A step whose argument is None is skipped. Return (batch, length, heads * width). `gate` is a linear map of
+    the block's input, (batch, length, heads * width), and `kind` is the activation that makes it a gate.
     """
     if gate is None:
         return (y if norm is None else norm(y)).flatten(2)

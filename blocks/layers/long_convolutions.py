@@ -88,6 +88,7 @@ class ImplicitFilters(Initialisable):
         self.taps, self.filters = taps, filters
         widths = (LAG_FEATURES, *(FILTER_WIDTH for _ in range(FILTER_LAYERS)))
         self.maps = nn.ModuleList(
+            # (3 inputs)^-0.5 is the standard deviation of the uniform initial weights of torch's maps
             Linear(inputs, outputs, bias=True, std=(3 * inputs) ** -0.5, bias_init="uniform")
             for inputs, outputs in pairwise(widths)
         )
@@ -106,6 +107,7 @@ class ImplicitFilters(Initialisable):
         rates = torch.linspace(slow, fast, self.skip.shape[1], device=share.device, dtype=share.dtype)
         window = torch.exp(share[:, None, None] * rates)
         with without_autocast(share.device):
+            # as in the authors' program: the lowest frequency is almost 0, the highest is bands - 1
             bands = (LAG_FEATURES - 1) // 2
             waves = torch.linspace(1e-4, bands - 1, bands, device=share.device, dtype=share.dtype)
             angles = 2.0 * math.pi * (self.taps - 1) / self.taps * share.unsqueeze(1) * waves

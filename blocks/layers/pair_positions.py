@@ -28,9 +28,9 @@ class DistanceBias(nn.Module, ABC):
 
     @abstractmethod
     def by_distance(self, distances: Tensor) -> Tensor:
-        """Return the biases (heads, …) for whole-number distances (…,).
+        """Return the biases (heads, …) at the given distances (…,).
 
-        The distance to a key on the right is negative.
+        Distances are whole numbers, negative for a key on the right.
         """
 
     def forward(self, distances: Tensor, keys: int, dtype: torch.dtype) -> Tensor:
@@ -66,10 +66,10 @@ class LinearBias(DistanceBias):
 
 
 class BucketBias(DistanceBias, Initialisable):
-    """A number for each head and bucket of distances (Raffel et al. 2020, section 2.1 and code).
+    """A trained bias for each head and bucket, which is a range of distances (Raffel et al. 2020).
 
-    Half of the buckets of a side have one distance each; the others grow, and the last has all larger
-    distances.
+    Half of the buckets of a side have one distance each. The others grow, and the last one has all larger
+    distances (section 2.1 and the authors' program).
     """
 
     weight_roles = roles(weight=WeightRole.BIAS)
@@ -135,9 +135,10 @@ class PairPositions(nn.Module):
         return places.double().unsqueeze(-1) * rates
 
     def distances(self, queries: int, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Return the distances from all queries to all keys, from the leftmost key to the rightmost key.
+        """Return all distances that occur between queries and keys, in decreasing order.
 
-        They are (batch, distances) for random positions with a mask, otherwise (distances,).
+        They are (batch, distances) for random positions with a mask, otherwise (distances,). Keys on the left
+        come first.
         """
         keys = x.shape[1]
         distances = torch.arange(keys - 1, -queries, -1, device=x.device)
@@ -153,7 +154,7 @@ class PairPositions(nn.Module):
         return draw_positions(count, x.shape[1], lengths, device=x.device, training=self.training)
 
     def check(self, start: int, length: int) -> None:
-        """Check that there are position numbers for `length` positions from `start` on.
+        """Raise BuildError unless there are position numbers for `length` positions from `start` on.
 
         Consecutive numbers have no limit. If numbers are random, raise BuildError for a piece of
         a sequence, or for a sequence that is longer than the count of numbers.

@@ -107,7 +107,7 @@ _NEGATIVE_SLOPES = {ACTIVATIONS["relu"]: 0.0, ACTIVATIONS["leaky_relu"]: 0.01}
 def try_fused_pooling(
     entry: Linear, body: ResidualStack, inputs: Tensor, mask: Tensor | None
 ) -> Tensor | None:
-    """Return body(entry(inputs), mask), (batch, 1, width), by a faster method; None if it does not apply.
+    """Compute body(entry(inputs), mask), (batch, 1, width), by a faster method; return None if it cannot.
 
     The method needs a body that begins with `activation >> pool`.
 
@@ -131,7 +131,7 @@ def try_fused_pooling(
         return None
     x = torch.cat([inputs, inputs.new_ones(inputs.shape[:2]).unsqueeze(-1)], -1)
     if mask is not None:
-        x = x.masked_fill(~mask.unsqueeze(-1), 0.0)  # the column of ones, too
+        x = x.masked_fill(~mask.unsqueeze(-1), 0.0)  # also in the column of ones, which weights the sums
     weight = torch.cat([entry.weight, entry.bias[:, None]], 1)
     with without_autocast(x.device):  # sums over thousands of positions keep the precision of the inputs
         match second.part:
@@ -161,10 +161,10 @@ class _Chunk(NamedTuple):
         return numbers[self.rows, self.times]
 
     def add_positive_sums(self, sums: Tensor, across: Tensor, weights: Tensor) -> None:
-        """Add to `sums` the sums of α x over those times of this chunk at which z > 0.
+        """Add α x to `sums`, summed over the times of this chunk at which z > 0.
 
-        `sums` is (batch, columns, width). This overwrites z. x is (batch, columns, length), and α (rows,
-        times).
+        `sums` is (batch, columns, width). x is the argument `across` (batch, columns, length), and α is
+        `weights` (rows, times). This overwrites z.
         """
         sums[self.rows].baddbmm_(across[self.rows, :, self.times] * weights.unsqueeze(1), self.z.gt_(0))
 
@@ -184,10 +184,10 @@ def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
 
 
 def _slopes(across: Tensor, weights: Tensor, above: Tensor, negative_slope: float) -> Tensor:
-    """Return the sums of α x · slope(z) over all times, (batch, columns, width).
+    """Return Σ α x · slope(z) over all times, (batch, columns, width).
 
-    The slope of the activation is 1 where z > 0, else `negative_slope`. x is (batch, columns, length), α
-    (batch, length), and `above` the sum over z > 0.
+    The slope of the activation is 1 where z > 0, else `negative_slope`. x is the argument `across` (batch,
+    columns, length), α is `weights` (batch, length), and `above` is Σ α x over the times with z > 0.
     """
     everywhere = torch.bmm(across, weights.unsqueeze(-1))
     return torch.add(negative_slope * everywhere, above, alpha=1 - negative_slope)

@@ -156,7 +156,7 @@ class LSTMLayer(RecurrentLayer):
 
 
 class GRULayer(RecurrentLayer):
-    """A GRU cell, in which the reset gate acts on the mapped state and its bias, as in cuDNN."""
+    """A GRU cell whose reset gate multiplies the mapped state W h + b, as in cuDNN, and not the state h."""
 
     weight_roles = roles(**RecurrentLayer.weight_roles, state_bias=WeightRole.BIAS)
     maps = 3  # reset gate, update gate, candidate: the kernels' order
@@ -294,7 +294,10 @@ def side_by_side(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def _ends(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the row indices of a mask (batch, length), and each row's last valid position."""
+    """Return the index of each row's last valid position in a mask (batch, length).
+
+    It is a pair of tensors, the numbers of the rows and the positions.
+    """
     return torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
 
 

@@ -59,8 +59,8 @@ class PartKind(StrEnum):
     SUM = "sum"
     SERIES = "series"
     COPIES = "copies"
-    TRANSDUCER = "whole"  # parts of a model of a source and a target
-    STACK = "stack"  # a named stack of such a model
+    TRANSDUCER = "whole"  # a block that maps a source to a target by itself
+    STACK = "stack"  # encoder or decoder of such a block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +88,9 @@ class TrainingMemory:
 
     @property
     def computing(self) -> int:
-        """Return the peak bytes of a step without weights, gradients and Adam's moments.
+        """Return the peak bytes of a step, not counting weights, gradients and Adam's moments.
 
-        This leaves, for example, activations and temporary results.
+        What is counted are mainly activations and temporary results.
         """
         return max(0, self.step_peak - self.gradients)
 
@@ -106,9 +106,10 @@ class ModelPart:
 
     A part of kind COPIES has the inner parts of one copy and the total cost of all copies. A sub-layer's
     figures include its normalisation. `shared` parameters are not among `parameters`. In a whole model parts
-    name their predecessors by label, the main stream first; None stands for the previous part. `modules`
-    compute the part, and `share` is the part's share of the memory that they keep for the backward pass.
-    `kept` is this share in bytes, in a tree that was made for a batch.
+    name their predecessors by label, the main stream first; None stands for the previous part. `modules` are
+    the names of the modules that compute the part. `share` is the part's share of the memory that they store
+    for the backward pass; it is above 1 if the model has more copies than are measured. `kept` is this share
+    in bytes, in a tree that was made for a batch.
     """
 
     label: str
@@ -127,9 +128,9 @@ class ModelPart:
 
 
 def sum_parts(label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: Reach) -> ModelPart:
-    """Return a part that consists of `parts`, with the given reach.
+    """Return a part that consists of `parts`. Its costs are the sums of their costs.
 
-    Its costs are the sums of the parts' costs. Parameters that several of the parts share count once.
+    Parameters that several of the parts share count once.
     """
     return ModelPart(
         label=label,
@@ -159,8 +160,8 @@ _MAX_SUBLAYERS = 96
 _FULL_REACH = Reach(left=UNBOUNDED, right=UNBOUNDED)
 
 _Places = tuple[tuple[str, int], ...]
-"""The places of a node, one for each copy: the module name of a stack, and the index of the layer at which it
-begins."""
+"""The places of a node in the measured model, one for each copy of the node. A place is the module name of a
+stack, and the index of the node's first layer in that stack."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,14 +214,17 @@ class Analysis:
 
     @property
     def state(self) -> int:
-        """Return how many numbers generation stores for each past token, such as keys and values."""
+        """Return how many numbers the model keeps for each past token while it generates a sequence.
+
+        Examples are the keys and values of attention.
+        """
         return self.tree.state
 
     @property
     def window(self) -> int:
-        """Return how many numbers generation stores besides those for each past token.
+        """Return how many numbers the model keeps while it generates, besides those for each past token.
 
-        Their count does not grow with the sequence, as in a recurrent state. `state` is not included.
+        An example is a recurrent state, which does not grow with the sequence. `state` is not included.
         """
         return self.tree.window
 
@@ -383,7 +387,7 @@ class _Analyser:
         return replace(series("model", tuple(parts)), shared={})
 
     def layers(self, node: Value, places: _Places, share: float = 1.0) -> ModelPart:
-        """Return a ModelPart for a part of a residual stack: a series, copies or a single sub-layer."""
+        """Return a ModelPart for a node inside a residual stack: a series, copies or a single sub-layer."""
         match node:
             case SeriesNode():
                 return self._series(node, places, share)
@@ -424,23 +428,24 @@ class _Analyser:
         return series(render(node), tuple(parts))
 
     def _sublayer(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a ModelPart for a sub-layer, including the parameters of its normalisation.
+        """Return a ModelPart for a sub-layer.
 
-        A pool has no normalisation.
+        Its parameters include those of its normalisation. A pool has no normalisation.
         """
         branch = self._branch(node, tuple(f"{name}.part" for name in modules), share)
         norm = 0 if output_kind(node) == VECTOR else self._norm_parameters
         return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
     def _branch(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a ModelPart for a part of the recipe, without a normalisation before or after it.
+        """Return a ModelPart for one summand of a sum, or for the content of a sub-layer.
 
-        The part is one summand of a sum, or the content of a sub-layer.
+        It does not include a normalisation before or after the node.
         """
         match node:
             case BlockNode():
                 return self.block(node, modules, share)
             case SumNode():
+                # the module of a sum has its parts in the order of their identities
                 built = sorted(range(len(node.parts)), key=lambda place: identity(node.parts[place]))
                 names = [
                     tuple(f"{name}.parts.{built.index(place)}" for name in modules)
@@ -521,8 +526,8 @@ class _Analyser:
     def _encoder_decoder(self, settings: Settings, found: Numbers) -> tuple[ModelPart, ...]:
         """Return the parts of a `seq2seq` model: encoder, decoder and the connections between them.
 
-        The encoder has no generation state of its own. What the decoder reads from it counts as state of the
-        attention.
+        The encoder needs no state during generation. The vectors that the decoder reads from it count as
+        state of the attention.
         """
         encoder, decoder = settings["encoder"], settings["decoder"]
         recurrent = is_recurrent(decoder)
@@ -589,6 +594,7 @@ class _Analyser:
     def _norm_parameters(self) -> int:
         if self.config.norm == "none" or self.wanted == "reach":
             return 0
+        # the other settings do not matter here, so all configs share one entry of the cache
         smallest = ModelConfig(d_model=self.config.d_model, vocab=1, norm_kind=self.config.norm_kind)
         return measure("frame", None, smallest, length=1, scored=1)["parameters norm"]
 
@@ -646,9 +652,9 @@ def _measured(
 
 
 def _repeat(label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
-    """Return a ModelPart for `count` copies of the part `one`.
+    """Return a ModelPart for `count` copies of the part `one`, which describes the node `body`.
 
-    Its parameters are those of one copy; all other costs are multiplied by `count`.
+    All costs are multiplied by `count`, except the parameters: tied copies have the parameters of one copy.
     """
     return replace(
         one,
@@ -669,9 +675,9 @@ def _shared(part: ModelPart) -> list[ModelPart]:
 
 
 def _without_state(part: ModelPart) -> ModelPart:
-    """Return the part with `state` and `window` set to zero in it and in its inner parts.
+    """Return the part with `state` and `window` set to zero, also in all parts inside it.
 
-    An encoder needs this: generation runs it once at the beginning and then needs no state of it.
+    An encoder is such a part: generation runs it only once, so it keeps no state for it.
     """
     return replace(part, state=0, window=0, parts=tuple(map(_without_state, part.parts)))
 
@@ -681,14 +687,18 @@ def _layer_names(places: _Places, count: int) -> tuple[str, ...]:
 
 
 def _is_within(name: str, modules: tuple[str, ...]) -> bool:
-    """Return whether a name (MODULE or MODULE:METHOD) is one of `modules` or lies inside one of them."""
+    """Return whether the name of a module or method belongs to one of `modules` or to a module inside them.
+
+    The name is MODULE or MODULE:METHOD.
+    """
     return any(name == each or name.startswith((f"{each}.", f"{each}:")) for each in modules)
 
 
 def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
-    """Return a copy of the part in which the field `kept` is set, also in all parts inside it.
+    """Return a copy of the part that states the memory of the part and of all parts inside it.
 
-    The argument `kept` maps the name of each module to the bytes that it stores.
+    The argument `kept` maps the name of each module to the bytes that it stores for the backward pass. The
+    field `kept` of each part is computed from it.
     """
     parts = tuple(_with_memory(each, kept) for each in part.parts)
     if not part.modules:
@@ -734,7 +744,7 @@ def _limited(node: Value, limit: int | None) -> Value:
 
 
 def _check_resolved(recipe: Recipe) -> None:
-    """Raise RecipeError if the recipe still has holes or search dimensions.
+    """Raise RecipeError if the recipe has unfilled holes `{name}`, or search dimensions without a value.
 
     The error marks the first occurrence of each of them in the text.
     """

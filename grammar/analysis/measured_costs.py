@@ -41,10 +41,11 @@ _MAX_AGE_S = 30 * 24 * 3600
 
 @lru_cache(maxsize=65536)
 def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> Numbers:
-    """Return the result of `measure_{what}` of `activemem.blocks.costs`, from a cache if possible.
+    """Return costs that `activemem.blocks.costs` measures, from a cache if possible.
 
-    "parameters", "block" and "cache" measure one block, "frame" the parts around the body of a model,
-    "transducer" and "step" a whole model. Raise BuildError for a block without a module.
+    `what` selects its function `measure_{what}`. "parameters", "block" and "cache" measure one block, "frame"
+    the parts around the body of a model, "transducer" and "step" a whole model. Raise BuildError for a block
+    without a module.
     """
     text, codes = "", list[str | None]()
     if what in ("parameters", "block", "cache"):
@@ -65,9 +66,9 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
 
 
 def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
-    """Return the result of `measure`, from the cache if it is there.
+    """Return a cached result, or call `measure` and cache its result.
 
-    `what` and `of` are the key of the result in the cache. A new result is cached unless it is empty.
+    `what` and `of` are the key of the result in the cache. An empty result is not cached.
     """
     key = hashlib.sha256(repr((what, of)).encode()).hexdigest()[:24]
     if (found := _FILE.recall(key)) is not None:
@@ -90,10 +91,11 @@ def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
 
 
 def _measured(config: ModelConfig) -> ModelConfig:
-    """Return the config in which every setting that does not affect costs has a fixed value.
+    """Return the config with fixed values for all settings that do not affect costs.
 
     So configs with equal costs become equal and share one cache entry.
     """
+    # a dropout rate costs the same whatever its value, unless it is 0
     found: dict[str, Any] = {name: 0.1 if getattr(config, name) else 0.0 for name in _NO_DROPOUT}
     same = ModelConfig(d_model=1)
     names = ("norm_eps", "init", "feedforward_std", "attention_std", "attention_output_std", "bias_init")
@@ -108,7 +110,10 @@ def _measured(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
-    """Return the config with the default of every setting that cannot affect the costs of this block."""
+    """Return the config with default values for all settings that do not affect the costs of this block.
+
+    So the cached costs of a block are reused for many configs.
+    """
     spec, compares = spec_of(block.name), isinstance(POSITIONS.get(config.position), RandomisedPairs)
     found: dict[str, Any] = {"position": config.position} if compares else {"position": "none"}
     if any(parameter.kind == "recipe" for parameter in spec.parameters):  # it has its own sub-layers
@@ -156,6 +161,7 @@ class _CacheFile:
         merged = {**(before if len(before) < _MAX_ENTRIES else {}), **self._new}
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
+            # a rename is atomic: another process reads the old file or the new one, never half of it
             beside = path.with_name(f"{path.name}.{os.getpid()}")
             beside.write_text(json.dumps(merged), encoding="utf-8")
             beside.replace(path)

@@ -64,7 +64,10 @@ class Window:
         return Reach(left=self.max_distance, right=max(0, -self.min_distance))
 
     def numbers(self, heads: int) -> int:
-        """Return how many numbers generation stores: the keys and values of all positions in the window."""
+        """Return how many numbers a model keeps for this window while it generates.
+
+        They are the keys and values of the past positions in the window.
+        """
         return 2 * heads * self.head_width * self.max_distance
 
     @property
@@ -74,10 +77,7 @@ class Window:
 
     @property
     def shared_key(self) -> str:
-        """Return the name under which the windows of a model share their position vectors.
-
-        Equal windows get equal names.
-        """
+        """Return a name that equal windows have in common: blocks with this name share position vectors."""
         itself = ", self=true" if self.causal and self.includes_self else ""
         return f"positions of span={self.span}, head_width={self.head_width}{itself}"
 
@@ -108,7 +108,7 @@ def window_from_settings(settings: Settings, *, causal: bool) -> Window:
 
 
 def check_ramp(settings: Settings) -> str | None:
-    """Return a message if `ramp` is set without `adaptive`, else None."""
+    """Return a message if `ramp` is set although the span is not `adaptive`, else None."""
     if as_int(settings, "ramp") != RAMP.default and not as_bool(settings, "adaptive"):
         return "ramp needs adaptive=true"
     return None
@@ -139,7 +139,7 @@ def _check(settings: Settings) -> str | None:
 
 
 def _check_heads(settings: Settings) -> str | None:
-    """Return a message if `kv_heads` does not divide `heads`, or if rotated heads are odd in width."""
+    """Return a message if `kv_heads` does not divide `heads`, or if `pos=rope` rotates heads of odd width."""
     heads, shared = as_int(settings, "heads"), as_int(settings, "kv_heads")
     if shared and heads % shared:
         return f"kv_heads must divide heads: expected a divisor of {heads}, got {shared}"
@@ -147,7 +147,7 @@ def _check_heads(settings: Settings) -> str | None:
 
 
 def check_turns(settings: Settings) -> str | None:
-    """Return a message if heads are rotated but have an odd width, else None."""
+    """Return a message if `pos=rope` rotates heads of an odd width, else None."""
     width = as_int(settings, "head_width")
     if as_word(settings, "pos") == "rope" and width % 2:
         return f"pos=rope rotates pairs of channels: expected an even head_width, got {width}"
@@ -168,7 +168,7 @@ def _key_value_heads(settings: Settings) -> int:
 
 
 def _state(settings: Settings, _context: CostContext) -> int:
-    """Return how many numbers generation stores for each past token: its keys and values.
+    """Return how many numbers the block keeps for each past token while it generates: keys and values.
 
     With a span, return 0, because the block's `window` counts them.
     """

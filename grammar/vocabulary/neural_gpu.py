@@ -45,9 +45,9 @@ def _column(settings: Settings, context: CostContext) -> int:
 
 
 def _image_and_tape(settings: Settings, context: CostContext) -> int:
-    """Return how many numbers a Neural GPU with a tape stores for each position.
+    """Return how many numbers a Neural GPU with a tape keeps for each position while it generates.
 
-    They are the image, and what the tape adds to the three convolutions of each layer.
+    They are the image, and the terms that the tape adds to the three convolutions of each layer.
     """
     layers, width = as_int(settings, "layers"), as_int(settings, "width")
     return (1 + 3 * layers) * width * image_maps(settings, context.width)

@@ -1,8 +1,8 @@
-"""Functions that find whether a part of a recipe outputs a vector, or a sequence of which length.
+"""The output kind of a part of a recipe: a sequence, a vector, or a sequence of another length.
 
-Sums and series are checked by this output kind, because their parts must fit together. Channel blocks keep
-the kind of their input: after a pool they map the vector, as a sequence of one. A hole has the kind of its
-filling, and is checked once it is filled.
+Sums and series are checked by the output kinds of their parts, because the parts must fit together. Channel
+blocks keep the kind of their input: after a pool they map the vector, as a sequence of one. A hole has the
+kind of its content, and is checked once it is filled.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SEQUENCE, VECTOR, OTHER_LENGTH = (
 
 
 def output_kind(node: Value) -> str | None:
-    """Return what a part outputs, one of OUTPUT_KINDS; None if that depends on an unfilled hole."""
+    """Return the output kind of a part, one of OUTPUT_KINDS; None if it depends on an unfilled hole."""
     match node:
         case BlockNode():
             spec = lookup(node.name)
@@ -62,7 +62,10 @@ def mixes_positions(node: Value) -> bool:
 
 
 def pair_position_fault(root: Value, position: str) -> str | None:
-    """Return a message if the positions are `randomised_pairs` but no block compares positions, else None."""
+    """Return a message if the setting `position` is `randomised_pairs` but no block uses it, else None.
+
+    Only blocks that compare pairs of positions use it, for example `sa(pos=rope)`.
+    """
     if not isinstance(POSITIONS.get(position), RandomisedPairs):
         return None
     for block, spec in _blocks(root):
@@ -90,7 +93,10 @@ def export_faults(root: Value) -> dict[BlockNode, str]:
 
 
 def uncounted_kernels(root: Value) -> str:
-    """Return a text that says why the FLOPs of a recipe are only a lower bound; "" if they are exact."""
+    """Return a text that names the kernels whose FLOPs the analysis of a recipe leaves out.
+
+    It is "" if there are none, so that the FLOPs are exact.
+    """
     found = {block.name: spec.package for block, spec in _blocks(root) if spec.package}
     return "; ".join(f"FLOPs of {name} leave out the kernels of {package}" for name, package in found.items())
 
@@ -115,14 +121,14 @@ def is_positionwise(node: Value) -> bool:
 
 
 def find_mismatch(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
-    """Return the indices of the first two parts that output different things; None if all output the same."""
+    """Return the indices of the first two parts with different output kinds; None if all kinds are equal."""
     known = [(place, output_kind(part)) for place, part in enumerate(parts) if part is not None]
     known = [(place, gives) for place, gives in known if gives is not None]
     return next(((known[0][0], place) for place, gives in known if gives != known[0][1]), None)
 
 
 def _series_output(parts: tuple[Value, ...]) -> str | None:
-    """Return what a series outputs.
+    """Return the output kind of a series.
 
     Parts that map each position separately do not change it.
     """

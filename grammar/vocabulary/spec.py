@@ -114,17 +114,17 @@ class Reach:
 
 
 def sees_everything(_settings: Settings, context: CostContext) -> Reach:
-    """Return a reach over the whole sequence, or over the past if the model is causal."""
+    """Return the reach of a block that sees the whole sequence, or all of the past in a causal model."""
     return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 
 
 def sees_the_past(_settings: Settings, _context: CostContext) -> Reach:
-    """Return a reach over all earlier positions, even in a model that is not causal."""
+    """Return the reach of a block that sees all earlier positions, even in a model that is not causal."""
     return Reach(left=UNBOUNDED, right=0)
 
 
 def sees_itself(_settings: Settings, _context: CostContext) -> Reach:
-    """Return a reach of zero: an output depends only on the input at the same position."""
+    """Return the reach of a block that maps each position separately, which is zero."""
     return Reach(left=0, right=0)
 
 
@@ -145,14 +145,15 @@ class Spec:
     Tests check the module against these properties. Costs are not stated here: `measured_costs` measures them
     from the module.
 
-    - `state` is how many numbers generation stores for each past token.
-    - `window` is how many numbers generation stores for any number of past tokens.
-      Without `state` and `window`, generation stores a mixer's inputs within its reach.
+    - `state` returns how many numbers the block keeps for each past token while it generates.
+    - `window` returns how many numbers it keeps besides these, for any number of past tokens.
+      Without `state` and `window`, a mixer keeps its inputs within its reach.
     - `check` returns a fault of the arguments in combination, or None.
-    - `compares_positions` says whether the block compares positions, which `randomised_pairs` may draw.
+    - `compares_positions` says whether the block compares pairs of positions. Only then the model's setting
+      `position = randomised_pairs` has an effect on it.
     - `compiled_for_each_length` says whether `torch.compile` makes a program for each length, as for a loop.
       Other blocks get one program for most lengths, or one for each number of chunks.
-    - `export_fault` says why no exported program of the block is right at every length, None if there is one.
+    - `export_fault` says why the block cannot be exported as one program for all lengths, or None if it can.
     - `depends_on_target_length` marks transducers whose outputs depend on the target's length, if it
       exceeds the source's length.
     - `package` is the package whose layers the block builds, None if it needs none. Such a block takes
@@ -186,7 +187,7 @@ class Spec:
         return {p.name: p.default for p in self.parameters} | given  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
 
     def generation_state(self, settings: Settings, context: CostContext) -> tuple[int, int]:
-        """Return two counts of numbers that generation stores: for each past token, and of a fixed size."""
+        """Return how many numbers the block keeps while it generates, as a pair of `state` and `window`."""
         if self.state is not None or self.window is not None:
             return tuple(say(settings, context) if say else 0 for say in (self.state, self.window))  # pyright: ignore[reportReturnType] -- two
         if self.role is not Role.MIXER:

@@ -27,9 +27,9 @@ def chunk_shape(length: int, most: int) -> tuple[int, int]:
 
 
 def longest_chunk(keys: int) -> int:
-    """Return the maximum chunk length for keys of this width.
+    """Return the maximum chunk length for keys of this width, from 32 to 64.
 
-    It grows with the width, from 32 to 64. All pairs of positions in a chunk are multiplied.
+    It grows with the width of the keys. All pairs of positions in a chunk are multiplied.
     """
     return min(MAX_CHUNK_LENGTH, max(32, keys))
 
@@ -85,6 +85,7 @@ def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) ->
     weights = (q.transpose(1, 2) @ k.permute(0, 2, 3, 1)).tril()  # (batch, heads or 1, queries, keys)
     if log_decay is not None:
         total = log_decay.transpose(1, 2).double().cumsum(-1)
+        # pairs with a later key have the weight 0, but must not overflow either: 0 times infinity is NaN
         decay = (total.unsqueeze(-1) - total.unsqueeze(-2)).clamp(max=0.0).exp()
         weights = weights * decay.to(weights.dtype)
     return (weights @ v.transpose(1, 2)).transpose(1, 2)
@@ -133,9 +134,10 @@ def propagate_states(
 
 
 def add_states(within: Tensor, read: Tensor, states: list[Tensor]) -> Tensor:
-    """Add to the outputs `within` chunks what the queries read from earlier chunks.
+    """Add to outputs what their queries read from earlier chunks.
 
-    The queries `read` (chunks, …, size, keys) are multiplied by the `states` before their chunks.
+    The outputs `within` only have the contributions of their own chunks. The queries `read` (chunks, …, size,
+    keys) are multiplied by the `states` before their chunks.
     """
     if not states:
         return within
@@ -168,4 +170,5 @@ def pairwise_decay(total: Tensor) -> Tensor:
     """
     size = total.shape[-1]
     later = torch.ones(size, size, dtype=torch.bool, device=total.device).triu(1)
+    # masked before the exponential: growing factors could overflow, and then their gradients would be NaN
     return (total.unsqueeze(-1) - total.unsqueeze(-2)).masked_fill(later, -torch.inf).exp()

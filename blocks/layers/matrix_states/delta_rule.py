@@ -51,6 +51,7 @@ def run_delta_rule(
 
     Without a `state`, the recurrence begins at zero.
     """
+    # a chunk has one row for each write, so several writes per position leave room for fewer positions
     length, writes, most = q.shape[1], k.shape[3], max(1, MAX_DELTA_CHUNK_LENGTH // k.shape[3])
     q = split_chunks(q, most)  # (chunks, batch, heads, size, keys)
     k, v, beta = (_split_writes(each, most) for each in (k, v, beta.unsqueeze(-1)))  # size * writes rows
@@ -88,7 +89,7 @@ def _split_writes(x: Tensor, most: int) -> Tensor:
 
 
 def _hide_later(weights: Tensor, writes: int) -> Tensor:
-    """Set the weights (…, size, size * writes) of writes at later positions than the query to zero."""
+    """Zero the weights (…, size, size * writes) of the writes at positions after their query."""
     if writes == 1:
         return weights.tril()
     rows, columns = weights.shape[-2:]
@@ -334,10 +335,11 @@ class GatedDeltaRule2(LinearRecurrence):
 
 
 class RwkvGates(Initialisable):
-    """The decays and learning rates of `rwkv7`, computed from the input, and its trainable key weights.
+    """The computation of the decays and learning rates of `rwkv7`, and the weights of its keys.
 
-    Each is separate for every channel. Initial decays range from slow to fast over the channels, as in the
-    program of its authors.
+    The decays and learning rates of each channel are computed from the input. The weights of keys, `removal`,
+    `replacement` and `bonus`, are trained numbers for each channel. Initial decays range from slow to fast
+    over the channels, as in the program of the authors.
     """
 
     weight_roles = roles(
@@ -408,4 +410,5 @@ class Rwkv7(LinearRecurrence):
         removed = removed * (removed.square().sum(-1, keepdim=True) + KEY_EPSILON).rsqrt()
         k = k * (1.0 + (rate - 1.0) * replacement)
         y, last = run_replaced_keys(q, removed, rate, k, v, log_decay=log_decay, state=state, keep=keep)
+        # the bonus: each position also reads its own value with separate weights
         return y + (q * k * bonus).sum(-1, keepdim=True) * v, last

@@ -22,7 +22,7 @@ EPSILON = 1e-6
 
 
 class InnerModel(Initialisable):
-    """The initial weights W and the layer norm of each head's inner model, k + norm(Wᵀ [k ; 1])."""
+    """The inner model of each head, k + norm(Wᵀ [k ; 1]): its initial weights W and its layer norm."""
 
     weight_roles = roles(begin=WeightRole.MATRIX, gain=WeightRole.NORM, offset=WeightRole.NORM)
 
@@ -50,14 +50,11 @@ class InnerModel(Initialisable):
         return tensor.unbind()
 
     def added(self, mapped: Tensor) -> Tensor:
-        """Return the layer norm of `mapped`, (batch, heads, n, width), which the model adds to its input."""
+        """Return what the model adds to its input: the layer norm of `mapped` (batch, heads, n, width)."""
         return self.gain * _standardise(mapped)[0] + self.offset
 
     def gradient(self, mapped: Tensor, wanted: Tensor) -> Tensor:
-        """Return the gradient of half the squared distance between `added(mapped)` and `wanted`.
-
-        It is the gradient with respect to `mapped`.
-        """
+        """Return the gradient at `mapped` of half the squared distance from `added(mapped)` to `wanted`."""
         unit, scale = _standardise(mapped)
         by_unit = (self.gain * unit + self.offset - wanted) * self.gain
         along = (by_unit * unit).mean(-1, keepdim=True)
@@ -107,6 +104,7 @@ class TestTimeTraining(LinearRecurrence):
             return y.transpose(1, 2), last
         start, now, place = state.split([self.head_width, self.head_width, 1], -1)
         first = place[:, 0, 0].round().long()  # (batch, 1): positions of the current mini-batch so far
+        # the piece is shifted right by `first`, so that its mini-batches begin at multiples of `size`
         steps = -(-(length + self.size - 1) // self.size) * self.size
         taken = torch.arange(steps, device=x.device) - first  # (batch, steps)
         inside = (taken >= 0) & (taken < length)

@@ -197,7 +197,7 @@ def run_stabilised(
     total = forgotten.cumsum(-1)
     pairs = _pairs(total, written)
     left = total[..., -1:] - total + written  # log weight of each write at the end of its chunk
-    with torch.no_grad():
+    with torch.no_grad():  # stabilisers cancel in the result, so they need no gradient
         all_stable = _stabilisers(total[..., -1], left.amax(-1), None if state is None else state[1])
         before, behind = all_stable[:-1], all_stable[1:]
         most = torch.maximum(pairs.amax(-1), before.unsqueeze(-1) + total)
@@ -219,7 +219,8 @@ def run_stabilised(
 def _pairs(total: Tensor, written: Tensor) -> Tensor:
     """Return the logarithm of the weight that each write has at each later position, (…, size, size).
 
-    `total` and `written` are (…, size).
+    `total` (…, size) are the running sums of the log forget gates, and `written` (…, size) the log input
+    gates.
     """
     size = total.shape[-1]
     later = torch.ones(size, size, dtype=torch.bool, device=total.device).triu(1)
@@ -227,9 +228,10 @@ def _pairs(total: Tensor, written: Tensor) -> Tensor:
 
 
 def _stabilisers(end: Tensor, written: Tensor, start: Tensor | None) -> Tensor:
-    """Return the stabiliser of each state, which is the largest logarithm of a weight in it.
+    """Return the stabiliser of each state: the largest logarithm of the weights of its writes.
 
-    The states are those before each chunk and after the last chunk: (chunks + 1, batch, heads).
+    The states are those before each chunk and after the last chunk: (chunks + 1, batch, heads). For each
+    chunk, `end` is the sum of its log forget gates, and `written` the largest logarithm of its own writes.
     """
     found = [torch.full_like(end[0], -torch.inf) if start is None else start]
     for left, most in zip(end.unbind(0), written.unbind(0), strict=True):

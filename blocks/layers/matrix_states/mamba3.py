@@ -127,6 +127,7 @@ class Mamba3(LinearRecurrence):
             parts = [norm(part) for norm, part in zip(self.norms, parts, strict=True)]
         q, k = (part + offset for part, offset in zip(parts, self.offsets, strict=True))
         angles = angles.cumsum(1)  # (batch, length, heads, pairs)
+        # a key is written with `now` of its own position, and later with `before` of the next position
         now, before = shares * steps, (1.0 - shares) * steps
         held = None
         if state is not None:

@@ -17,7 +17,7 @@ from ...core.operations import SavedContext
 from .chunked_recurrence import chunk_shape, longest_chunk, sum_over_pairs
 
 _LEAST_EXPONENT = -80.0
-"""The lower bound of log decays: denormal numbers are slow, and contribute nothing."""
+"""The lower bound of log decays. Smaller ones give denormal numbers, which are slow and add nothing."""
 
 
 def sum_with_shared_keys(
@@ -77,7 +77,7 @@ class SharedKeySums(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: SavedContext, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         ctx.low = inputs[1]
-        ctx.set_materialize_grads(False)
+        ctx.set_materialize_grads(False)  # an unused output has the gradient None, not a tensor of zeros
         ctx.save_for_backward(*inputs[2:], *output)
 
     @staticmethod
@@ -166,7 +166,7 @@ class _Chunks(NamedTuple):
         return _decay(self.total[first:])
 
     def left_values(self, values: Tensor, count: int) -> Tensor:
-        """Return what is left of the values at the end of their chunk, (…, size, heads * values).
+        """Return the values, decayed to the end of their chunk, (…, size, heads * values).
 
         These are the values times `decay_to_end`, in the first `count` chunks.
         """
@@ -182,10 +182,10 @@ def _within_gradients(chunks: _Chunks, values: Tensor, grad_reads: Tensor) -> tu
 
 
 def _decay_gradient(grown: Tensor, grad_states: Tensor | None, states: Tensor, size: int) -> Tensor:
-    """Return the gradient of the log decays, (batch, length, heads).
+    """Return the gradient of the log decays, (batch, length, heads), from that of their running sums.
 
-    `grown` is the gradient of the running sums of the log decays. It excludes the contribution of the
-    states after chunks.
+    `grown` is the gradient of the running sums without the contribution of the states after chunks, which is
+    added here.
     """
     length = grown.shape[1]
     if grad_states is not None:
@@ -208,9 +208,10 @@ def _propagate(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
 def _propagate_gradients(
     grad_before: Tensor, grad_states: Tensor | None, decay: Tensor, states: Tensor, first: int
 ) -> tuple[Tensor | None, Tensor]:
-    """Return the gradient of the initial state, or None, and the gradients of the states after chunks.
+    """Return the gradient of the initial state, if there is one, and the gradients of states after chunks.
 
-    `grad_before` is the gradient of outputs read from the states before chunks, from the `first` on.
+    `grad_before` are the gradients that the outputs give to the states before chunks, from the chunk `first`
+    on. `grad_states` are the gradients of the returned states.
     """
     found: list[Tensor] = []
     grad_before = grad_before.to(decay.dtype)
