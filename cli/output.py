@@ -73,6 +73,7 @@ def print_json(page: object) -> None:
     JSON has no infinity and no NaN: both become null.
     """
     text = json.dumps(_numbered(page), indent=2, ensure_ascii=False)
+    # no control character may reach a terminal; JSON can express each as an escape
     escaped = (c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
     print_stdout("".join(escaped))
 

@@ -304,7 +304,7 @@ class ConfigShowPage(Page):
 
 
 class PlannedTrialEntry(Page):
-    """A planned trial. If it resumes from a shorter trial, `goes_on` has that trial."""
+    """A planned trial. If it resumes from a shorter trial, `goes_on` is the shorter trial, else null."""
 
     id: str
     levels: Mapping[str, Level]
@@ -703,7 +703,7 @@ class ProposalLine(Page):
 
 
 class MetricOverSeeds(Page):
-    """The mean and the standard deviation of a metric over seeds; the latter is null for one seed."""
+    """The mean and the standard deviation of a metric over seeds; `sd` is null for one seed."""
 
     mean: float
     sd: float | None

@@ -28,6 +28,7 @@ _NOT_LISTED = {"probe", "table format"}
 
 def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itself
     """Return the option `--plugin`, which every command has."""
+    # Typer (0.29) makes options only from the parameters of a command, so a command that never runs has it
     carrier = typer.Typer(add_completion=False)
 
     @carrier.command()

@@ -63,7 +63,7 @@ class MissingError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedCell:
-    """A cell to train, with the labels of its model and of its change.
+    """A cell to train. Its labels name a model, and the change of this model.
 
     `tables` are the study file's tables with all placeholders filled, and `settings` are those of one seed.
     """
@@ -261,9 +261,9 @@ def _model_name(study: Study, names: Sequence[str], trial: Trial) -> str:
 
 
 def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
-    """Map the name of each model to the cell that stands for it; the baseline comes first.
+    """Map the name of each model to one of its cells; the baseline comes first.
 
-    This is the cell of the model that shares the most levels with the baseline.
+    Of the model's cells, it is the one that shares the most levels with the baseline.
     """
     names = _recipe_factors(study)
     standard = study.design.baseline_of({name: levels[0] for name, levels in study.factors.items()})
@@ -282,9 +282,9 @@ def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
 
 
 def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCell:
-    """Return the requested cell of a trial, with all placeholders filled.
+    """Convert a trial to a cell with the labels `model` and `change`, with all placeholders filled.
 
-    This includes the size that the study solved for to match costs.
+    This includes the size that the study has computed to match costs.
     """
     absent = [name for name, level in trial.levels.items() if level == ABSENT]
     values = {name: level for name, level in trial.levels.items() if name not in absent}
@@ -306,7 +306,7 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
 
 
 def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCell | None:
-    """Return the cell that these tables describe; None if they are not valid together."""
+    """Return the cell with the settings in `tables`; None if these settings do not fit together."""
     try:
         settings = resolve_settings(Template(tables=tables), {})
     except InvalidTableError:
@@ -533,10 +533,10 @@ class _NoHoleError(Exception):
 
 
 def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return one set of tables with placeholders, and for each cell the levels that fill them.
+    """Merge the tables of all cells into one set of tables, and return it with the levels of each cell.
 
-    Placeholders replace the values in which the cells differ. Raise MissingError if levels cannot express how
-    the tables differ.
+    Placeholders replace the values in which the cells differ, and the levels of a cell fill them. Raise
+    MissingError if levels cannot express how the tables differ.
     """
     levels: list[dict[str, Any]] = [{} for _ in cells]
     tables: dict[str, Any] = {}
@@ -546,8 +546,8 @@ def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[di
             tables[name] = _holed(own, (name,), levels)
         except _NoHoleError as error:
             raise MissingError(
-                f"{error} differs between cells in more than a value: select fewer levels, for example with "
-                "--set 'factors.task=[\"…\"]'"
+                f"the cells differ in {error} by more than single values: select fewer levels, for example "
+                "with --set 'factors.task=[\"…\"]'"
             ) from None
     return tables, levels
 

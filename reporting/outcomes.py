@@ -43,7 +43,7 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
 
 
 def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies: Study) -> pl.DataFrame:
-    """Add values that are computed from the metric histories to the rows of `outcomes`.
+    """Compute values from the metric histories, and add them to the rows of `outcomes`.
 
     The column DIVERGED marks diverged trainings. The targets that the studies name become final metrics, and
     so do bits per byte where a row was stored without them.

@@ -1,4 +1,4 @@
-"""Comparison of the translations that trials stored with those of a baseline, by paired bootstrap."""
+"""Comparison of stored translations: those of each trial with a baseline's, by paired bootstrap."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def compare_outputs(
     columns are the levels, BLEU, the mean over the resamples with half the width of the 95 % interval, the
     difference from the baseline, and the p-value of the difference. The last two are null for a baseline.
     Raises StudyError for unknown levels. Raises StatisticsError if no baseline has outputs for the same
-    lines, or if several baselines with one seed have.
+    lines, or if several baselines have the same seed.
     """
     chosen = select_trials(study, baseline)
     translations = _translations(study, store, tuned=tuned)

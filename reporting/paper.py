@@ -69,7 +69,7 @@ def paper_tables(
     outcomes: pl.DataFrame,
     begun: Collection[str] = (),
 ) -> tuple[Table, ...]:
-    """Return each published table with the measured numbers of each study that repeats the table.
+    """Return the published tables, each once for every study that repeats it, with the study's numbers.
 
     Only studies with a trial in `outcomes` are included. Studies of one size with the same columns and
     different rows are joined into one table, unless the values of a column are compared. A table for which
@@ -276,7 +276,7 @@ _AT_LEVEL = re.compile(r"(?:at ([^:]+=[^:]*): )?(.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperStudy:
-    """A study of the paper: its progress, and the most that its remaining trials can cost.
+    """A study of the paper, with its progress and the maximum cost of its remaining trials.
 
     `flops` are the FLOPs of all remaining trials, and `seconds` their time on this machine, None if unknown.
     """
@@ -295,8 +295,8 @@ class PaperStudy:
 class PrintedTable:
     """A table of the paper: how many numbers it prints, and how many of them a study has measured.
 
-    A number with a result at the paper's size is not counted as `small`, however far the result is from the
-    number.
+    `full_size` counts the numbers that a study of the paper's size has measured. `small` counts those that
+    only a small study has measured.
     """
 
     name: str

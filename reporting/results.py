@@ -70,9 +70,10 @@ class StudyResults:
 
     @property
     def trials(self) -> pl.DataFrame:
-        """Return the status and metrics of each trial that has an outcome: one row for a cell and seed.
+        """Return a frame with the status and metrics of each trial that has an outcome.
 
-        The factors are columns; a factor with the name of another column is called `factor_NAME`.
+        There is a row for each cell and seed. The factors are columns; a factor with the name of another
+        column is called `factor_NAME`.
         """
         outcomes = self.store.trials()
         return trials_frame(outcomes, study_levels(self.study, outcomes))
@@ -224,14 +225,17 @@ class StudyResults:
         return next_seeds(self.study, now.outcomes, metrics, seconds=seconds)
 
     def decided_differences(self) -> tuple[int, int]:
-        """Return two counts for the tables with a margin: decided differences, and all differences."""
+        """Return the number of decided differences and of all differences in tables with a margin.
+
+        A table has a margin if it sets `smallest_difference`.
+        """
         from .added_seeds import decided_differences  # noqa: PLC0415 -- tables do without it
 
         return decided_differences(self.study, load_outcomes(self.store, self.study))
 
     @property
     def claims(self) -> pl.DataFrame:
-        """Return a frame with the verdict on each claim of the study file and its decisive numbers.
+        """Return a frame with the verdict on each claim of the study file, and the numbers that decide it.
 
         `effect`, `low` and `high` are null if there is nothing to compare, `p` if nothing was tested.
         """

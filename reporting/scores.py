@@ -51,7 +51,7 @@ class ScoreKeys(ResultKeys):
 
     @property
     def methods(self) -> tuple[str, str]:
-        """Return the key whose value is the factor that distinguishes the methods, and this factor's name."""
+        """Return the key that names the factor of the methods, such as `rows`, and the factor's name."""
         raise NotImplementedError
 
     @field_validator("value", "tasks")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A study and the outcomes in its store at one moment, also the outcomes of other studies."""
+    """A study and all outcomes in its store at one moment, including those of other studies."""
 
     study: Study
     store: Store
@@ -76,7 +76,7 @@ class Snapshot:
         published: bool = True,
         begun: Collection[str] | None = None,
     ) -> list[Table]:
-        """Return the tables of `specs` (default: of the study file); raise TableError if one does not fit.
+        """Return the tables for `specs` (default: the study's own); raise TableError if one does not fit.
 
         `begun` replaces the begun trials that are found by their checkpoints.
         """
@@ -87,7 +87,7 @@ class Snapshot:
         ]
 
     def curves(self, specs: Sequence[CurveKind] | None = None) -> list[Curve]:
-        """Return the figures of `specs` (default: of the study file); raise CurveError if one is invalid."""
+        """Return the figures for `specs` (default: the study's own); raise CurveError if one is invalid."""
         return [
             build_curve(self.study, spec, self.outcomes, self.metrics if spec.needs_history else None)
             for spec in (self.study.curves if specs is None else specs)

@@ -92,6 +92,7 @@ def _answer(sql: str, tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -
         request = {"sql": sql, "tables": files, "answer": str(answer), **asdict(limits)}
         try:
             ended = subprocess.run(
+                # -P, so that modules in the script's folder do not hide others of the same name
                 [sys.executable, "-P", str(Path(__file__).with_name("sql_process.py"))],
                 input=json.dumps(request).encode(),
                 capture_output=True,

@@ -24,6 +24,7 @@ def main() -> None:
     pl.DataFrame({"a": [1, 2]}).lazy().group_by("a").len().collect()  # starts Polars' threads
     _limit(request["memory_bytes"], request["seconds"])
     try:
+        # one row more than allowed shows that the answer is too long
         answer = context.execute(request["sql"]).head(request["rows"] + 1).collect()
         if len(answer) > request["rows"]:
             fault = {"kind": "rows"}

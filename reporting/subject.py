@@ -198,7 +198,7 @@ class ResultSubject:
         return found
 
     def metric(self, name: str, digits: Mapping[str, int] | None = None) -> tuple[Metric, str]:
-        """Return a metric whose title fits the trials' settings, and its description for headings."""
+        """Return a metric with a title that fits the trials' settings, and its description for headings."""
         return with_true_title(find_metric(name, digits), self.settings)
 
     def observe(self, metric: str) -> Observations:
@@ -267,7 +267,7 @@ class StudyModel:
 
 
 def model_factors(subject: ResultSubject, metric: str, *, interactions: bool) -> StudyModel:
-    """Return the linear model of the varying factors, fitted to the existing values of a metric."""
+    """Fit a linear model of the varying factors to the values of a metric, and return it."""
     from .statistics.factor_effects import FactorModel, TermColumns  # noqa: PLC0415 -- loads NumPy
 
     observations = subject.observe(metric)

@@ -62,9 +62,9 @@ class Known:
 class Tracker(ABC):
     """A program that records trials in one folder or on one server.
 
-    The constructor takes the folder or server; it raises TrackingError if writing fails. A
-    trial is identified by its study and its id, also in other processes: a trial that is begun again is
-    resumed. One thread calls all methods. A method may raise any exception. Times are seconds since 1970.
+    The constructor takes the folder or server; it raises TrackingError if writing fails. A trial is
+    identified by its study and its id, in every process: if it begins again, its record is resumed. One
+    thread calls all methods. A method may raise any exception. Times are seconds since 1970.
     """
 
     @abstractmethod

@@ -77,7 +77,7 @@ class TrackerThread:
         self._thread.start()
 
     def put(self, update: TrackerUpdate) -> None:
-        """Queue an event without waiting."""
+        """Queue an update without waiting. If the queue is full, drop the update and count it as missing."""
         if self._queue.qsize() < MAX_QUEUED:
             self._queue.put(update)
         else:
@@ -206,7 +206,7 @@ class Tracking(Relay):
 def tracking(
     listener: Listener, trackers: Mapping[str, Tracker], tell: Callable[[str], None]
 ) -> Iterator[Tracking]:
-    """Track a study within a context; at the end, pass `tell` a line for each tracker with missing data."""
+    """Track a study within a context. At the end, `tell` gets a line for each tracker that lacks data."""
     tracked = Tracking(listener, trackers)
     try:
         yield tracked

@@ -92,15 +92,15 @@ def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
 
 @contextmanager
 def _opened(study: Study, place: str) -> Iterator[optuna.Study]:
-    """Within this context, open the Optuna study in a file that has the name of our study.
+    """Open the Optuna study that has the name of our study, for the time of this context.
 
-    Create it if needed, and close the file at the end.
+    Create it if the file does not have it, and close the file at the end.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     Path(place).parent.mkdir(parents=True, exist_ok=True)
     try:
         storage = optuna.storages.RDBStorage(f"sqlite:///{place}")
-    except Exception as error:  # what a database raises that is none
+    except Exception as error:  # a file that is no database raises errors of many kinds
         raise TrackingError(f"optuna: expected an Optuna storage in {place}, got: {error}") from error
     try:
         yield _find(study, storage, place)
@@ -118,6 +118,7 @@ def _find(study: Study, storage: optuna.storages.RDBStorage, place: str) -> optu
         made = optuna.create_study(storage=storage, study_name=study.name, directions=directions)
         made.set_user_attr(_OURS, study.title)
         with warnings.catch_warnings():
+            # `set_metric_names` is experimental in Optuna 5.0
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             made.set_metric_names(names)
         return made

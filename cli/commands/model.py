@@ -153,6 +153,7 @@ def generate(
     """Continue a text, symbol by symbol; only for language models."""
     import os
 
+    # an argument may have bytes that are not UTF-8, which Python hides in surrogates
     beginning = _decode(os.fsencode(beginning), "TEXT")
     pieces = _load(model, results).generate(
         beginning, max_symbols=length, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed

@@ -222,6 +222,7 @@ def _check_reachable(address: str | None) -> None:
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT_S) as connection:
+            # Ray's server speaks gRPC, so it answers this greeting with a frame of HTTP/2 settings
             connection.sendall(_GREETING)
             answer = connection.recv(9)
     except (OSError, OverflowError) as error:
@@ -381,7 +382,10 @@ def _note_new_store(settings: ResolvedSettings) -> None:
 
 
 def _note_other_file(study: Study, store: Store) -> None:
-    """Print a note if a different file last ran under this study's name, which now means the new file."""
+    """Print a note if another file last ran under this study's name.
+
+    From now on, the name refers to the new file.
+    """
     record = store.records.load(study.name)
     before = Path(record["path"]) if record and record.get("path") else None
     if record is None or before is None or study.path is None or record["text"] == study.text:

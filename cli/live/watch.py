@@ -113,6 +113,7 @@ class _Drawn:
     def show(self, now: StudyNow, progress: ProgressNow) -> None:
         columns = TrialNameColumns([*now.study.trials, *(each.trial for each in now.begun)])
         below = [*_abandoned(progress), *format_failures(count_reasons(now.outcomes))]
+        # a single assignment, so that the drawing thread never sees parts of two states
         self._shown = now.study.name, progress, columns, below
 
     def render(self) -> Group:

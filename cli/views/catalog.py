@@ -1,4 +1,4 @@
-"""Names for recipes and studies: lists of a kind, and the facts about one name."""
+"""Lists of the names that recipes and studies can use, and the facts about one name."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def _example_rows(inputs: Sequence[str], targets: Sequence[str]) -> Iterator[tup
         above, below = f"{above}{gap}{one:>{width}}", f"{below}{gap}{other:>{width}}"
     yield from (("input", above), ("target", below))
     if "·" in targets:
-        yield "", "each target is below its token; at · nothing is asked"
+        yield "", "each target is below its token; · marks a token without a target"
 
 
 def _metrics(spec: TaskSpec) -> Iterator[str]:

@@ -42,7 +42,7 @@ def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> I
     if trained := len(costs) - len(open_ones):
         yield f"\n{plural(trained, 'request')} {'is' if trained == 1 else 'are'} trained already"
     if open_ones and (matched := missing.study.design.matched_size) is not None:
-        yield f"\nEach model keeps the {matched.name} that match solved, so changed models differ in size"
+        yield f"\nEach model keeps the {matched.name} computed for match, so changed models differ in size"
     if open_ones:
         yield f"\nTotal: {', '.join(cost_words(whole))}"
 

@@ -43,7 +43,7 @@ def save(answer: pl.DataFrame, path: Path) -> None:
     }
     if path.suffix not in writers:
         raise QueryError(f"--out: expected a name that ends in {', '.join(writers)}, got {path.name!r}")
-    file = BytesIO()
+    file = BytesIO()  # a failure while writing must not destroy an existing file
     writers[path.suffix](file)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(file.getvalue())
@@ -101,7 +101,7 @@ def _json_value(value: object) -> object:
     """Return a value for JSON: infinities and NaN become null, other types become text."""
     match value:
         case float():
-            return value if value - value == 0 else None
+            return value if value - value == 0 else None  # false for infinities and NaN
         case datetime():
             return value.isoformat()
         case list():

@@ -39,7 +39,7 @@ _LevelTexts = Mapping[Level | None, str]
 
 
 class TrialNames(Protocol):
-    """Interface of names that distinguish trials in lines of text."""
+    """Interface of objects that name trials in lines of text, so that no two trials look alike."""
 
     def add(self, trials: Iterable[Trial]) -> None:
         """Make room for these trials in the columns."""
@@ -161,6 +161,7 @@ def _widest(dimension: Dimension) -> tuple[Level, ...]:
     if not isinstance(dimension, RealDimension):
         return representative_values(dimension)
     low = dimension.low or dimension.high / 100  # smaller ones are rare
+    # the last two have four digits, which are the most that a text shows
     return low, dimension.high, 1.2344 * low, 0.9876 * dimension.high
 
 

@@ -1,6 +1,7 @@
-"""The base class of figures that draw the cells of a study: its keys, their checks, and captions.
+"""The base class of figures that show a study's cells. A cell is a combination of factor levels.
 
-The kinds `line`, `bar`, `box`, `heat` and `pareto` add their own keys and the content of their panels.
+The base class has the common keys, the checks of these keys, and captions. The kinds `line`, `bar`, `box`,
+`heat` and `pareto` add their own keys and the content of their panels.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ _ROLES = ("x", "y", "series", "panels", "rows")
 
 
 class CellFigure(CurveKind):
-    """The keys that all figures of a study's cells share."""
+    """Base class of figures that show the cells of a study, with the keys that all of them have."""
 
     value: str
     """the metric or cost; a family such as `bleu` is drawn over its index"""
@@ -103,7 +104,10 @@ class CellFigure(CurveKind):
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor that has the level in `accent`, which is drawn in colour."""
+        """Return the factor to which the level in the key `accent` belongs.
+
+        That level is drawn in colour.
+        """
         return self.x
 
     @property
@@ -128,7 +132,10 @@ class CellFigure(CurveKind):
         return self.is_course or not set(INDEX_AXES).isdisjoint(self.roles.values())
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        """Return the faults of the keys for a study; levels are checked only if the factors are valid."""
+        """Return the faults of the figure's keys for a study.
+
+        Levels and the number of panels are checked only if the keys that name factors are valid.
+        """
         factors = design.known_levels
         faults = [*self.key_faults(), *select_faults(self.select, factors), *self.role_faults(factors)]
         if not faults:
@@ -147,7 +154,7 @@ class CellFigure(CurveKind):
         return faults
 
     def key_faults(self) -> Iterator[KeyFault]:
-        """Yield a fault for each key that is useless without another, missing key."""
+        """Yield a fault for each key that needs another key, if that other key is missing."""
         if self.rows is not None and self.panels is None:
             yield ("rows",), "expected the key panels as well, for the columns of these rows"
 
@@ -169,9 +176,9 @@ class CellFigure(CurveKind):
         yield from self.mixed_faults(design)
 
     def mixed_faults(self, design: Design) -> Iterator[KeyFault]:
-        """Yield a fault for a factor with several levels that the figure does not show.
+        """Yield a fault if a mark of the figure would mix several levels of a factor.
 
-        A factor is shown on an axis, as lines, or as panels.
+        The levels of a factor are separate if the factor is on an axis or distinguishes lines or panels.
         """
         levels = selected_levels(self.select, design.factors)
         factors = [name for name in self.roles.values() if name in levels]
@@ -206,11 +213,11 @@ class CellFigure(CurveKind):
         )
 
     def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Content:
-        """Return what a panel draws, made from the rows of its samples."""
+        """Return the content of one panel, given the table rows with the values of this panel."""
         raise NotImplementedError
 
     def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-        """Return the panels to draw, by default the given ones.
+        """Return the panels to draw, by default `panels` unchanged.
 
         A kind of figure may override this method to change or split them.
         """
@@ -248,7 +255,10 @@ class CellFigure(CurveKind):
 
     @property
     def count_places(self) -> tuple[str, ...]:
-        """Return the columns that identify a mark: samples with equal values in them share one mark."""
+        """Return the names of the columns that identify a mark, such as a point or a bar.
+
+        Values with equal entries in these columns share one mark.
+        """
         return ("panel", "series", "x", "y")
 
     def _center_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
@@ -271,7 +281,7 @@ class CellFigure(CurveKind):
 
 
 class SeriesFigure(CellFigure):
-    """The keys of figures whose cells are grouped in series, each drawn as a line or in one colour."""
+    """Base class of figures that group cells in series, with its keys. A series is a line or a colour."""
 
     series: str | None = None
     """the factor with one line for each level"""
@@ -286,13 +296,13 @@ class SeriesFigure(CellFigure):
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor that has the level in `accent`; each of its levels is a line."""
+        """Return the factor to which the level in `accent` belongs: the factor of the key `series`."""
         return self.series
 
 
 @dataclass(frozen=True, kw_only=True)
 class FigureCells:
-    """The values of one figure, and the names and positions for its panels, lines and axes.
+    """The values of one figure, with the texts and axis positions for drawing them.
 
     `paper` is the published table drawn with them. `levels` are the selected levels of every factor, in the
     order of the study.
@@ -361,7 +371,7 @@ class FigureCells:
         return one_line(name)
 
     def short_names(self, factor: str | None) -> tuple[str, ...]:
-        """Return the short names of a factor's levels; empty if the name is not a factor."""
+        """Return the short names of a factor's levels; empty if the study has no such factor."""
         return short_level_names(self.levels.get(factor or "", ()))
 
     def full_names(self, factor: str | None) -> tuple[str, ...]:
@@ -378,9 +388,9 @@ class FigureCells:
 
     @cached_property
     def positions(self) -> tuple[Mapping[object, float], tuple[tuple[float, str], ...]]:
-        """Return the position on the horizontal axis for each x of a sample, and the ticks of this axis.
+        """Return the axis position of each entry in the column `x`, and the ticks of the horizontal axis.
 
-        The ticks are empty for round numbers.
+        If the ticks are empty, the axis gets ticks at round numbers.
         """
         name = self.spec.x
         if self.spec.is_course:
@@ -401,7 +411,7 @@ class FigureCells:
         return {(y, x): word for (at, _, x, y), word in found if at == panel}
 
     def published_value(self, **at: object) -> float | None:
-        """Return the paper's number for one mark of the figure; None without such a number.
+        """Return the number that the paper has for one mark of the figure, or None if it has none.
 
         The keywords in `at` are the positions of the mark: its panel, series and x. Any of these levels may
         be the paper's row, and any its column (see `match_published_keys`); a table with one column is
@@ -421,9 +431,9 @@ class FigureCells:
         return next((cell.value for cell in cells if cell is not None), None)
 
     def _resolved_levels(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
-        """Yield each factor that has only one level at a position in the figure, with the index of the level.
+        """Yield each factor whose level is known for one mark of the figure, with the index of this level.
 
-        The level is fixed by the position of the mark, or the factor has only one selected level.
+        The position of the mark fixes the level, or the factor has only one selected level.
         """
         panel, columns = at.get("panel"), len(self.levels.get(self.spec.panels or "", ())) or 1
         row, column = divmod(panel, columns) if isinstance(panel, int) else (None, None)
@@ -442,9 +452,10 @@ class FigureCells:
 def mean_interval(
     values: Sequence[float], band: Band, metric: Metric
 ) -> tuple[float, float | None, float | None]:
-    """Return the mean of a metric's values with its interval; no interval for a single value.
+    """Return the mean of a metric's values, and the lower and upper end of its interval.
 
-    The result does not depend on the order of the values. The interval of a share stays between 0 and 1.
+    Both ends are None for a single value. The result does not depend on the order of the values. The interval
+    of a share stays between 0 and 1.
     """
     if band == "minmax":
         low, high = (min(values), max(values)) if len(values) > 1 else (None, None)
@@ -455,7 +466,7 @@ def mean_interval(
 
 
 def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> list[tuple]:
-    """Return a tuple for each group of rows that are equal in the columns `keys`.
+    """Group the rows of a frame by the columns `keys`, and return a tuple for each group.
 
     A tuple has the values of these columns, then a sorted list of the group's values. The values come from
     the column or columns in `of`.
@@ -475,7 +486,7 @@ def interval_point(x: float, found: tuple[float, float | None, float | None], n:
 
 
 def word_faults(spec: CellFigure, design: Design) -> Iterator[KeyFault]:
-    """Yield a fault if a numeric x axis shows a factor whose levels are words."""
+    """Yield a fault if the factor on the x axis has words as levels, although the axis needs numbers."""
     levels = selected_levels(spec.select, design.factors)
     words = [format_value(level) for level in levels.get(spec.x, ()) if isinstance(level, str | bool)]
     if words:

@@ -65,10 +65,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """The points of one series, from left to right, and the numbers that the paper gives for this series.
+    """One line of a figure: the points of one series, from left to right.
 
-    `number` is the index of the line's level among the levels without an accent. It determines the stroke, so
-    that a level looks the same in every panel.
+    `published` has the paper's numbers for this series, as pairs of x and y. `number` is the index of the
+    line's level among the levels without an accent. It determines the stroke, so that a level looks the same
+    in every panel.
     """
 
     name: str
@@ -161,7 +162,7 @@ class Curve:
 
     @property
     def columns(self) -> int | None:
-        """Return how many panels each row has, if rows have names; else None.
+        """Return the number of panels in each row of panels; None if the rows have no names.
 
         Without names, the layout chooses the number.
         """

@@ -54,9 +54,8 @@ class Samples:
     Trials without a finite value are only counted. `frame` has the columns `trial`, `cell`, POSITION_COLUMNS
     and `value`. `cell` numbers the combinations of levels without the seed, and `cells` has their levels.
     `trials` are all selected trials. `gaps` counts the trials without a value by status, and `placeholders`
-    has the status of the trials at each position. `labels` has, by role, the index texts on which all trials
-    agree. `noted` has, by panel and index, notes for the figure: the labels of the index and of the next one
-    with a value.
+    has the status of the trials at each position. `labels` has the texts of an axis's indices, by the key of
+    the axis (such as "x"), if all trials agree on them. `noted` has texts for notes, by panel and index.
     """
 
     frame: pl.DataFrame
@@ -123,10 +122,10 @@ def _labels(spec: CellFigure, metrics: pl.DataFrame) -> dict[str, dict[str, str]
 def _noted(
     spec: CellFigure, frame: pl.DataFrame, metrics: pl.DataFrame, labels: Mapping[str, Mapping[str, str]]
 ) -> dict[int, dict[int, str]]:
-    """Return texts for the notes of a heat map, by panel and by index.
+    """Return texts for the notes below a heat map, by panel and by index.
 
-    The text has the label of the index, the label of the next index, and the mean of the metric that notes
-    show.
+    A text has the label of the index, the label of the next index, and the mean of a second metric. The shown
+    metric names the second metric in its field `noted`.
     """
     metric = find_metric(spec.value)
     role = next((role for role, name in spec.roles.items() if name == INDEX_AXES[-1]), None)
@@ -213,6 +212,7 @@ def _with_spent(
     totals = outcomes.select("trial", "steps", each=total_cost(currency) / pl.col("steps")).join(
         placed.select("trial", "cell"), on="trial"
     )
+    # seeds of a cell run at different speeds; without a common x, their curves could not be averaged
     each = pl.col("each").mean().over("cell") if currency == "seconds" else pl.col("each")
     found = each * pl.col("step")
     return (
@@ -246,7 +246,7 @@ def _indexed_values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFr
 
 
 def index_positions(indices: Sequence[str]) -> tuple[dict[object, float], tuple[tuple[float, str], ...]]:
-    """Return the position of each index of a metric on the axis, and the ticks.
+    """Return the axis position of each index of a metric, and the ticks of the axis.
 
     If all indices are plain numbers, they are the positions, and no ticks are returned. The position of a
     range such as `10-20` is its middle. Words are in alphabetical order, at equal distances.

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class PublishedSpec(StrictModel):
-    """The key `published`: which table of the paper to compare with.
+    """The value of the key `published`: the paper's table with which this table is compared.
 
     `rows` and `columns` have the paper's names where they differ from this table's names.
     """
@@ -117,9 +117,10 @@ class CellsTable(TableKind):
 
     @property
     def asks_for_seeds(self) -> bool:
-        """Return whether the table defines a smallest difference that matters.
+        """Return whether the study may add seeds for this table.
 
-        The study may then add seeds until each difference is decided.
+        It may if the table defines a smallest difference that matters. Seeds are then added until each
+        difference is decided.
         """
         return bool(self.smallest_difference)
 

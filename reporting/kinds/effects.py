@@ -170,7 +170,10 @@ def model_faults(
 
 
 def _factor_faults(select: Mapping[str, Any], design: Design, *, interactions: bool) -> Iterator[KeyFault]:
-    """Yield a fault if no factor varies, or if the linear model would have too many coefficients."""
+    """Yield a fault if no factor varies, or if the linear model would have too many coefficients.
+
+    Also yield a fault if some cells lack a varying factor.
+    """
     varied = varied_factors(select, design.factors)
     columns = [len(levels) - 1 for levels in varied.values()]
     count = sum(columns) + (sum(map(math.prod, combinations(columns, 2))) if interactions else 0)
@@ -308,7 +311,7 @@ class _EffectsColumn:
 
     @property
     def detectable(self) -> list[float]:
-        """The smallest difference that is detected with 80 % power, for each factor with two levels."""
+        """Return, for each factor with two levels, the smallest difference detected with 80 % power."""
         from ..statistics.decided_differences import SIGNIFICANCE_LEVEL  # noqa: PLC0415 -- loads NumPy
         from ..statistics.estimates import detectable  # noqa: PLC0415 -- as above
 
@@ -461,7 +464,7 @@ def _what_effects_are(
     elif max(counts) == 2:
         what = "the second level minus the first"
     else:
-        what = "with two levels the second minus the first, with more each minus the mean of all"
+        what = "with two levels, the second minus the first; with more, each level minus the mean of all"
     yield f"Effect of a factor: {what}, with equal weights of the other factors' levels."
     interactions = [term for column in columns for term in column.effects if len(term) > 1]
     if interactions and not any(column.mentions_interactions for column in columns):
@@ -524,7 +527,7 @@ def _left_out(subject: ResultSubject, columns: Sequence[_EffectsColumn]) -> Iter
             yield from (f"{column.metric.name}: {sentence}" for sentence in sentences)
     first = observations[0]
     if count := first.planned - len(first.trials):
-        yield f"{count} cells and seeds share the trial of another cell."
+        yield f"{count} combinations of cell and seed share their trial with another cell."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -211,7 +211,7 @@ def _scale(plot: Plot, ends: Sequence[str]) -> None:
         shade = str(_LIGHT + step / (steps - 1) * (_DARK - _LIGHT))
         plot.stroke(
             [plot.width + 11] * 2,
-            [height * step / steps, height * (step + 1.02) / steps],
+            [height * step / steps, height * (step + 1.02) / steps],  # the overlap hides gaps when drawn
             color=shade,
             linewidth=6,
             solid_capstyle="butt",

@@ -152,7 +152,7 @@ def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) ->
 
 
 def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> Point | None:
-    """Return the mean of the baseline as a point, with an interval that shows what chance alone can reach.
+    """Return the mean of the baseline as a point. Its interval shows what chance alone can reach.
 
     The interval ends at the value that the best of equally good points would reach by chance.
     """

@@ -132,6 +132,7 @@ def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point
     The `signs` of x and y are positive if higher values are better.
     """
     kept: list[Point] = []
+    # from the best x on, a point is on the front if its y is better than all before
     for point in sorted(points, key=lambda point: (-signs[0] * point.x, -signs[1] * point.y)):
         if not kept or signs[1] * point.y > signs[1] * kept[-1].y:
             kept.append(point)
@@ -140,7 +141,7 @@ def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cloud(Content):
-    """Dots for cells by cost and result, lines that connect each series, and the Pareto front."""
+    """The content of one panel: a dot for each cell, a line through each series, and the Pareto front."""
 
     lines: tuple[Line, ...]
     front: tuple[Point, ...]  # from left to right

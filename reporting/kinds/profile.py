@@ -105,6 +105,7 @@ def _points(
 
     statistics = {}
     for number, threshold in enumerate(thresholds):
+        # tasks on which all runs are on one side have no variance, so they add no degrees of freedom
         open_tasks = sum(min(task) <= threshold <= max(task) and min(task) < max(task) for task in runs)
         statistics[str(number)] = share_above(threshold, sign=sign, deciding=max(open_tasks, 1))
     found = aggregate_all(runs, statistics, resamples=RESAMPLES, seed=BOOTSTRAP_SEED)

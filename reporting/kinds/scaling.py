@@ -213,7 +213,7 @@ class LawCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawCells:
-    """The cells in order of rising cost.
+    """The cells of a figure or table of power laws, in order of rising cost.
 
     `unfit` counts the trials whose cost or result is not above 0, so that it has no logarithm.
     """
@@ -223,7 +223,7 @@ class LawCells:
     unfit: int
 
     def of(self, series: str) -> tuple[LawCell, ...]:
-        """Return the cells of one series; `series` is the key of its level."""
+        """Return the cells of one series, given the key of its level."""
         return tuple(cell for cell in self.cells if cell.series == series)
 
 
@@ -259,7 +259,7 @@ def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
 
 
 def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
-    """Return the cells of a series that a law is fitted to: all but the most expensive, held-out ones."""
+    """Return the cells of a series to which a law is fitted. The most expensive cells are held out."""
     return cells[: max(0, len(cells) - spec.held_out)]
 
 

@@ -61,7 +61,7 @@ class PaperHeader(StrictModel):
 
 
 class PaperKeys(StrictModel):
-    """The tables of paper.toml; the keys of `tables`, `figures` and `numbers` are names of studies."""
+    """The contents of paper.toml. In `tables`, `figures` and `numbers`, the keys are names of studies."""
 
     paper: PaperHeader
     """the studies of the paper, and the places of files"""
@@ -168,7 +168,7 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
 
 
 def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> list[Claim]:
-    """Return the numbers of a study as claims; a number is the value that its claim evaluates to.
+    """Return a claim for each number of a study. The claim's left side is the number's expression.
 
     Report numbers with faults.
     """
@@ -197,7 +197,7 @@ def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> li
 
 
 def _numbers(checked: ClaimResult, claim: Claim, study: Study) -> Iterator[tuple[str, PaperNumber]]:
-    """Yield a number with the entries `.low`, `.high` (its interval) and `.n` (its number of seeds)."""
+    """Yield the entries of a number: its value, `.low` and `.high` (its interval), and `.n` (its seeds)."""
     found = checked.deciding
     gaps = "; ".join(format_missing([found])) or ("" if found.effect is not None else "not run")
     source = f"{claim.spec.holds} ({study.name}, {plural(found.n, 'seed')})"

@@ -1,8 +1,9 @@
 r"""The check of a paper's text: unknown numbers, numbers copied by hand, and outdated generated files.
 
 A numeral of the text is a copy if it equals a number of the paper that has a point or comma and at least
-three digits, as it is now or as it was when the files were built. A line that ends in `% am: NAME …` says
-which numbers it copies, none without a name: they are only compared with the current numbers.
+three digits, as it is now or as it was when the files were built. A line that ends in `% am: NAME …` names
+the numbers that it copies; a line that ends in `% am:` copies none. In such lines, only the current values of
+the named numbers are checked.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dic
     found = dict[str, str]()
     now = {name: number.text or "" for name, number in numbers.items()}
     for texts, message in (
-        (now, r"this is '{0}': write \am{{{0}}}, or mark it by % am: {0}"),
+        (now, r"this is '{0}': write \am{{{0}}}, or end the line with % am: {0}"),
         (built, r"this was '{0}' when its file was built: write \am{{{0}}}"),
     ):
         for name, text in texts.items():

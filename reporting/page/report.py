@@ -1,4 +1,4 @@
-"""The report page of a study: each section's values fill a template, and the sections form the page.
+"""The report of a study, as one HTML page. The values of each section fill the section's template.
 
 The page has no date of writing. So two pages of one store are equal, and two pages differ only if their
 stores or the program differ.
@@ -44,7 +44,7 @@ def _finalize(value: object) -> object:
 
 
 def make_environment(*folders: Path) -> Environment:
-    """Return a Jinja environment that reads the templates of pages from these folders.
+    """Return a Jinja environment that reads page templates from `folders`.
 
     If several folders have a template, the first one is used.
     """

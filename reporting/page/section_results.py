@@ -77,7 +77,7 @@ def failures(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def failed_trials(inputs: Snapshot, rows: pl.DataFrame) -> Mapping[str, object] | None:
-    """Return the reasons of failures with their counts, and the failed trials among these rows.
+    """Return the reasons of failures with their counts, and the failed trials in `rows`.
 
     Return None if no trial failed.
     """

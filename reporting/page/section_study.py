@@ -105,7 +105,7 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
-    """Yield the settings of every trial of a grid, or of the trained trials of a search."""
+    """Yield the settings of every trial of a grid, or of every trained trial of a search."""
     if inputs.study.search is None:
         yield from (trial.settings for trial in inputs.study.trials)
     else:

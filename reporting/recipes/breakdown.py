@@ -1,4 +1,4 @@
-"""The costs of each part of a recipe, and its reach (how far it looks), as text or as data."""
+"""The costs and the reach of each part of a recipe. The reach is how far a part looks back and ahead."""
 
 from __future__ import annotations
 
@@ -103,10 +103,10 @@ class PartCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeCosts:
-    """The cost of a recipe: the FLOPs of a forward pass, the bytes of training memory, the size of the state.
+    """The costs of a recipe, such as its parameters, the FLOPs of a forward pass, and its memory.
 
-    An unbounded reach is "all". `parts` is the tree of its parts, `difference` is relative to the first
-    recipe.
+    `memory` has the bytes that training needs. An unbounded reach is "all". `parts` is the tree of its parts,
+    `difference` is relative to the first recipe.
     """
 
     recipe: str

@@ -40,7 +40,7 @@ _TRAINING_LOSS = "loss"
 
 
 class NearestError(ActivememError):
-    """Error for a search for similar recipes with unusable arguments; the message lists all faults."""
+    """Error for invalid arguments of `nearest_recipes`; the message lists all faults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,10 +145,10 @@ def _nearest(asked: Recipe, texts: Sequence[str], count: int) -> list[tuple[floa
     best: list[tuple[float, int, Recipe]] = []
     for bound, number in bounds:
         if len(best) == count and bound > best[-1][0]:
-            break
+            break  # the bounds are sorted, so all other recipes are at least this far away
         try:
             recipe = parse(texts[number])
-        except RecipeError:  # a metric of a plug-in that is not loaded
+        except RecipeError:  # a block of a plug-in that is not loaded
             continue
         found = mine.distance(DistanceTree(recipe.root)), number, recipe
         best = nsmallest(count, [*best, found], key=lambda each: each[:2])

@@ -123,7 +123,7 @@ class _StreamLayout:
                     self._add(part, part.label, x + 22, "f")
 
     def _draw_inputs(self, part: ModelPart, x: float) -> None:
-        """Draw the lines to a part from the ends of other streams that it reads; they are on its left."""
+        """Draw a line from each other stream that a part reads to this part. The streams are on its left."""
         for label in (part.predecessors or ())[1:]:
             left, end = self.ends[label]
             self.strokes.append(_path(f"M{left} {end}V{self.y - 8}q0 8 8 8H{x}"))

@@ -44,10 +44,10 @@ class Noise:
     points: int
 
     def lead(self, count: int, seeds: int, other: int) -> float:
-        """Return by how much the best of `count` equally good points leads by chance.
+        """Return the largest lead that the best of `count` equally good points has by chance (95 %).
 
-        The lead is over one other point, such as the baseline. Each of the `count` points has `seeds` seeds,
-        the other point has `other` seeds.
+        The lead is over one other point of the same quality, such as the baseline. Each of the `count` points
+        has `seeds` seeds, the other point has `other` seeds.
         """
         return self.sd * chance_lead(count, seeds, other, self.degrees)
 
@@ -141,7 +141,7 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
 
 
 def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> float | None:
-    """Return by how much the best of the other points leads over the baseline by chance.
+    """Return the largest lead over the baseline that the best of the other points has by chance (95 %).
 
     Return None if there are no other points.
     """
@@ -180,11 +180,11 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
 
 @lru_cache(maxsize=256)
 def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
-    """Return by how much the best of `count` means exceeds one other mean by chance.
+    """Return the largest lead of the best of `count` means over one other mean by chance (95 %).
 
-    The unit is the standard deviation of one value. A share LEVEL of searches among equal points stays below
-    this lead. Each mean averages `seeds` values, the other mean `other` values. The standard deviation is
-    estimated with `degrees` of freedom.
+    All means estimate the same value. The unit is the standard deviation of one value. A share LEVEL of
+    searches among equal points stays below this lead. Each mean averages `seeds` values, the other mean
+    `other` values. The standard deviation is estimated with `degrees` of freedom.
     """
     from scipy.special import gammaincinv, log_ndtr  # noqa: PLC0415 -- only noise needs it
 
@@ -194,6 +194,7 @@ def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
     scales = np.sqrt(gammaincinv(degrees / 2, ranks) * 2 / degrees)  # quantiles of the estimated deviation
 
     def below(limit: float) -> float:
+        # as a logarithm, the power `count` of a probability does not underflow
         ahead = (limit * scales[:, None] + nodes[None, :] / math.sqrt(other)) * math.sqrt(seeds)
         return float((np.exp(count * log_ndtr(ahead)) @ weights).mean())
 

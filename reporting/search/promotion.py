@@ -454,7 +454,10 @@ def _plain(value: Value) -> Level:
 def _level(
     level: Level, own: Mapping[str, Level], other: Mapping[str, Level], fragments: Mapping[str, str]
 ) -> Level:
-    """Return a level with its placeholders replaced by their values. Placeholders that still vary remain."""
+    """Fill the placeholders in a level, except those for which both points have a value.
+
+    A value with operators is put in parentheses, unless it is the whole level.
+    """
     if not isinstance(level, str):
         return level
     alone = {name: str(value) for name, value in own.items() if name not in other}

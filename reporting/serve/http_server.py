@@ -92,7 +92,8 @@ class Access:
     def names_this_machine(self, host: str) -> bool:
         """Return whether a Host header names this machine; the port is ignored.
 
-        With a token, this machine's host names are allowed, and any address: addresses cannot be rebound.
+        Without this check, a foreign web site could read the pages by DNS rebinding. With a token, the host
+        names of this machine are allowed, and all numeric addresses, since DNS cannot rebind these.
         """
         name = _without_port(host).lower().removesuffix(".")
         if name == "localhost" or name.endswith(".localhost") or _is_loopback(name):
@@ -122,6 +123,7 @@ def _is_loopback(name: str) -> bool:
 
 
 def _equal(given: str, expected: str) -> bool:
+    # in constant time, so that the time of an answer does not reveal a part of the token
     return hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode())
 
 
@@ -155,7 +157,7 @@ class PageServer:
     """Server of the pages of a store; raises OSError if the address is taken."""
 
     def __init__(self, store: Store, access: Access, port: int, look_s: float | None = None) -> None:
-        """Listen on a port (0: any), and check the store every `look_s` seconds while pages are open."""
+        """Listen on a port (0: any free one), and check the store every `look_s` seconds for open pages."""
         self.site, self.access = Site(store, look_s), access
         family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
         self._socket = socket.create_server((access.host, port), family=family)
@@ -226,6 +228,7 @@ class PageServer:
             case "allowed with a token":  # set a cookie, and redirect to the address without the token
                 rest = urlencode({name: value for name, value in query.items() if name != "token"})
                 raw = request.scope["raw_path"].decode("ascii")
+                # with two slashes at its start, the address would name another server
                 where = "/" + raw.lstrip("/") + (f"?{rest}" if rest else "")
                 cookie = f"{self._cookie_name}={self.access.cookie}; HttpOnly; SameSite=Strict; Path=/"
                 return _text(303, "", {"Location": where, "Set-Cookie": cookie})

@@ -90,8 +90,8 @@ def row_levels(row: Mapping[str, Any]) -> dict[str, Level]:
 def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str]:
     """Return a short text for each trial: the levels that distinguish it from the other trials.
 
-    Texts are in short forms, numbers follow their factor's name. A search lists no levels, so its points are
-    described by the levels in which they differ from each other.
+    Words are shortened, and a number comes after the name of its factor. A search has no list of levels, so
+    its points are described by the levels in which they differ from each other.
     """
     names, short = factor_names(study), dict[str, dict[Level, str]]()
     for name in names:

@@ -1,6 +1,6 @@
 """The progress of a study: its trials by status, the trials that train now, and the remaining time.
 
-The time of a trial is estimated from trained epochs. The processes that train now share the sum.
+The time of a trial is estimated from trained epochs. The processes that train now share the remaining time.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ def study_progress(now: StudyNow) -> ProgressNow:
         left = left_within_budget(now.study, now.study.search, now.outcomes, trials)
     parts = list(_remaining_seconds(now, left)) if running else []
     spent = None if left is None else counts.total() - counts["incomplete"] + left
+    # the remaining time is at least that of the longest trial, which only one process can train
     return ProgressNow(
         total=max(now.study.total if spent is None else spent, counts.total()),
         counts=counts,

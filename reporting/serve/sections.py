@@ -92,7 +92,7 @@ class StudyValues:
     """
 
     def __init__(self, now: StudyNow, earlier: StudyValues | None = None) -> None:
-        """Reuse the values that `earlier` has computed if its outcomes are the same as those of `now`.
+        """Reuse the computed values of `earlier` if both moments have the same outcomes.
 
         Loaded curves are always reused.
         """
@@ -103,7 +103,7 @@ class StudyValues:
 
     @cached_property
     def inputs(self) -> Snapshot:
-        """Return a snapshot of the study, as the functions of the report need it."""
+        """Return the study as a snapshot, which the functions of the report take."""
         study, store = self.now.study, self.now.store
         outcomes = pl.concat([self.now.outcomes, self.now.stale])
         if self.now.probed and (named := named_metrics(study)):

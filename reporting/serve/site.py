@@ -108,6 +108,7 @@ class TextCache:
         with self._lock:
             known = self._made.get(key)
         begun = time.monotonic()
+        # without the lock, so that other texts need not wait for this one
         if known is None or (known.depends != depends and begun >= known.fresh_until):
             text = make()
             now = time.monotonic()
@@ -189,7 +190,7 @@ class Site:
     def _section(self, section: Section, now: StudyNow, view: View) -> tuple[str, str]:
         """Return a section's version and its HTML.
 
-        Sections of one study are made one after the other.
+        Sections of one study are made one after the other, since they share their values.
         """
         name, depends = now.study.name, section.depends(now, view)
         with self._making[name]:

@@ -34,7 +34,10 @@ REFRESH_FACTOR, MAX_AGE_S = 5, 10.0
 """The next read waits for this multiple of the last read's time, up to a limit in seconds."""
 
 LEASES_SKIPPED = 5
-"""Leases change slowly: they are read in one of this many checks, and when a trial has begun."""
+"""The checks of a store between two readings of its leases, which name the process that trains a trial.
+
+When a trial begins, the leases are read at once.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +119,7 @@ class StoreReader:
             elif not self._reading.acquire(blocking=False):
                 return self._snapshot
             try:
+                # another thread may have read the store while this one waited
                 if self._clock() >= self._due:
                     self._look()
             finally:

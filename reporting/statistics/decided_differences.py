@@ -28,7 +28,7 @@ _TINY = 1e-5  # below this the quadrature is inaccurate
 
 
 def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the seeds that each look (interim test) uses.
+    """Return, for each look (interim test), the seeds whose results the look uses.
 
     A study has `seeds`, and may get the `later` seeds as well.
     """
@@ -38,7 +38,7 @@ def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[in
 
 @lru_cache(maxsize=1024)
 def look_level(counts: tuple[int, ...], alpha: float) -> float:
-    """Return the significance level for each look (interim test), so that all looks together have `alpha`.
+    """Return the significance level of a single look (interim test) for a total error rate of `alpha`.
 
     `counts` are the numbers of pairs at the looks, which need not be evenly spaced (Pocock 1977). Without an
     effect the sum of n normal differences is a Brownian motion. Its chance to stay within z √n at all looks
@@ -50,6 +50,7 @@ def look_level(counts: tuple[int, ...], alpha: float) -> float:
     if len(counts) == 1:
         return alpha
     low, high = 0.0, 10.0
+    # the chance of crossing falls as the boundary z grows, so bisection finds z
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if _chance_of_crossing(counts, middle) > alpha else (low, middle)
@@ -58,7 +59,7 @@ def look_level(counts: tuple[int, ...], alpha: float) -> float:
 
 @lru_cache(maxsize=4096)
 def p_over_looks(counts: tuple[int, ...], p: float) -> float:
-    """Return a p-value that is corrected for several looks, given the smallest p-value of a single look.
+    """Correct a p-value for the number of looks; `p` is the smallest p-value of all looks.
 
     The result is the chance, without an effect, that any look has a p-value as small as this. For tiny p it
     is p times the number of looks.
@@ -80,6 +81,7 @@ def _chance_of_crossing(counts: Sequence[int], z: float) -> float:
     first, *later = counts
     edge = z * math.sqrt(first)
     deviation, at = 0.0, edge * nodes
+    # the density of paths that stayed inside at all looks so far, times the weights of the nodes
     mass = edge * weights * np.exp(-(at**2) / (2 * first)) / math.sqrt(2 * math.pi * first)
     before = first
     for count in later:
@@ -111,7 +113,7 @@ TalliesByLook = Sequence[Values]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedDifference:
-    """The difference of two cells, and whether the looks so far have decided it.
+    """The difference between two cells, with the decision of all looks (interim tests) so far.
 
     `shown` is the difference at the look that decided it, or at the last look that both cells have reached.
     `last` is the difference at the last look, and `looks` the number of looks so far. `p` covers all looks
@@ -179,10 +181,11 @@ def differences_at_looks(
 def decide(
     found: Sequence[Sequence[Difference]], counts: Sequence[int], choices: Sequence[int] | None = None
 ) -> list[DecidedDifference | None]:
-    """Decide for each difference whether it exists or is negligible. The entry is None without a test.
+    """Decide for each difference whether it exists, and whether it is negligible.
 
-    If a difference was chosen among several, `choices` has their number. The p is multiplied by this number,
-    because any candidate could have been chosen (Bonferroni).
+    The entry of a difference without any look is None. If a difference was chosen among several, `choices`
+    has their number. The p is multiplied by this number, because any candidate could have been chosen
+    (Bonferroni).
     """
     several = choices or [1] * len(found)
     zero = [[each.p for each in looks] for looks in found]
@@ -197,9 +200,10 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class _Tested:
-    """The result of a test that is repeated at each look (interim test), with corrected values.
+    """The result of one test of a difference over all looks (interim tests).
 
-    `first` is the first significant look, and `level` the significance level of a single look.
+    `p` is corrected for the looks and for the other differences, and is None without values. `first` is the
+    first significant look, and `level` the significance level of a single look.
     """
 
     p: float | None
@@ -231,13 +235,14 @@ def _tested(
 
 
 def _first_below(p_values: Sequence[float], limit: float) -> int:
+    # the numerical integration is inexact: if no p is below the limit, the smallest p decides
     return next((look for look, p in enumerate(p_values) if p < limit), p_values.index(min(p_values)))
 
 
 def _decided(looks: Sequence[Difference], zero: _Tested, within: _Tested) -> DecidedDifference:
     """Combine two tests of a difference: that it exists (`zero`), and that it is negligible (`within`).
 
-    The first takes precedence.
+    If both are significant, `shown` is the difference at the look that showed that it exists.
     """
     first = within.first if zero.first is None else zero.first
     return DecidedDifference(

@@ -77,7 +77,7 @@ def sample_sd(values: Sequence[float]) -> float | None:
 
 @lru_cache(maxsize=1024)
 def t_quantile(level: float, count: float) -> float:
-    """Return the half-width of a t interval of `count` values, in standard errors."""
+    """Return the half-width, in standard errors, of the t interval for the mean of `count` values."""
     from scipy.special import stdtrit  # noqa: PLC0415 -- a table of deviations does not need it
 
     return float(stdtrit(count - 1, (1 + level) / 2))
@@ -151,21 +151,24 @@ def _signed_ranks(differences: Sequence[float]) -> list[float]:
 
 
 def _sign_flip_p(weights: Sequence[float]) -> float:
-    """Return the p-value of a test that flips the sign of each weight, and compares the sums.
+    """Return the p-value of a sign-flip test of the sum of `weights`.
 
     It is the share of sign patterns whose sum is at least as far from 0 as the observed sum.
     """
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
 
+    # sorted, so that the order of the values does not change the rounding of the sums
     sizes = np.sort(np.abs(np.asarray(weights, dtype=float)))
     count, slack = len(sizes), 1e-12 * math.fsum(sizes)
     if count <= _MAX_EXACT_PAIRS:
         signs = 1.0 - 2.0 * ((np.arange(2**count)[:, None] >> np.arange(count)) & 1)  # (patterns, weights)
         extra = 0
     else:
+        # a fixed seed, so that the same values always have the same p
         signs = np.random.default_rng(0).choice((-1.0, 1.0), size=(_SAMPLED_PATTERNS, count))
         extra = 1  # the observed pattern is one of them
     sums = np.abs(signs @ sizes)
+    # the slack counts sums that differ from the observed sum only by rounding
     reached = int(np.count_nonzero(sums >= abs(math.fsum(weights)) - slack))
     return (reached + extra) / (len(sums) + extra)
 
@@ -238,6 +241,7 @@ def pairs_needed(
     def power(n: int) -> float:
         return _power(effect_size, n, degrees_per_pair * (n - 1), level)
 
+    # the power grows with n, so doubling and bisection find the smallest n
     low, high = min_pairs - 1, min_pairs
     while power(high) < POWER:
         if high > MAX_PAIRS:

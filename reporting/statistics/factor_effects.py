@@ -25,7 +25,7 @@ _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """An estimated difference or mean.
+    """An estimated difference between levels, or an estimated mean.
 
     Its standard error and its interval are None if they are unknown.
     """
@@ -85,9 +85,9 @@ class Shares:
 
 @dataclass(frozen=True)
 class FactorModel:
-    """A linear model of values.
+    """A linear model of a metric's values, fitted by least squares.
 
-    Value i belongs to observation i of `columns`.
+    `values[i]` is the value of observation i in `columns`.
     """
 
     columns: TermColumns
@@ -210,6 +210,7 @@ class FactorModel:
     @cached_property
     def _inverse(self) -> Floats:
         """Return (X'X)⁻: the covariance of the coefficients, divided by the error variance."""
+        # a pseudo-inverse, because confounded factors make the matrix singular
         return np.linalg.pinv(self._model.T @ self._model, rcond=1e-10, hermitian=True).astype(np.float64)
 
     @cached_property
@@ -285,11 +286,11 @@ class FactorModel:
         return Contrast(value=value, error=error, low=value - half, high=value + half)
 
     def _inflation(self, term: Term) -> float:
-        """Return the variance of a term's effects, divided by the model's prediction of it; at least 1.
+        """Return how many times more a term's effects vary than the model predicts, but at least 1.
 
-        The variance is estimated in two ways: from the effects of each seed, and from the noise of the cells
-        that each effect compares (White 1980). The squared residuals are scaled up for their degrees of
-        freedom.
+        The variance of the effects is estimated in two ways: from the effects of each seed, and from the
+        noise of the cells that each effect compares (White 1980). The squared residuals are scaled up for
+        their degrees of freedom.
         """
         if self.error is None or not self.error.is_within_cells:
             return 1.0
@@ -307,15 +308,15 @@ class FactorModel:
 def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
     """Return each value minus its cell's mean and its seed's effect.
 
-    The second result is their degrees of freedom. Return None if there are none. They are the least-squares
-    residuals of a model of cell means and seeds.
+    The second result is the number of degrees of freedom of these values. Return None if it is below 1. The
+    values are the least-squares residuals of a model of cell means and seeds.
     """
     cells = np.unique(np.array(list(columns.levels.values())), axis=1, return_inverse=True)[1].ravel()
     counts = np.bincount(cells)
 
     def centred(numbers: Floats) -> Floats:
         sums = np.zeros((len(counts), numbers.shape[1]))
-        np.add.at(sums, cells, numbers)
+        np.add.at(sums, cells, numbers)  # unlike `sums[cells] += numbers`, adds rows of the same cell
         return numbers - (sums / counts[:, None])[cells]
 
     blocks = centred(columns.blocks)
@@ -404,7 +405,7 @@ class TermColumns:
         return int(np.prod([self.counts[name] - 1 for name in term]))
 
     def contrasts(self, term: Term) -> Floats:
-        """Return a matrix. Its product with a term's coefficients gives the contrasts shown for the term.
+        """Return the matrix that converts a term's coefficients to the contrasts that are shown for it.
 
         A factor of two levels has one contrast: the second level minus the first. Two such factors also have
         one contrast: the difference of one factor at the second level of the other factor, minus its
@@ -412,13 +413,14 @@ class TermColumns:
         each combination of levels.
         """
         if all(self.counts[name] == 2 for name in term):
+            # the codes are 1 and −1, so the second level minus the first is −2 times the coefficient
             return np.array([[(-2.0) ** len(term)]])
         return self.effects(term)
 
     def effects(self, term: Term) -> Floats:
-        """Return a matrix. Its product with a term's coefficients gives the effect of each level.
+        """Return the matrix that converts a term's coefficients to the effect of each level.
 
-        For two factors, it gives the effect of each combination of levels.
+        For two factors, the result is the effect of each combination of levels.
         """
         found: Floats = np.ones((1, 1))
         for name in term:
@@ -428,7 +430,7 @@ class TermColumns:
 
     @cached_property
     def cells(self) -> TermColumns:
-        """Return these columns as if each cell was observed once, with one seed.
+        """Return the columns for a single observation of each cell, all with the same seed.
 
         A cell is an observed combination of levels.
         """
@@ -443,8 +445,9 @@ class TermColumns:
 
 
 def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence[Term]) -> tuple[Term, ...]:
-    """Return those of `terms` whose coefficients can be estimated in a model with the terms `among`."""
+    """Return the terms whose coefficients can be estimated in a model that has all terms in `among`."""
     model, places = columns.model(among), columns.places(among)
+    # a coefficient can be estimated if pinv(X) X maps it to itself, that is, if its row is the identity's
     kept = np.linalg.pinv(model, rcond=_TOLERANCE) @ model
     lost = np.abs(np.eye(len(kept)) - kept).max(axis=1)
     return tuple(term for term in terms if lost[places[term]].max() < _TOLERANCE * 100)
@@ -475,6 +478,7 @@ def biases(
     if not left_out:
         return dict.fromkeys(kept, ())
     fit = np.linalg.pinv(model, rcond=_TOLERANCE)
+    # an omitted term biases the coefficients that its columns change in the fit (alias matrix)
     moved = {each: np.abs(fit @ cells.of(each)).max(axis=1) for each in left_out}
     return {
         term: tuple(each for each in left_out if moved[each][places[term]].max() > _TOLERANCE * 100)

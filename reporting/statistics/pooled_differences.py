@@ -26,13 +26,16 @@ _ROUNDING = 1e-12  # rounding error of sums of floats, relative to the largest v
 
 
 def permutation_decides(n: int, tests: int) -> bool:
-    """Return whether a permutation test of n pairs can give a p of .01 after correction for `tests` tests."""
+    """Return whether a permutation test of n pairs can reach p = .01 after a correction for `tests` tests."""
     return smallest_p(n) * tests <= _ENOUGH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The variance of the difference of two cells on one seed, estimated from all cells (pooled)."""
+    """The pooled variance of a difference between two cells with the same seed.
+
+    It is estimated from all cells, with `degrees` degrees of freedom.
+    """
 
     variance: float
     degrees: int
@@ -46,6 +49,7 @@ def pooled_variance(cells: Sequence[Values]) -> Pool | None:
     cells with the units as blocks.
     """
     varying = [cell for cell in cells if len(set(cell.values())) > 1]
+    # cells with the same units are grouped: there may be too many pairs of cells to visit each
     alike: dict[frozenset[int], list[Values]] = {}
     for cell in varying:
         alike.setdefault(frozenset(cell), []).append(cell)
@@ -72,11 +76,11 @@ def _beyond_rounding(variance: float, cells: Sequence[Values]) -> float:
 def _squares_of_pairs(
     ones: Sequence[Values], others: Sequence[Values] | None, units: Sequence[int]
 ) -> tuple[int, float]:
-    """Return the degrees of freedom and the sum of squares over all pairs of cells.
+    """Return the degrees of freedom and the sum of squares of the differences of all pairs of cells.
 
-    They are those of the pair's differences on the units. Without `others`, `ones` are paired with each
-    other. There may be millions of pairs, so the sum is computed from each cell's deviation from its group's
-    mean.
+    A pair has a difference for each unit, and its squares are around the mean of these differences. Each of
+    `ones` is paired with each of `others`; without `others`, `ones` are paired with each other. There may be
+    millions of pairs, so the sum is computed from each cell's deviation from its group's mean.
     """
     mean_of_ones, own = _residuals(ones, units)
     if others is None:
@@ -217,9 +221,9 @@ def _by_permutation(pairs: Sequence[float], level: float, margin: float | None) 
 
 
 def _p_within(middle: float, margin: float | None, p_against: Callable[[float], float]) -> float | None:
-    """Return the p-value against a difference of `margin` or more, in either direction (Schuirmann 1987).
+    """Return the p-value of the hypothesis that the difference is `margin` or more, in either direction.
 
-    If it is small, the difference is shown to be smaller than the margin.
+    A small p-value shows that the difference is smaller than the margin (Schuirmann 1987).
     """
     if margin is None:
         return None

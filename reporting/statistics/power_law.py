@@ -104,6 +104,7 @@ class OffsetLaw:
 
         The interval includes the cell's own deviation from the law.
         """
+        # `half` belongs to a mean of n cells; a single cell has n times its variance on top
         return self._at(x, math.sqrt(self.n + 1))
 
     def _at(self, x: float, wider: float) -> tuple[float, float | None, float | None]:
@@ -202,6 +203,7 @@ def _confidence_region(
     Each has an exponent, an offset share, the logarithm of its value at the largest x, and half of the range
     of this logarithm.
     """
+    # without the last term, an exact fit would leave no law but for rounding errors
     most = lowest * (1 + quantile**2 / degrees) + _ROUNDING**2
     grid = _grid(u, y, *_WHOLE)
     for _ in range(_ZOOMS):

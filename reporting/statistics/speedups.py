@@ -44,7 +44,8 @@ class TargetCosts:
 
     @property
     def rounding(self) -> float:
-        """Return the error variance of a cost's logarithm that is due to the gaps between evaluations."""
+        """Return the variance of the cost's logarithm that comes from the gaps between evaluations."""
+        # an error that is uniform over a gap of width w has the variance w² / 12
         return mean([(self.resolution[seed] / value) ** 2 for seed, value in self.middles.items()]) / 12
 
 
@@ -116,9 +117,9 @@ def format_ratio(ratio: float, decimals: int) -> str:
 
 
 def _bounded(cell: TargetCosts, baseline: TargetCosts) -> SpeedupEstimate | None:
-    """Return a bound of the speedup if one of two cells has trainings that missed the target.
+    """Return a bound of the speedup if trainings of exactly one of the two cells missed the target.
 
-    Return None if both cells have such trainings, if neither has, or if they share no seed.
+    Return None otherwise, or if the cells share no seed.
     """
     own, theirs = ({**each.reached, **each.limits} for each in (cell, baseline))
     seeds = sorted(own.keys() & theirs.keys())

@@ -90,7 +90,10 @@ def optimality_gap(target: float, *, sign: int = 1) -> Statistic:
 
 
 def share_above(threshold: float, *, sign: int = 1, deciding: int | None = None) -> Statistic:
-    """Return a statistic: the share of runs better than a threshold, averaged over tasks."""
+    """Return a statistic: the share of runs better than a threshold, averaged over tasks.
+
+    `deciding` is the number of tasks that determine this share; by default all tasks do.
+    """
     return Statistic(
         lambda runs: mean_of_tasks([(sign * each > sign * threshold).astype(float) for each in runs]),
         (lambda tasks: tasks) if deciding is None else (lambda _tasks: deciding),
@@ -156,7 +159,10 @@ def _task_means(runs: Sequence[Floats]) -> Floats:
 
 
 def _wins(runs: Sequence[Floats], baseline: Sequence[Floats], sign: int) -> Floats:
-    """Return the share of pairs (run, baseline run) in which the run is better, averaged over tasks."""
+    """Return the share of pairs (run, baseline run) in which the run is better, averaged over tasks.
+
+    Ties count half.
+    """
     shares = list[Floats]()
     for one, other in zip(runs, baseline, strict=True):
         differences = sign * (one[:, :, None] - other[:, None, :])

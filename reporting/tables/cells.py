@@ -157,7 +157,7 @@ class TableCells:
 
     @cached_property
     def fixed(self) -> Mapping[str, Level]:
-        """Return the factors, other than those shown, that have one level in all trials, with this level."""
+        """Return the factors that the table does not show but that all trials share, with their level."""
         named = (self.spec.rows, self.spec.columns, *self.spec.over)
         shown = [SEED, *(name for name in named if name is not None)]
         return fixed_levels([trial.levels for trial in self.shown_trials], shown, self.study.design)
@@ -459,7 +459,7 @@ class TableColumn:
 
     @property
     def name(self) -> str:
-        """Return the name by which the paper's table has this column: its level, else its metric."""
+        """Return the name of this column in the paper's table: its level or, without one, its metric."""
         return self.level or self.metric.name
 
 

@@ -1,9 +1,13 @@
 """Conformance checks that built-in and plug-in table formats must pass.
 
-@pytest.mark.parametrize("check", CHECKS) def test_my_format_conforms(check): check("my_format")
+A check takes the name of a format, and raises AssertionError if the format breaks its contract. So a test of
+a plug-in is:
 
-A check takes the name of a format and raises AssertionError if it breaks its contract. The tables cover
-groups, headings, footnotes, published numbers, and plain cells.
+    @pytest.mark.parametrize("check", CHECKS)
+    def test_my_format_conforms(check):
+        check("my_format")
+
+The tables cover groups, headings, footnotes, published numbers, and plain cells.
 """
 
 from __future__ import annotations

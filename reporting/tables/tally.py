@@ -126,7 +126,7 @@ def tally_trials(
 
     A cell has one tally. With `pick`, it has one for each combination of the levels of the factors in `over`.
     `outcomes` has the store's latest attempts, `begun` the trials that have begun and may have ended since.
-    Without a factor in columns, a place's column is empty.
+    If the columns are metrics, the column in a cell's key is "".
     """
     located = _locate_trials(trials, spec.rows, spec.columns, spec.over)
     tallies: dict[CellKey, tuple[Tally, ...]] = {}

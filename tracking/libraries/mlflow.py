@@ -36,6 +36,7 @@ def open_tracker(place: str) -> Tracker:
     if not is_uri(place):
         text = "an address such as http://127.0.0.1:5000 or sqlite:///mlflow.db"
         raise TrackingError(f"expected {text}, got {place!r}")
+    # before the import of MLflow, which reads some of them then
     for name, value in _VARIABLES.items():
         os.environ.setdefault(name, value)
     try:

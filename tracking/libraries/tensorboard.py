@@ -73,7 +73,7 @@ class TensorBoardFiles(Tracker):
         for table in tables:
             writer.add_event(self._event(time.time(), 0, self._text(table.name, table.markdown)))
         writer.close()
-        for path in old:
+        for path in old:  # only now, so that a reader always finds tables
             path.unlink()
 
     def close(self) -> None:

@@ -197,6 +197,7 @@ def _items(items: Any) -> dict[str, Any]:  # noqa: ANN401 -- of a library that m
 def _records(data: bytes) -> Iterator[bytes]:
     position, parts = _HEADER_SIZE, b""
     while position + _RECORD_HEAD.size <= len(data):
+        # a block ends with zeros if no record header fits into its last bytes
         if (left := _BLOCK_SIZE - position % _BLOCK_SIZE) < _RECORD_HEAD.size:
             position += left
             continue
@@ -204,7 +205,7 @@ def _records(data: bytes) -> Iterator[bytes]:
         end = position + _RECORD_HEAD.size + size
         checked = data[position + _RECORD_HEAD.size - 1 : end]
         if end > len(data) or zlib.crc32(checked) != checksum:
-            return
+            return  # a killed process leaves an incomplete record at the end
         parts = checked[1:] if kind in (_WHOLE, _FIRST) else parts + checked[1:]
         if kind in (_WHOLE, _LAST):
             yield parts

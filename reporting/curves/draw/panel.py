@@ -85,7 +85,7 @@ def point_scales(
     *,
     margins: tuple[float, float],
 ) -> tuple[Scale, Scale]:
-    """Return the scales of both axes of a figure, for all points, intervals and published numbers."""
+    """Return the scales of both axes. They cover all points, intervals and published numbers."""
     across, up = [point.x for point in points], [number for _, number in published]
     up += [y for point in points for y in (point.y, point.low, point.high) if y is not None]
     return (
@@ -118,9 +118,9 @@ def tick_texts(numbers: Sequence[float]) -> list[str]:
 
 
 def _step(positive: Sequence[float]) -> float:
-    """Return the distance at which a logarithmic axis places 0 below the smallest positive number.
+    """Return how far below the smallest positive number a logarithmic axis shows 0, in powers of ten.
 
-    It is the mean distance between adjacent numbers, in powers of ten.
+    It is the mean distance between adjacent numbers.
     """
     places = sorted({math.log10(number) for number in positive})
     return max((places[-1] - places[0]) / (len(places) - 1), 0.1) if len(places) > 1 else 1.0
@@ -190,6 +190,7 @@ def spread_labels(preferred: Sequence[float], height: float, low: float, high: f
     groups: list[tuple[float, list[int]]] = []  # groups with the position of their lowest member
     for index in order:
         groups.append((min(max(preferred[index], low), high), [index]))
+        # labels are in order, so only the last two groups can overlap (isotonic regression)
         while len(groups) > 1 and groups[-2][0] + height * len(groups[-2][1]) > groups[-1][0]:
             members = groups[-2][1] + groups[-1][1]
             groups[-2:] = [(_lowest(members, preferred, height, low, high), members)]
@@ -203,9 +204,9 @@ def spread_labels(preferred: Sequence[float], height: float, low: float, high: f
 def _lowest(
     members: Sequence[int], preferred: Sequence[float], height: float, low: float, high: float
 ) -> float:
-    """Return the position of the lowest label in a group of adjacent labels.
+    """Return the position of the lowest label in a group of labels that touch each other.
 
-    It minimises the squared distances of the labels from their preferred positions.
+    It minimises the squared distances of all labels in the group from their preferred positions.
     """
     count = len(members)
     free = sum(preferred[index] - height * number for number, index in enumerate(members)) / count
@@ -228,6 +229,7 @@ def place_labels(
     spots = []
     for (x, y), width in zip(anchors, widths, strict=True):
         options = [_candidate(x + dx, y + dy, width, height, dx) for dx, dy in _AROUND]
+        # the weights make labels stay within bounds first, then avoid overlaps, then stay near their points
         costs = [
             _outside(box, bounds) * 100 + sum(_overlap(box, other) for other in full) + rank * 0.8
             for rank, (_, box) in enumerate(options)
@@ -332,7 +334,7 @@ class Plot:
         self.figure.add_artist(line)
 
     def frame(self, *, x: bool, y: bool) -> None:
-        """Set the range of both axes, and draw the horizontal (`x`) and vertical (`y`) axis if selected."""
+        """Set the range of both axes; draw the horizontal axis if `x`, and the vertical axis if `y`."""
         across, up = self.layout.x, self.layout.y
         self.axes.set_xlim(across.low, across.high)
         self.axes.set_ylim(up.low, up.high)
@@ -385,7 +387,7 @@ _GAP = 5.0  # from a name at the left to the plot
 
 
 def measure_names(names: Sequence[str]) -> tuple[float, float]:
-    """Return the width of the names, including the gap to the plot, and the height of a row."""
+    """Return the width that the names of rows need, with the gap to the plot, and the height of a row."""
     lines = [wrap_text(name, MAX_NAME_WIDTH, TEXT, bold=True) for name in names]
     width = max((text_width(line, TEXT, bold=True) for each in lines for line in each), default=0.0)
     max_lines = max((len(each) for each in lines), default=1)

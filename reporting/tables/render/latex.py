@@ -88,7 +88,7 @@ def _caption_lines(table: Table, *, is_first: bool) -> list[str]:
 
 
 def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
-    """Split a table into parts, and yield the parts of one float after the other; a float fits on a page."""
+    """Split a table into parts, and yield the parts of each float. A float fits on a page."""
     line = SMALL * _LINE if is_small else _LINE
     parts: list[Table] = []
     used = 0.0
@@ -201,6 +201,7 @@ def _tabular_lines(table: Table, form: CellForm) -> list[str]:
     spans = [spans_of(table, number) for number in numbers]
     names = (form.head(escape(name), span) for name, span in zip(table.columns, spans, strict=True))
     heads = " & ".join([escape(table.corner), *names])
+    # `\resizebox` shrinks the table only if it is wider than the line
     lines = [
         r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         rf"  \begin{{tabular}}{{@{{}}l{specification}@{{}}}}",

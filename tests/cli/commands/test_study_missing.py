@@ -56,4 +56,4 @@ def test_a_study_of_matched_sizes_says_that_changed_models_are_not_matched(run):
         encoding="utf-8",
     )
     told = run("study", "missing", "equal.toml").stdout
-    assert "Each model keeps the filter that match solved" in told
+    assert "Each model keeps the filter computed for match" in told

@@ -37,7 +37,7 @@ def test_a_text_with_the_numbers_of_the_paper_has_no_fault(check, text):
         (r"\am{srot}", "unknown number 'srot'; nearest: sort"),
         (r"\am{gain.hihg}", "unknown number 'gain.hihg'; nearest: gain.high"),
         (r"\am{none}", "'none' has no value: "),
-        (r"sorts 30.0.", r"this is 'sort': write \am{sort}, or mark it by % am: sort"),
+        (r"sorts 30.0.", r"this is 'sort': write \am{sort}, or end the line with % am: sort"),
         (r"\% of 30.0\% sorted", "this is 'sort'"),
         (r"30.1 % am: sort", "expected 30.0, which is 'sort' now, got 30.1"),
         (r"no numeral % am: sort", "expected 30.0, which is 'sort' now, got no numeral"),
