@@ -49,7 +49,7 @@ _KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOutline:
-    """A short summary, title and number of trials, of a study that has no trials in a store."""
+    """The title and the number of trials of a study, read without loading the whole study."""
 
     title: str
     trials: int
@@ -58,8 +58,9 @@ class StudyOutline:
 def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
     """Return a study's outline without loading the study; None if the study must be loaded.
 
-    A study must be loaded if one of its trials may have `known` traits, if the file has faults, if it is a
-    search or has a ladder, and if cells may be left out for their size.
+    A study must be loaded if one of its trials may be among those with the `known` traits, because a store
+    may then have the trial. It must also be loaded if the file has faults, if it is a search or has a ladder,
+    and if cells may be left out for their size.
     """
     try:
         document = read_document(path)
@@ -68,9 +69,8 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
     if "search" in document.data or "ladder" in document.data:
         return None
     own = traits(document.data)
-    open_keys = [
-        value is None or (isinstance(value, str) and "{" in value) for value in own
-    ]  # or with a hole
+    # a missing key or a placeholder may have any value in a trial
+    open_keys = [value is None or (isinstance(value, str) and "{" in value) for value in own]
     if any(all(map(operator.or_, open_keys, map(operator.eq, own, each))) for each in known):
         return None
     diagnostics = Diagnostics(document)
@@ -83,10 +83,10 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
 
 
 def traits(tables: Mapping[str, Any]) -> Traits:
-    """Return the task, width, batch size, epochs and steps per epoch of a trial or a study, as its traits.
+    """Return the traits of a trial or a study: its task, width, batch size, epochs and steps per epoch.
 
-    Studies with different traits share no trials. `tables` are a trial's settings or the tables of a study
-    file. A missing key has the value None.
+    Two studies can share a trial only if their traits are equal, which is faster to compare than the trials.
+    `tables` are a trial's settings or the tables of a study file. A missing key has the value None.
     """
     found = (tables.get(table) for table, _ in _KEYS)
     return tuple(
@@ -141,9 +141,9 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
 def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) -> Study:
     """Load a study from its current file, to run it.
 
-    If its design has rounds, as an ablation path, it gets the round to which the stored results lead.
-
-    Raise StudyError; for a study that only the store knows, the error names the file of the last run.
+    If its design has rounds, such as an ablation path, the study gets the round to which the stored results
+    lead. Raise StudyError if the study is invalid, or if there is no file but only a record in the store; the
+    error then names the file of the last run.
     """
     record = None if is_path(name_or_path) else store.records.load(name_or_path)
     if record is None or name_or_path in shipped_studies() or Path(name_or_path).exists():
@@ -181,10 +181,10 @@ def describe_max_seeds(study: Study, store: Store) -> str:
 
 
 def other_results(store: Store, study: str = "", file: Path | None = None) -> str:
-    """Return a hint that another folder has results of the study; "" if there is no such folder.
+    """Return the end of an error message that names another folder with results of the study, else "".
 
-    The hint is the end of an error message. The hint names the nearest folder `results` with trials of the
-    study: in the folder of the study's file, in the working directory, or in a parent of these folders.
+    It is the nearest folder `results` with trials of the study: in the folder of the study's file, in the
+    working directory, or in a parent of these folders.
     """
     if store.address is not None:
         return ""

@@ -25,12 +25,12 @@ SPLITS = ("train", "dev", "test")
 
 
 def own_source(sha256: str) -> SourceFile:
-    """Return a source file that is found in the data folder by its SHA-256."""
+    """Return the description of a file whose name in the data folder is its SHA-256."""
     return SourceFile(names=(sha256,), digest=f"sha256:{sha256}")
 
 
 def _described(facts: BaseModel, title: str) -> dict[str, Any]:
-    """Return the fields that all datasets of the user's own files have."""
+    """Return the arguments for the `Dataset` of the user's own files, such as its name and its licence."""
     common = {"folder": FOLDER, "own": True, "licence": "unknown", "source": "files that a study names"}
     return {"name": own_name(facts), "title": title, **common}
 
@@ -42,7 +42,7 @@ class _Facts(BaseModel):
 
 
 class OwnPart(_Facts):
-    """One split of a text: bytes `start` to `stop` of a file, and their number of lines."""
+    """One split of a text: the bytes from `start` to `stop` of a file, and how many lines they contain."""
 
     sha256: str
     start: int
@@ -68,12 +68,12 @@ class OwnText(_Facts):
 
     @property
     def name(self) -> str:
-        """The corpus's name in messages and folders: the beginning of a hash of all fields."""
+        """The name under which messages and folders show this corpus, such as `own-1a2b3c4d5e6f`."""
         return own_name(self)
 
     @property
     def dataset(self) -> Corpus:
-        """The corpus that these three splits form."""
+        """The same text as a `Corpus`, the class that the readers of data expect."""
         return Corpus(
             **_described(self, "your own text"),
             splits={
@@ -89,9 +89,10 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 
 
 class OwnShards(_Facts):
-    """Facts about one source in a mixture of documents: its files, its weight, and its size.
+    """One file or folder of documents that a training corpus mixes with others.
 
-    `files` has the SHA-256 of each file; `documents` and `bytes` count the part for training.
+    `files` has the SHA-256 of each file, and `weight` sets how often training draws from them. `documents`
+    and `bytes` count only the training split.
     """
 
     files: Texts
@@ -125,7 +126,10 @@ class OwnDocuments(_Facts):
 
     @property
     def dataset(self) -> Corpus:
-        """The corpus of these documents, whose alphabet is all bytes, including line breaks."""
+        """The same documents as a `Corpus`, the class that the readers of data expect.
+
+        Its alphabet has all 256 bytes, because a document may contain any of them, even line breaks.
+        """
         described = _described(self, "your own documents")
         return Corpus(**described, splits={}, alphabet=bytes(range(256)))
 
@@ -144,7 +148,7 @@ class OwnTokenizer(_Facts):
 
 
 def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
-    """Return a tokenizer's file as a dataset, which is kept in the folder of the user's corpora."""
+    """Return a dataset whose only file is the tokenizer; its folder is that of the user's corpora."""
     return Dataset(**_described(tokenizer, "your own tokenizer"))
 
 
@@ -169,9 +173,10 @@ class OwnLayout(_Facts):
 
     @model_serializer(mode="wrap")
     def _without_later_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Omit keys that later versions have added, if they have their default values.
+        """Omit `split_names` and `left_out` while they are empty.
 
-        A corpus's name is a hash of all keys, so the names of older corpora stay the same.
+        Later versions have added these keys. A corpus's name is a hash of all keys, so without them the names
+        of older corpora stay the same.
         """
         found = serialize(self)
         return {key: value for key, value in found.items() if value or key not in ("split_names", "left_out")}
@@ -185,7 +190,7 @@ class OwnRows(_Facts):
 
     @property
     def dataset(self) -> Dataset:
-        """The dataset that consists of these rows."""
+        """The same rows as a `Dataset`, the class that the readers of data expect."""
         return Dataset(**_described(self, "your own rows"))
 
 
@@ -208,14 +213,14 @@ class OwnSequences(OwnRows):
 
 
 def own_name(facts: BaseModel) -> str:
-    """Return the name of one of the user's corpora: the beginning of a hash of all fields."""
+    """Return a name such as `own-1a2b3c4d5e6f`, from a hash of all facts about the user's files."""
     return f"own-{hashlib.sha256(facts.model_dump_json().encode()).hexdigest()[:12]}"
 
 
 def read_facts(*kinds: type[BaseModel], named: bool = True) -> Callable[[object], object]:
-    """Return a validator that converts a table into facts of the first of these kinds that fits.
+    """Return a Pydantic validator that converts a table into the first of these classes that accepts it.
 
-    If `named` is set, a string is accepted as the name of a corpus.
+    If `named` is set, the validator also accepts a string, which is the name of a corpus.
     """
 
     def read(corpus: object) -> object:

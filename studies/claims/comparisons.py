@@ -60,11 +60,11 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Extrapolation:
-    """A prediction for one cell, computed for each seed. A power law is fitted to smaller sizes.
+    """The value that smaller models predict for a large model, for each seed: `law(loss[width=64])`.
 
-    `parts` are the numbers at the smaller sizes, the smallest first, each with a cell of that size. `of` is
-    the predicted number, and `cell` is one of its cells. The law is fitted over the parameters of these
-    cells.
+    `of` is the number to predict, and `cell` is one of its cells. `parts` are the same number at the smaller
+    sizes, the smallest first, each with a cell of that size. A power law of the models' parameter counts is
+    fitted to `parts` and evaluated at the parameter count of `cell`.
     """
 
     of: Number
@@ -105,10 +105,10 @@ class Comparison:
         return isinstance(self.left, Speedup)
 
     def accepted_range(self, step: float) -> tuple[float, float]:
-        """Return the range of the difference left minus right in which the comparison holds.
+        """Return the lower and upper end of the differences left minus right for which the comparison holds.
 
-        For a metric that changes in steps of `step`, the smallest difference that it can show, `>=` means `>
-        −step`, and `==` means within one step.
+        `step` is the smallest difference that the metric can show. `>=` holds for differences above −step,
+        and `==` for differences of less than one step.
         """
         match self.sign:
             case ">":
@@ -242,9 +242,9 @@ GROWTH = 1.5
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """Return the numbers of seeds at which a claim is tested: `first`, larger ones, and finally `most`.
+    """Return the numbers of seeds after which a claim is tested, from `first` to `most`.
 
-    Each number is GROWTH times the previous one, rounded up.
+    Each number is GROWTH times the previous one, rounded up; the last one is at most `most`.
     """
     found = [first]
     while found[-1] < most:

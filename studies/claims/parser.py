@@ -53,7 +53,10 @@ class LevelSet(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForClause:
-    """The clause `for variable in set`, which repeats a call's argument for each level in the set."""
+    """The clause `for variable in set` at the end of a call's arguments.
+
+    The arguments are evaluated once for each level in the set, with this level as the variable's value.
+    """
 
     variable: Identifier
     iterates: LevelSet
@@ -218,7 +221,7 @@ RuleResult = TypeVar("RuleResult")
 
 
 class _ParseError(Exception):
-    """Exception to leave a faulty part of a claim; its fault is already recorded.
+    """Exception by which the parser leaves a faulty part of a claim, after it has recorded the fault.
 
     The parser then skips the text up to the next closing bracket.
     """
@@ -536,6 +539,7 @@ class _ClaimParser(TokenReader):
             if self.token.kind != _OPEN[opened.kind]:
                 raise self._unclosed(opened)
         except _ParseError:
+            # skip to the matching bracket, so that faults after it are reported in the same run
             while self.token.kind != "end" and self._depth >= depth:
                 self._advance()
             if self._depth >= depth:
@@ -593,7 +597,7 @@ class _ClaimParser(TokenReader):
         return token
 
     def _error(self, message: str, token: Token | None = None) -> _ParseError:
-        """Record a fault at a token (default: the next one), and return the signal to raise."""
+        """Record a fault at a token, by default the next one; return an exception for the caller to raise."""
         token = token or self.token
         self._faults.add(token.start, token.end, message)
         return _ParseError()

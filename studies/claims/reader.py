@@ -70,9 +70,7 @@ class Scope:
     metrics: Mapping[str, Metric]
     factors: Mapping[str, tuple[Level, ...]]
     cells: tuple[Cell, ...]
-    baseline_level: (
-        Callable[[str], Level] | None
-    )  # of each factor the baseline's level; None where there is none
+    baseline_level: Callable[[str], Level] | None  # a factor's level in the baseline; None without a baseline
     ladder: Mapping[str, tuple[Level, ...]] = field(default_factory=dict[str, tuple[Level, ...]])
     conditions: Conditions = field(default_factory=dict[str, Mapping[str, tuple[Level, ...]]])
     _names: Mapping[str, NamedLevels] = field(init=False, compare=False, repr=False)
@@ -251,7 +249,10 @@ class _Resolver:
                 return self.fail(node, "expected a statement such as a > b, got a number")
 
     def number(self, node: syntax.SyntaxNode) -> Comparison | None:
-        """Resolve an expression; return its comparison with 0, or with 1 if it is a speedup."""
+        """Return the comparison of an expression with 0, or with 1 if it is a speedup; None after a fault.
+
+        The effect of this comparison is then the value of the expression.
+        """
         left = self._operand(node, {})
         found = self._compared(node, left, ">", Constant(float(isinstance(left, Speedup))))
         return found if isinstance(found, Comparison) else None
@@ -298,7 +299,10 @@ class _Resolver:
     def _compared(
         self, node: syntax.Spanned, left: Number | None, sign: str, right: Number | None, margin: float = 0.0
     ) -> Statement | None:
-        """Return the comparison of two numbers, negated for `!=`. If neither has a metric, report a fault."""
+        """Return the comparison `left sign right`; for `!=`, return the negation of `left == right`.
+
+        A comparison in which no side has a metric is a fault.
+        """
         if left is None or right is None:
             return None
         if isinstance(right, Speedup) and not isinstance(left, Speedup):
@@ -313,7 +317,10 @@ class _Resolver:
         return NotOf(found) if sign == "!=" else found
 
     def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:
-        """Return the number to compare with a speedup: a ratio above 0, or a speedup. Report faults."""
+        """Return the right side of a comparison with a speedup; report a fault if the two do not fit.
+
+        The right side must be a number above 0, or a speedup in the same kind of cost.
+        """
         if isinstance(right, Speedup):
             ours, theirs = (metric_family(each.fast.metric) for each in (left, right))
             if ours == theirs:
@@ -649,7 +656,7 @@ def _resized(cell: Cell, size: Mapping[str, Level]) -> Cell:
 
 
 def _moved(number: Number, size: Mapping[str, Level]) -> Number:
-    """Return a copy of a number whose metrics belong to the same cells at another size."""
+    """Return a copy of a number in which `size` replaces the size levels in the cell of each metric."""
     match number:
         case Quantity():
             return replace(number, cell=_resized(number.cell, size))
@@ -727,7 +734,7 @@ def _read(
 def _resolve(
     spec: ClaimSpec, said: syntax.SyntaxNode, scope: Scope, faults: FaultCollector
 ) -> list[Claim] | None:
-    """Resolve the claims of a `[[claim]]` table in one scope; return None after a fault.
+    """Return the claims of a `[[claim]]` table, with its names looked up in one scope; None after a fault.
 
     With `each`, there is one claim for each level of that factor, and otherwise a single claim.
     """
@@ -750,18 +757,21 @@ def _claim(spec: ClaimSpec, statement: Statement, scope: Scope) -> Claim:
 
 
 def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> Claim | None:
-    """Convert an expression to a claim whose measured effect is the expression's value; report faults.
+    """Convert an expression to a claim, so that a test of the claim also estimates the expression's value.
 
     The expression is one side of a claim's comparison: `loss[mixer=sa] - loss[mixer=ssd]`, or a speedup.
+    Report faults and return None if it is invalid.
     """
     found = _Resolver(scope, faults, None).number(parse_claim(text, faults))
     return None if found is None or faults else _claim(ClaimSpec(name=name, holds=text), found, scope)
 
 
 def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, Scope]]:
-    """Yield a claim with the scope of its cells: once, or once for each level of the factor `each`.
+    """Yield the claims that a `[[claim]]` table makes, each with the cells to which it may refer.
 
-    A level without cells, such as one left out by sampling, is skipped.
+    With `each`, there is one claim for each level of that factor, over the cells with this level. Without
+    `each`, there is one claim over all cells. A level without cells, such as one left out by sampling, is
+    skipped.
     """
     factor = spec.each
     if factor is None:
@@ -775,9 +785,11 @@ def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, S
 
 
 def _scopes(diagnostics: Diagnostics, design: Design) -> Sequence[Scope | None]:
-    """Return the scopes to try for claims: the study's, and that of its file without overrides.
+    """Return the scopes in which the names of a claim are looked up, in this order.
 
-    If factors or cells are faulty, return only None.
+    The first scope is the study's. If overrides have changed the levels, the second is that of the file
+    without them, so that a claim about removed levels is not a fault. If factors or cells are faulty, the
+    only item is None.
     """
     if any(path[0] in ("factors", "cells") for path in diagnostics.invalid):
         return [None]
@@ -787,7 +799,7 @@ def _scopes(diagnostics: Diagnostics, design: Design) -> Sequence[Scope | None]:
 
 
 def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], trials: Sequence[Trial]) -> None:
-    """Report claims about a metric that a cell can never have, with the key that would add the metric."""
+    """Report claims about a metric that a cell can never have, and name the key that would add the metric."""
     texts = [table.get("holds") for table in diagnostics.tables("claim")]
     met = set[tuple[str, str]]()
     for claim, cell, fault in missing_metrics(claims, trials):
@@ -798,9 +810,9 @@ def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], tri
 
 
 def missing_metrics(claims: Sequence[Claim], trials: Sequence[Trial]) -> Iterator[tuple[Claim, Cell, str]]:
-    """Yield each claim with a cell in which a metric that the claim compares can never exist.
+    """Yield each metric that a claim compares in a cell but that the cell can never have.
 
-    Each item is the claim, the cell, and the reason.
+    Each item is the claim, the cell, and the reason why the metric cannot exist.
     """
     cells: dict[CellKey, TrialSettings] = {each.cell: each.settings for each in trials}
     for claim in claims:

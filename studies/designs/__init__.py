@@ -1,5 +1,6 @@
-"""Designs other than the grid; each file has the name of its design in `[study] design`.
+"""Designs: rules that choose which combinations of factor levels a study trains, instead of all of them.
 
+A file is named like the value of `[study] design` that selects its design.
 `one_at_a_time` changes one factor of the baseline. `zip` combines the first levels of all factors, then the
 second levels, and so on. `cumulative` adds changes in the order of the file, and `path` adds the best change
 first. `fractional` and `plackett_burman` are fractions of two-level grids; `random` and `latin_hypercube` are

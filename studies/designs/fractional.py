@@ -43,7 +43,7 @@ Row = tuple[int, ...]
 
 
 class TwoLevels(RowDesign):
-    """Base class of designs for factors with two levels; the baseline's level is the first level."""
+    """Base class of designs for factors with two levels, which call the baseline's level the first level."""
 
     has_conditions = False
     most_factors: ClassVar[int]
@@ -54,7 +54,7 @@ class TwoLevels(RowDesign):
 
     @property
     def two_level(self) -> list[str]:
-        """The combined factors, which have two levels; factors in `[study] around` are not among them."""
+        """The names of the factors with two levels, without those in `[study] around`."""
         return [name for name, levels in self.inner.items() if len(levels) == 2]
 
     def make_rows(self) -> list[dict[str, Level]]:
@@ -136,9 +136,10 @@ KIND = Fractional
 
 
 def fractional_rows(factors: int, resolution: int) -> tuple[Row, ...]:
-    """Return the runs of the smallest regular fraction with at least this resolution; the first is all zeros.
+    """Return the runs of the smallest regular fraction with at least this resolution.
 
-    The basic factors come first and form a full grid; the last of them changes fastest.
+    The first run has every factor at its first level. The basic factors come first and form a full grid; the
+    last of them changes fastest.
     """
     return rows_of(smallest_fraction(factors, resolution))
 
@@ -167,6 +168,7 @@ def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, 
     for _ in range(factors - basic):
         found: dict[object, tuple[int, ...]] = {}
         for columns in fractions:
+            # a sum of at most resolution - 2 columns would make a word shorter than the resolution
             few = (combinations(columns, count) for count in range(resolution - 1))
             taken = {reduce(xor, some, 0) for each in few for some in each}
             for column in range(1, 1 << basic):
@@ -197,7 +199,7 @@ def word_lengths(columns: Sequence[int]) -> tuple[int, ...]:
 
 
 def _invariant(levels: Sequence[Sequence[int]]) -> object:
-    """Return a value that is equal for fractions which differ only in the names of their factors."""
+    """Return a value that stays the same if the factors or runs of a fraction are permuted."""
     high = list(map(sum, zip(*levels, strict=True)))
     return tuple(sorted(high)), tuple(sorted(tuple(sorted(compress(high, each))) for each in levels))
 
@@ -244,6 +246,7 @@ def find_aliases(rows: Sequence[Row]) -> Aliases:
     whole, groups = (1 << len(rows)) - 1, dict[int, list[Effect]]()
     for effect in [*((each,) for each in factors), *combinations(factors, 2)]:
         contrast = reduce(xor, (contrasts[factor] for factor in effect))
+        # an effect and its complement differ only in sign, so both count as one
         groups.setdefault(min(contrast, contrast ^ whole), []).append(effect)
     sizes: dict[Fraction, int] = {}
     for main in factors:

@@ -37,7 +37,7 @@ class LatinHypercube(Sample):
 KIND = LatinHypercube
 
 
-_ROUNDS = 200  # over all cells, to part those that are the same
+_ROUNDS = 200  # the most attempts to make all cells different
 
 
 @lru_cache(maxsize=16)

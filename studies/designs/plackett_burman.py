@@ -1,4 +1,4 @@
-"""Plackett and Burman's screening designs (1946): the fewest runs of factors with two levels.
+"""Plackett and Burman's screening designs (1946): all main effects of two-level factors in the fewest runs.
 
 They are Hadamard matrices. If the number of runs is a prime plus one, the generator is the prime's quadratic
 residues (Paley 1933). This gives the published designs of 12, 20 and 24 runs. Designs of 28 and 36 runs are
@@ -15,7 +15,7 @@ from .fractional import Row, TwoLevels, minimum_aberration, rows_of
 MAX_SCREENED = 47
 """The maximum number of factors of a screening design: none of these constructions has 52 runs."""
 
-_LARGEST_FRACTION = 16  # of the powers of two, from which on fractions take long to compare
+_LARGEST_FRACTION = 16  # runs; larger regular fractions take long to compare
 
 _Signs = tuple[int, ...]
 
@@ -34,10 +34,10 @@ KIND = PlackettBurman
 
 
 def plackett_burman_rows(factors: int) -> tuple[Row, ...]:
-    """Return the runs of the smallest design for these factors; the first run has only first levels.
+    """Return the runs of the smallest screening design for this many factors.
 
-    If the number of runs is a power of two, the design is the regular fraction of that size with minimum
-    aberration.
+    The first run has every factor at its first level. If the number of runs is a power of two, the design is
+    the regular fraction of that size with minimum aberration.
     """
     assert 0 <= factors <= MAX_SCREENED
     runs = 4 * (factors // 4 + 1)
@@ -88,7 +88,7 @@ def _symmetric(prime: int) -> list[_Signs]:
 
 
 def _normalised(rows: Sequence[_Signs]) -> list[_Signs]:
-    """Flip signs of whole columns, then of whole rows, so that the first row and column are all 1."""
+    """Multiply columns, then rows, by -1 where needed, so that the first row and column are all 1."""
     turned = [tuple(sign * first for sign, first in zip(row, rows[0], strict=True)) for row in rows]
     return [tuple(sign * row[0] for sign in row) for row in turned]
 

@@ -17,7 +17,7 @@ from ..text.toml_positions import KeyPath
 Row = tuple[int, ...]
 """The index of each factor's level in a cell."""
 
-_MAX_DRAWN = 64  # times the cells that are asked for
+_MAX_DRAWN = 64  # the most draws, as a multiple of the requested cells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Sample(RowDesign):
         return {name: levels[number] for (name, levels), number in zip(self.inner.items(), row, strict=True)}
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield a fault if more cells are requested than the grid has, or than can be found."""
+        """Yield a fault if the grid has fewer cells than requested, or if drawing finds fewer."""
         path, size = ("study", "cells"), self.grid_size
         if self.sample_cells > size:
             yield path, f"expected at most {size:,}, all cells of the grid, got {self.sample_cells:,}"
@@ -56,7 +56,7 @@ class Sample(RowDesign):
             yield path, fault
 
     def drawing_fault(self) -> str:
-        """Return why fewer cells are found than requested; "" if there are enough."""
+        """Return the error message if drawing finds fewer cells than requested, else ""."""
         raise NotImplementedError
 
     def describe_draw(self) -> str:
@@ -70,9 +70,10 @@ class Random(Sample):
     kind = "random"
 
     def make_rows(self) -> list[dict[str, Level]]:
-        """Return the drawn cells, which are fewer than requested if too few different cells are found.
+        """Return the drawn cells, without repetition.
 
-        Draws that differ only in conditional factors which their cell does not have are the same cell.
+        Two draws are the same cell if they differ only in conditional factors that the cell lacks. So there
+        may be fewer different cells than requested.
         """
         most = min(self.grid_size, _MAX_DRAWN * self.sample_cells)
         drawn, found = self.sample_cells, dict[object, dict[str, Level]]()
@@ -88,14 +89,13 @@ class Random(Sample):
     def drawing_fault(self) -> str:
         if (found := len(self.rows())) >= self.sample_cells:
             return ""
-        return (
-            f"found {found:,} different cells, since some factors are conditional, got {self.sample_cells:,}"
-        )
+        reason = "because some factors are conditional"
+        return f"found only {found:,} different cells, {reason}, but {self.sample_cells:,} are requested"
 
     def explain_kind(self) -> str:
         return (
-            f"{self.describe_draw()}, of which more satisfy the constraints; it finds the most important "
-            "factors, not small effects or interactions"
+            f"{self.describe_draw()}; a higher number of cells only adds to these; the design finds the most "
+            "important factors, not small effects or interactions"
         )
 
 

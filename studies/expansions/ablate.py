@@ -1,4 +1,4 @@
-"""`ablate = "parts"`: a comparison of the model's recipe with one recipe for each part left out."""
+"""`ablate = "parts"`: compares the complete recipe with recipes that each lack one of its parts."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ RECIPE = "recipe"
 
 @dataclass(frozen=True)
 class Ablation(Expansion):
-    """Expansion that adds a factor with the complete recipe, and with one recipe for each part left out."""
+    """Expansion that adds the factor `recipe`: the complete recipe, and recipes that each lack one part."""
 
     tables: Mapping[str, Any]
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the ablation of the model's recipe; return None if the recipe is invalid."""
+        """Return the ablation of the model's recipe; None if the recipe or the key `ablate` is invalid."""
         data = diagnostics.data
         model, factors = data.get("model"), data.get("factors", {})
         text = model.get(RECIPE) if isinstance(model, Mapping) else None
         if data["study"]["ablate"] != "parts" or "ladder" in data:
-            return None  # a fault of its own
+            return None  # [study] and [ladder] report these faults themselves
         if not isinstance(model, dict) or not isinstance(text, str) or not isinstance(factors, Mapping):
             return None
         if RECIPE in factors:

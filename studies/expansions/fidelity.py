@@ -67,10 +67,8 @@ class Fidelity(Expansion):
         except _FidelityError as error:
             diagnostics.report(error.path, str(error), key=error.key)
             return None
-        tables = {
-            **changed,
-            "factors": {**factors, name: rungs[::-1]},
-        }  # the first is what is trained in the end
+        # the largest value comes first, because a point's result comes from a training with this value
+        tables = {**changed, "factors": {**factors, name: rungs[::-1]}}
         found = cls(
             name=name,
             rungs=tuple(rungs),
@@ -109,9 +107,9 @@ class Fidelity(Expansion):
         return self.rungs.index(value) if isinstance(value, int) and value in self.rungs else None
 
     def next_first(self, begun: Mapping[int, int]) -> int:
-        """Return the rung on which the next new point starts.
+        """Return the rung on which the next new point starts, given how many have started on each rung.
 
-        `begun` has the number of points that have started on each rung. Each bracket gets its share of points
+        Without brackets, every point starts on rung 0. With brackets, each rung gets its share of new points
         as in Hyperband (Li et al. 2018, Algorithm 1).
         """
         if not self.brackets:
@@ -119,25 +117,26 @@ class Fidelity(Expansion):
         return min(range(self.top + 1), key=lambda first: (begun.get(first, 0) / self._share(first), first))
 
     def _share(self, first: int) -> int:
-        """Return the number of points that start on a rung in one round of all Hyperband brackets.
+        """Return how many points of a Hyperband round start on rung `first`.
 
-        It is ⌈(s_max + 1) / (s + 1) · η^s⌉, where s is the number of higher rungs.
+        It is ⌈(s_max + 1) / (s + 1) · η^s⌉ (Li et al. 2018), where s is the number of higher rungs.
         """
         halvings = self.top - first
         return -(-(self.top + 1) * self.reduction**halvings // (halvings + 1))
 
     @property
     def least_points(self) -> int:
-        """The minimum number of points for which at least one reaches the last rung.
+        """The number of points from which on at least one reaches the last rung.
 
-        Brackets get their first points in turn.
+        With brackets it is the number of rungs: each bracket gets one of the first points, and the last
+        bracket starts on the last rung.
         """
         return len(self.rungs) if self.brackets else self.reduction**self.top
 
     def planned(self, points: int, *, has_baseline: bool = False) -> list[int]:
-        """Return the expected number of points that train on each rung, from the lowest rung on.
+        """Return how many points are expected to train on each rung, from the lowest rung on.
 
-        More points reach a rung if later points overtake a point that is already promoted. A baseline is one
+        The actual number is higher if a later point overtakes one that is already promoted. A baseline is one
         of the points and is trained on the last rung only.
         """
         begun = self._first_rungs(points - has_baseline)
@@ -179,7 +178,7 @@ _BELOW = 2
 
 
 class _FidelityError(Exception):
-    """Error for an invalid fidelity; `path` is the study file's key at which it is reported."""
+    """Error for an invalid fidelity; `path` leads to the faulty key of the study file."""
 
     def __init__(self, path: KeyPath, message: str, *, key: bool = False) -> None:
         super().__init__(message)
@@ -231,7 +230,7 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
 def _between(first: int, top: int, reduction: int) -> list[int]:
     """Return the rungs' values from `first` to `top`; each is `reduction` times the previous one.
 
-    The step to `top` may be larger.
+    The last value is always `top`, so the factor before it may be larger than `reduction`.
     """
     if first >= top:
         message = f"expected less than {top:,}, the last rung, got {first:,}"
@@ -243,7 +242,10 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
 
 
 def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the minimum and maximum steps of an epoch, and `[train]` with a placeholder for the steps."""
+    """Return the bounds of the fidelity `data`, and `[train]` with a placeholder for `steps_per_epoch`.
+
+    The bounds are 1 and the number of steps of an epoch in the study file.
+    """
     train = data.get("train")
     steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
     if not isinstance(train, Mapping) or (top := _whole(steps, at_least=1)) is None:
@@ -255,9 +257,9 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 
 def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the minimum and maximum of the longest training length, and the table with that key changed.
+    """Return the bounds of the fidelity `length`, and the table with a placeholder for the longest length.
 
-    The table has a placeholder in place of that length.
+    The bounds are the shortest and the longest training length in the study file.
     """
     hole = f"{{{LENGTH}}}"
     for table in ("train", "task"):

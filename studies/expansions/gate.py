@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TABLE = "gate"
 
-_DIGITS = 12  # of a level that claims share
+_DIGITS = 12  # decimals of a confidence level, so that rounding errors do not change its text
 
 
 class GateSettings(StrictModel):
@@ -85,7 +85,7 @@ class Gates(Expansion):
         return next((place for place, gate in enumerate(self.gates) if claim in gate.opened_by), None)
 
     def without_held(self, study: Study, first: int) -> Study:
-        """Return a study without the cells that its gates hold back; ignore the gates before index `first`.
+        """Return a study without the cells that gate number `first` (from 0) and later gates hold back.
 
         The claims that open this gate are decided on the remaining cells only, so that cells that the gate
         holds back cannot change the verdicts.
@@ -98,10 +98,10 @@ class Gates(Expansion):
         return replace(study, grid=replace(study.grid, cells=cells))
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
-        """Return the study with its gates. The claims that the gates name get higher confidence levels.
+        """Return the study with its gates, and with stricter confidence levels for the claims that they name.
 
-        Each of the n claims that gates name is decided at the level 1 − (1 − level) / n (Bonferroni), so that
-        the chance of a wrong confirmation among all stages stays below that of one claim.
+        Each of these n claims is decided at the level 1 − (1 − level) / n (Bonferroni). So the probability of
+        any wrong confirmation stays below that of a single claim.
         """
         found = replace(self, gates=tuple(self._gates(diagnostics, study)))
         names = {name for gate in found.gates for name in gate.opened_by}
@@ -119,7 +119,11 @@ class Gates(Expansion):
         return replace(study, claims=claims, expansions={**study.expansions, TABLE: found})
 
     def _gates(self, diagnostics: Diagnostics, study: Study) -> Iterator[Gate]:
-        """Yield each gate. Report a claim of a gate that uses cells which this or a later gate holds back."""
+        """Yield the valid gates; report faults of the others, and claims that cannot open their gate.
+
+        A gate must hold back some cells, but not all. A claim cannot open a gate if it compares cells that
+        this gate or a later one holds back.
+        """
         design = study.design
         levels = [_read_levels(diagnostics, (*path, "holds"), each, design) for path, each in self.tables]
         for index, ((path, settings), wanted) in enumerate(zip(self.tables, levels, strict=True)):

@@ -46,7 +46,7 @@ class LadderSettings(StrictModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Ladder(Expansion):
-    """The sizes of a ladder: equally long lists of numbers, by name.
+    """The sizes of a ladder: a list of values for each size's name, with one value for each rung.
 
     `tables` have the sizes as factors that change together. `width` names the list that fills d_model, if
     any.

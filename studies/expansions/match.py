@@ -183,7 +183,7 @@ class SizeMatcher:
             return [self._match(self.matched.size, target, target)]
         low, high = self._bounds(levels, name)
 
-        @cache  # it is asked for the same sizes again, and each is read and counted anew
+        @cache  # the bisection and the comparisons below ask for the same sizes again
         def match(size: int) -> SizeMatch | None:
             try:
                 return self._match(size, self._costs(levels, size), target)

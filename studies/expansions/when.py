@@ -21,7 +21,7 @@ class When(Expansion):
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the expansion; report a fault and return None if a search has conditions."""
+        """Return the expansion; in a search, report a fault and return None."""
         if diagnostics.table(TABLE) and diagnostics.has_search:
             message = "a search has conditional choices in its recipe: conditions belong to a grid"
             diagnostics.report((TABLE,), message, key=True)
@@ -74,9 +74,9 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
 
 
 def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
-    """Return whether a condition names another, known factor; report a fault if it does not.
+    """Return whether a condition depends on a valid factor; report a fault if it does not.
 
-    The named factor is the last key of `path`, the factor with the condition the key before it.
+    `path` is `("when", NAME, OTHER)`: the condition of the factor NAME depends on the factor OTHER.
     """
     _, name, other = path
     if other == SEED:

@@ -1,4 +1,4 @@
-"""Readers of CSV, tab-separated and JSON Lines files; they return columns and the numbers of lines.
+"""Readers of CSV, tab-separated and JSON Lines files; they return columns, and the line of each row.
 
 Only regular files are read, up to a size limit.
 """
@@ -32,7 +32,7 @@ USUAL_COLUMNS = ("text", "label", "source", "target")
 """The default names of a corpus's columns, which are also the keys that give other names."""
 
 _MAX_NAMED = 12
-_MAX_BESIDE = 1000  # names in a folder that are compared with a missing one
+_MAX_BESIDE = 1000  # files of a folder among which the nearest name is searched
 _PIECE = 1 << 20  # bytes that are read at a time
 
 
@@ -123,6 +123,7 @@ def read_limited(path: Path) -> bytes:
     """
     limit = max_bytes()
     with _opened(path) as file:
+        # another program may write to the file meanwhile, so the size is checked after the read, too
         data = b"" if os.fstat(file.fileno()).st_size > limit else file.read(limit + 1)
         if len(data) > limit or os.fstat(file.fileno()).st_size > limit:
             raise CorpusError(f"{path}: {too_large('its bytes')}")
@@ -144,7 +145,7 @@ def digest_limited(path: Path) -> str:
 
 
 def _where(path: Path) -> str:
-    """Return the end of the message about a missing file: its folder, and the most similar name there."""
+    """Return the end of the message about a missing file: its folder, and the most similar name in there."""
     folder = path.absolute().parent
     if not folder.is_dir():
         return f": there is no folder {folder}; paths are relative to the study file"
@@ -191,6 +192,7 @@ _Row = tuple[int, list[str]]  # the line in which it begins
 
 def read_csv(text: str, columns: Sequence[str]) -> Cells:
     """Return these columns of a CSV file with a header line; raise RowsError if a row is invalid."""
+    # the csv module refuses fields of more than 128 KiB; its limit is global, so it is restored afterwards
     limit = csv.field_size_limit(max(len(text), 1))
     try:
         return _with_header(_csv_rows(text), columns)

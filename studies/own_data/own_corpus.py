@@ -1,4 +1,4 @@
-"""The user's own corpus and tokenizer files that a study names, and their description in a store.
+"""The user's own corpus and tokenizer: read from their files, or from their description in a store.
 
 Facts about large files are cached in the user's cache folder until a file changes.
 """
@@ -57,6 +57,7 @@ class KeptFacts:
         states = [state for name in _texts(table) for state in _states(folder / name)]
         if sum(size for _, size, *_ in states) < _MIN_BYTES:
             return None
+        # the facts also depend on this package's own code, and on the size limit
         depends = [_code_digest(), os.environ.get(MAX_DATA_VARIABLE), task, states]
         digest = hashlib.sha256(json.dumps(depends, sort_keys=True, default=str).encode()).hexdigest()
         home = os.environ.get("XDG_CACHE_HOME")
@@ -70,7 +71,7 @@ class KeptFacts:
         """
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
-            os.utime(self.path)
+            os.utime(self.path)  # marks the entry as used, so that `save` does not delete it by its age
             summary = found["summary"]
             summary["lengths"] = {
                 kind: tuple(array("Q", side) for side in sides) for kind, sides in summary["lengths"].items()
@@ -83,7 +84,10 @@ class KeptFacts:
             return None
 
     def save(self, facts: BaseModel, files: Mapping[str, Path], summary: CorpusSummary) -> None:
-        """Write the cache file, and delete cache files that were not used for long; ignore a full disk."""
+        """Write the cache file, and delete cache files that were not used for 30 days.
+
+        Errors such as a full disk are ignored, since a cache is never needed.
+        """
         stored = {field.name: getattr(summary, field.name) for field in fields(summary)}
         stored["lengths"] = {kind: [list(side) for side in sides] for kind, sides in summary.lengths.items()}
         found = {
@@ -93,6 +97,7 @@ class KeptFacts:
         }
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            # another process never sees half a file, because the finished file is renamed into place
             beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
             beside.write_text(json.dumps(found), encoding="utf-8")
             beside.replace(self.path)
@@ -219,9 +224,8 @@ def _own_corpus(
 def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:
     """Return the corpus as a store describes it, without reading its files; None if the study has none.
 
-    `earlier` is the result of `OwnCorpus.to_dict`.
-
-    A record that does not fit the tables is reported as a fault.
+    `earlier` is the result of `OwnCorpus.to_dict` when the study ran. If it does not fit the tables that name
+    the files, report a fault.
     """
     found, named = _own_table(diagnostics), _names_tokenizer(diagnostics)
     if found is None and not named:
@@ -239,8 +243,8 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
     except (ValidationError, KeyError):
         pass
     message = (
-        "the record of this study in the store does not describe these files, and a record's files are "
-        "never opened: name the study's file instead"
+        "the store has no description of these files, and a study that is read from the store never opens "
+        "files: name the study's file instead"
     )
     for path in [CORPUS] * (found is not None) + [TOKENIZER] * named:
         diagnostics.report(path, message)
@@ -272,7 +276,10 @@ def _names_tokenizer(diagnostics: Diagnostics) -> bool:
 
 
 def _written(diagnostics: Diagnostics) -> str:
-    """Return the tables that name the user's files, as JSON: without a tokenizer, the corpus table only."""
+    """Return the parts of `[task]` that name the user's files, as JSON text.
+
+    Without a tokenizer, it is only the corpus table, as in records from before tokenizers were supported.
+    """
     task = diagnostics.data["task"]
     named = {key: task[key] for key in ("corpus", "tokenizer") if key in task}
     return json.dumps(named if "tokenizer" in task else task["corpus"], sort_keys=True, default=str)

@@ -37,7 +37,7 @@ Files = Mapping[str, Sequence[Path]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFiles:
-    """The data files found at a path, by split, with their format and the names of left-out splits."""
+    """The data files at a path, by split. `form` is their format, and `left_out` names splits to ignore."""
 
     form: str
     files: Files
@@ -47,7 +47,7 @@ class FoundFiles:
 def find_files(path: Path, names: Mapping[str, str] | None = None) -> FoundFiles:
     """Find the data files of each split at a path; raise CorpusError for unknown formats or missing splits.
 
-    `names` maps splits to their names in the path, if these are unusual.
+    If the files or folders have unusual names, `names` maps train, dev and test to these names.
     """
     if not path.is_dir():
         form = _FORMS.get(path.suffix.lower())
@@ -122,6 +122,7 @@ def _strings(path: Path, key: str) -> list[str]:
     """
     try:
         listed = json.loads(read_limited(path))[key]
+        # a name with a folder could lead to any file on this machine
         names = [each if isinstance(each, str) else str(each["filename"]) for each in listed]
         if outside := [name for name in names if Path(name).name != name]:
             raise ValueError(f"the path {quoted(outside[0])} outside its folder")
@@ -187,7 +188,7 @@ class Reader:
         return self._diagnostics.data["task"].get("tokens")
 
     def report(self, message: str, *keys: str) -> None:
-        """Report a fault at `[task] corpus`, or at these keys in it."""
+        """Report a fault at `[task] corpus`, or at the key inside that table to which `keys` lead."""
         self._diagnostics.report((*CORPUS, *keys), message)
 
 

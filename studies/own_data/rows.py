@@ -138,7 +138,10 @@ class Row(NamedTuple):
 
 
 class Unlabelled(NamedTuple):
-    """A row without a label: its split, and the fault to report if other rows of the split have labels."""
+    """A row without a label.
+
+    If other rows of its split have labels, `fault` is reported; otherwise the whole split is left out.
+    """
 
     split: str
     fault: str
@@ -172,9 +175,9 @@ PAIRS = RowKind(read_sequence=read_sentence, read_target=read_sentence, labels=F
 
 
 def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each split with the SHA-256 of a file of its rows, or of two line-aligned files.
+    """Yield the split and the SHA-256 of each file, or of each pair of line-aligned files.
 
-    A column with splits may override this split. Line-aligned files come in pairs.
+    If the rows have a column with splits, that column overrides the split of the file.
     """
     together = 2 if layout.form == "lines" else 1
     for split in SPLITS:
@@ -227,9 +230,9 @@ def read_part(
 
 
 def draw_split(layout: OwnLayout, row: Row) -> Row:
-    """Return the row, with its split changed from training to dev or test if the row is held out.
+    """Return the row; a training row is moved to dev or test if it is among the rows that are held out.
 
-    This happens if a split has no rows of its own and is held out from the training rows.
+    Rows are held out for a split that has no rows of its own.
     """
     if row.split != "train" or not (layout.dev_share or layout.test_share):
         return row

@@ -74,10 +74,7 @@ class CorpusSummary:
     warnings: tuple[str, ...] = ()
 
     def default_pieces(self, most: int) -> int | None:
-        """Return a suitable size of the bpe vocabulary if the text is too small for `most` pieces.
-
-        Return None if the text is large enough.
-        """
+        """Return a smaller bpe vocabulary size if the text is too small for `most` pieces, else None."""
         bounds = self.pieces.values()
         if not bounds or min(each.most for each in bounds) >= most:
             return None
@@ -201,7 +198,7 @@ def _kinds(tokens: object) -> tuple[str, ...]:
 
 
 def _piece_bounds(texts: Mapping[str, Iterable[str]], tokens: object) -> dict[str, PieceBounds]:
-    """Return the bounds of each text's bpe vocabulary size, computed from the words of the text.
+    """Return the smallest and largest possible bpe vocabulary for each text, given the words of the text.
 
     Return an empty mapping if `tokens` is not bpe.
     """
@@ -213,7 +210,9 @@ def _bounds_of(words: Iterable[str]) -> PieceBounds:
     signs = Counter[str]()
     for word, count in found.items():
         signs.update(dict.fromkeys(word, count))
-    rare = _RARE_SIGNS * signs.total()  # SentencePiece may leave out as many, and spells them in bytes
+    rare = (
+        _RARE_SIGNS * signs.total()
+    )  # SentencePiece may leave out these characters, and spells them in bytes
     frequent, covered = 0, 0
     for _, count in signs.most_common():
         if signs.total() - covered <= 2 * rare:
@@ -238,7 +237,7 @@ def _num_symbols(sequences: Iterable[str], kind: str) -> int:
 
 
 def _shared(rows: Sequence[Row]) -> Iterable[str]:
-    """Yield a warning for each two splits that share rows; differences in case and spaces are ignored."""
+    """Yield a warning for each pair of splits with equal rows; differences in case and spaces are ignored."""
     keys = {split: Counter[bytes]() for split in SPLITS}
     for row in rows:
         keys[row.split][source_key(row.sequence)] += 1
@@ -248,7 +247,7 @@ def _shared(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
-    """Yield warnings: classes of dev and test that training lacks, and training rows of one class only."""
+    """Yield warnings about labels: classes of dev and test that training lacks, or a single training class."""
     for split in ("dev", "test"):
         lacking = {
             name: count

@@ -125,9 +125,10 @@ def read_rows(
     splits: SplitNames | None = None,
     shares: HeldOutRows | None = None,
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Read the rows of all splits; return them with their layout, by which a trial reads them again.
+    """Read the rows of all splits, and return their layout and the rows; None if faults are reported.
 
-    Return None if faults are reported. A dev or test split without any label is left out and reported.
+    A trial stores only the layout, and reads the rows again with it. A dev or test split without any label is
+    left out, with a note.
     """
     layout = OwnLayout(
         form=files.form,
@@ -237,7 +238,7 @@ def _leave_out_unlabelled(
 
 
 def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: set[str]) -> OwnLayout:
-    """Return the layout with the shares of training rows that go to splits without rows of their own.
+    """Return the layout with the shares of training rows to hold out for splits without rows of their own.
 
     A share for a split that has rows is reported as a fault.
     """

@@ -18,7 +18,7 @@ _SOURCE = "Active memory in a Transformer, section 4.2, and its released program
 _MAX_LENGTH = 1 << 20  # tokens; a task learnable at this length has no ceiling
 
 Length = Annotated[int, Field(ge=1, le=_MAX_LENGTH)]
-"""A nominal length."""
+"""A length as `[task]` states it; some tasks have sequences of twice this length."""
 
 DEV_SEQUENCES = 1000
 """The default number of dev sequences without a curriculum."""
@@ -44,7 +44,7 @@ class LengthRange(StrictModel):
 
 
 def read_lengths(given: object) -> object:
-    """Expand a table with first and last length into a list; return any other value unchanged."""
+    """Expand `{ first = 41, last = 500 }` into a list of lengths; return any other value unchanged."""
     if not isinstance(given, Mapping):
         return given
     asked = validate(LengthRange, given)
@@ -100,7 +100,7 @@ class SymbolSettings(AlgorithmicSettings):
     @field_validator("vocab")
     @classmethod
     def _omit_default(cls, vocab: int | None, info: ValidationInfo) -> int | None:
-        """Replace the default number of symbols, that of the paper, by None, as if the key were missing.
+        """Return None if the key has its default value, which is the paper's number of symbols.
 
         A study that writes the default then has the same trial ids as a study without the key.
         """
@@ -115,7 +115,7 @@ class SymbolSettings(AlgorithmicSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlgorithmicTask(TaskSpec):
-    """An algorithmic task: its valid lengths, and the distance over which inputs change its outputs.
+    """An algorithmic task: its valid lengths, and how far away an input can be and still change an output.
 
     `length` always means the nominal length, which a curriculum grows and tables report. `required_reach` is
     the distance of the furthest input on each side that can change some output. `unguessable_reach` is the
@@ -143,7 +143,7 @@ class AlgorithmicTask(TaskSpec):
         return "Length"
 
     def sequence_length(self, length: int) -> int:
-        """Return the number of tokens of a sequence with this nominal length."""
+        """Return how many tokens a sequence has if its length in `[task]` is `length`."""
         return 2 * length if self.doubles_length else length
 
     def lengths(self, shortest: int, longest: int) -> range:
@@ -157,11 +157,12 @@ class AlgorithmicTask(TaskSpec):
             raise TaskError(f"{self.name}: expected {kind} of at least {self.min_length}, got {length}")
 
     def max_learnable_length(self, reach: Reach) -> int | None:
-        """Return the longest length that a model can learn without lucky guesses, given its reach.
+        """Return the longest length that a model can learn if it sees only `reach` tokens to each side.
 
-        The reach is the number of tokens to the left and to the right that can change an output. Return 0 if
-        no length can be learned, and None if every length can.
+        Outputs that a lucky guess gets right do not count. Return 0 if no length can be learned, and None if
+        every length can.
         """
+        # the fit is monotonic in the length, so a bisection over a million lengths needs 20 calls
         lengths = self.lengths(self.min_length, _MAX_LENGTH - 1)
         fitting = bisect_left(lengths, True, key=lambda length: not self._is_learnable(length, reach))
         if fitting == len(lengths):
@@ -190,9 +191,9 @@ def _everything(length: int) -> Reach:
 
 
 def _three_quarters(length: int) -> Reach:
-    """Return the reach for sorting without guessing: three quarters of the length on each side.
+    """Return how far a model must see to sort without guessing: 3/4 of the length on each side.
 
-    Without the symbols beyond it, a model guesses where one value ends.
+    With fewer symbols in sight, a model guesses where one value ends.
     """
     return Reach(left=3 * length // 4, right=3 * length // 4)
 
@@ -202,7 +203,7 @@ def _one_copy_back(length: int) -> Reach:
 
 
 def _partner(length: int) -> Reach:
-    """Return the reach for a task on pairs of bits: one token to the right, or 0 for a single token."""
+    """Return how far a model must see for a task on pairs of bits: to the next bit, if there is one."""
     return Reach(left=0, right=min(1, length - 1))
 
 

@@ -100,7 +100,10 @@ class GeneratedTask(TaskSettings, ABC):
 
     @property
     def chance(self) -> float | None:
-        """The accuracy of guessing; None if unknown. At this accuracy, the scaled accuracy is 0."""
+        """The accuracy of a model that guesses, from 0 to 1; None if unknown.
+
+        The scaled accuracy is 0 at this accuracy, and 1 if all outputs are correct.
+        """
         return None
 
     def solve(self, inputs: Tensor) -> Tensor | None:
@@ -128,7 +131,10 @@ class GeneratedTask(TaskSettings, ABC):
 
     @property
     def interface(self) -> ModelInterface:
-        """The task's requirements on a model; raise TaskError if `sizes` does not fit the kind of output."""
+        """The task's requirements on a model.
+
+        Raise TaskError if `sizes` raises, or lacks a size that the task's kind needs, such as `vocab`.
+        """
         kind = self.spec.kind
         try:
             sizes = self.sizes
@@ -148,7 +154,8 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
     """Return a decorator that registers a class of `[task]` keys as a task with this name.
 
     `kind` is tagging, causal_tagging or regression, `summary` describes inputs and targets, and `source` is
-    the task's origin. Raises ValueError for an unknown kind, a taken name, and keys without a meaning.
+    the task's origin. Raises ValueError for an unknown kind, a name that is taken, or a key without a
+    docstring.
     """
     if kind not in KINDS:
         raise ValueError(f"expected a kind of task among {', '.join(KINDS)}, got {kind}")

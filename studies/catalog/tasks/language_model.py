@@ -66,7 +66,7 @@ class LanguageModelSettings(TaskSettings):
 
     @property
     def by_line(self) -> bool:
-        """True if each row is a line, a sentence or a document."""
+        """True if each row of a batch is a whole line, sentence or document, not a fixed number of tokens."""
         return self.batching in ("lines", "sentences")
 
     @property
@@ -101,10 +101,10 @@ def corpus_of_task(task: LanguageModelSettings) -> Corpus:
 
 
 def vocabulary_size(task: LanguageModelSettings) -> int:
-    """Return the number of symbols of a `[task]` table's text, with the end-of-line mark.
+    """Return the vocabulary size of a language model, including the end-of-line mark.
 
-    Raise CorpusError if the table names no known text, and TaskError if the table lacks a tokenizer that the
-    text needs.
+    Raise CorpusError if `[task]` names no known text, and TaskError if it lacks a tokenizer that the text
+    needs.
     """
     corpus = corpus_of_task(task)
     if task.tokens == "characters":

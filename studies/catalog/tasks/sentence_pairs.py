@@ -128,7 +128,10 @@ class LabelledSettings(TaskSettings, ABC):
 
     @property
     def interface(self) -> ModelInterface:
-        """The requirements on a model: the number of input symbols, and classes or one number as output."""
+        """The requirements on a model: the number of input symbols, and the kind of output.
+
+        The output is one of `classes`; without classes, it is a single number.
+        """
         kind, classes = self.spec.kind, self.corpus.classes
         return ModelInterface(
             kind=kind,
@@ -139,7 +142,10 @@ class LabelledSettings(TaskSettings, ABC):
         )
 
     def normalise(self, sequence: str) -> str:
-        """Normalise the spaces of a sequence in which spaces separate symbols."""
+        """Replace each run of spaces by a single space, if the tokens are symbols separated by spaces.
+
+        Texts with other tokens are returned unchanged.
+        """
         return " ".join(sequence.split()) if self.vocabulary[0] == "symbols" else sequence
 
 

@@ -76,7 +76,7 @@ TASKS: Registry[TaskSpec] = Registry("task")
 
 
 class TaskSettings(NamedSettings, ABC):
-    """Base class for the keys of `[task]`; each task adds its own keys to `name`."""
+    """Base class for the keys of `[task]`: every task has `name`, and subclasses add their own keys."""
 
     registry: ClassVar = TASKS
 
@@ -117,7 +117,7 @@ class TaskSpec:
 
 
 def add_own_task(spec: TaskSpec) -> None:
-    """Register a built-in task."""
+    """Register a task that activemem itself defines, not a plug-in."""
     TASKS.register(spec.name, spec, own=True)
 
 

@@ -193,7 +193,8 @@ def test_impossible_conditions_are_reported(keys, told):
 
 def test_a_random_sample_that_is_larger_than_the_grid_is_reported():
     (message,) = faults(design="random", cells=8, design_seed=0)
-    assert message == "[study] cells: found 7 different cells, since some factors are conditional, got 8"
+    reason = "because some factors are conditional"
+    assert message == f"[study] cells: found only 7 different cells, {reason}, but 8 are requested"
 
 
 OWN_KEYS = """

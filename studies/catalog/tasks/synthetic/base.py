@@ -25,7 +25,7 @@ DrawRule = Callable[[Any, int, str | None, "Generator"], Examples]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The engine's functions for one task.
+    """The two functions with which the engine draws and solves the examples of one task.
 
     `draw` makes examples, and `solve` computes targets from inputs. `solve` is None for tasks whose inputs do
     not determine their targets.
@@ -96,7 +96,7 @@ class LengthTask(SyntheticTask, ABC):
         return self
 
     def length_fault(self, length: int) -> str | None:
-        """Return which lengths the task allows if this length is invalid; None if it is valid."""
+        """Return an error message that says which lengths are allowed, or None if this length is valid."""
         return None if length >= 2 else "expected lengths of at least 2"
 
     @property

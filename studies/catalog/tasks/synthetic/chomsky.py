@@ -59,7 +59,10 @@ PROBLEMS = {
 
 
 class ChomskySettings(LengthTask):
-    """Settings of chomsky_hierarchy in `[task]`; lengths count a string without its empty tokens."""
+    """Keys of `[task]` for chomsky_hierarchy.
+
+    Its lengths count only the string, without the empty tokens at which the answer is predicted.
+    """
 
     lengths: tuple[int, int] = Field(default=(3, 40), strict=False)
     """the shortest and the longest training string; all lengths between are equally frequent"""

@@ -78,7 +78,10 @@ class MqarSettings(SyntheticTask):
 
     @property
     def chance(self) -> float:
-        """Return the accuracy of guessing one of the values in a sequence with the most pairs."""
+        """Return the accuracy of a model that answers with a random value of the sequence.
+
+        It is computed for the sequences with the most pairs, in training or tests, where guessing is hardest.
+        """
         return 1 / max([pairs for _, pairs, _ in self.shapes] + [pairs for _, pairs in self.tests])
 
     @property

@@ -1,4 +1,4 @@
-"""Tasks that need a state: parity, modular arithmetic, and the products of a group's elements."""
+"""Tasks in which a model must update a state at each token: parity, arithmetic, and products in a group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ GROUP_ORDERS = {"Z60": 60, "S3": 6, "S5": 120, "A5": 60, "A4xZ5": 60}
 
 
 class ParitySettings(LengthTask):
-    """Keys of `[task]` for parity; a length includes the answer, so an input has one token less."""
+    """Keys of `[task]` for parity.
+
+    A length includes the answer, so an input has one token less.
+    """
 
     def input_tokens(self, length: int) -> int:
         """Return the number of tokens without the answer."""
