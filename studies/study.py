@@ -96,6 +96,7 @@ class Study:
     source_sheet: SourceSheet
     own_corpus: OwnCorpus | None
 
+    # several fields cannot be hashed; equal texts with equal overrides give equal studies
     def __hash__(self) -> int:
         return hash((self.name, self.text, self.overrides))
 
@@ -179,7 +180,7 @@ class Study:
 
     @property
     def asks_for_seeds(self) -> bool:
-        """Whether more seeds may be added, to decide claims or differences of a table."""
+        """True if more seeds can decide a claim, or a difference in a table."""
         return bool(self.claims) or any(table.asks_for_seeds for table in self.tables)
 
     def with_later_seeds(self) -> Study:
@@ -308,9 +309,9 @@ class Study:
         )
 
     def choose(self, suggest: Suggest) -> dict[str, Level]:
-        """Return a search point whose values `suggest` chooses; it is called once for each dimension.
+        """Return a search point. Its values are chosen by calling `suggest` for each active dimension.
 
-        Inactive dimensions are left out.
+        A dimension inside an option of another dimension is inactive if that option is not chosen.
         """
         return resolve_point(self.template, self.dimensions, self._fixed, suggest)
 
@@ -472,7 +473,7 @@ def _read_study(
 
 
 def follow_rounds(study: Study, store: Store) -> Study:
-    """Return a study with every round of trials for which the store already has the needed results.
+    """Return a study whose design has advanced as many rounds as the stored results allow.
 
     Designs such as `path` choose the cells of a round by the results of earlier rounds.
     """
@@ -598,7 +599,7 @@ def _check_data(diagnostics: Diagnostics, study: Study) -> None:
 
 
 class Shown(NamedTuple):
-    """The valid tables, figures and claims of a study."""
+    """What a study file shows of its results: its valid tables, figures and claims."""
 
     tables: Sequence[TableKind]
     curves: Sequence[CurveKind]

@@ -41,7 +41,10 @@ class _Schema(GenerateJsonSchema):
         return found
 
     def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
-        """Return a schema that allows any value."""
+        """Return a schema that allows any value, for a key whose type has no JSON Schema.
+
+        Pydantic's own method raises an error instead.
+        """
         return {}
 
 
@@ -124,9 +127,9 @@ def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
 
 
 def _property(name: str, schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
-    """Return the schema of one key.
+    """Return the schema of one key; allow any keys beside `name` in tables such as the optimizer's.
 
-    A rule such as an optimizer may have any keys beside its name.
+    Which keys these tables have depends on their name.
     """
     if name in _RULES:
         return {"description": schema.get("description", ""), "anyOf": [{"type": "string"}, _NAMED]}

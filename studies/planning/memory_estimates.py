@@ -59,21 +59,22 @@ class StepMemory:
 
     @property
     def copies(self) -> int:
-        """The bytes of the larger copy of the weights, made by a clipped step or a callback.
+        """The bytes of the temporary copy of weights that a clipped step or a callback makes.
 
-        The copy exists only while no activations are held.
+        If both make a copy, it is the larger one, since the copies exist one after the other.
         """
         return max(self.moving, self.called)
 
     @property
     def total(self) -> int:
-        """The memory of a step in bytes: the sum of all its parts."""
+        """The peak memory of a step in bytes."""
+        # activations and copies of weights are never held at the same time
         return self._of_weights + max(self.activations, self.copies)
 
     def parts_that_fit(self, device_bytes: int) -> int | None:
         """Return into how many parts a batch must be split to fit on a device; None if it never fits.
 
-        The number of parts is 1, or a power of two up to the maximum of a trial's memory retries.
+        The number of parts is a power of two from 1 to 2 ** MAX_DOUBLINGS.
         """
         for parts in (1 << doublings for doublings in range(MAX_DOUBLINGS + 1)):
             if fits(self.in_parts(parts), device_bytes):
@@ -83,7 +84,7 @@ class StepMemory:
         return None
 
     def in_parts(self, parts: int) -> int:
-        """Return the bytes of a step whose batch is split into `parts` parts, computed one after another."""
+        """Return the peak bytes of a step that computes its batch in `parts` parts, one after another."""
         largest = -(-self.activations * -(-self.sequences // parts) // self.sequences)
         return self._of_weights + max(largest, self.copies)
 
@@ -152,11 +153,10 @@ def step_memory(
 
 
 def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
-    """Return the lengths of sentence pairs at which a training batch may need the most memory.
+    """Return the lengths of sentence pairs at which a batch of `batch_tokens` tokens may need most memory.
 
-    Such a batch has a limit on its tokens (`batch_tokens`). The lengths are the longest length
-    and the lengths of two full batches. One has a row more than a batch of the longest pairs; the other has
-    the maximum number of rows.
+    Shorter pairs allow more rows. So the candidates are the longest length, the length at which one more row
+    fits, and the length at which the maximum number of rows fits.
     """
     train = settings.train
     assert train.batch_tokens is not None, "batch_tokens is set"
@@ -183,8 +183,8 @@ class GpuRoom:
     """
 
     by_memory: int
-    by_cpus: int | None = None  # None where any number of CPUs may stand there
-    by_trials: int | None = None  # None where any number of trials may be left
+    by_cpus: int | None = None  # None if the number of CPUs is unknown
+    by_trials: int | None = None  # None if the number of trials is unknown
     asked: int | None = None
 
     @property
@@ -194,7 +194,7 @@ class GpuRoom:
 
     @property
     def bound(self) -> Bound:
-        """The resource that limits the number of trials; if several allow equally few, the first of them."""
+        """The name of the limit that determines `trials`; if several do, the first that `_bounds` lists."""
         least = min(self._bounds, key=self._bounds.__getitem__)
         return "one" if least == "CPUs" and not self.by_cpus else least
 
@@ -247,6 +247,7 @@ def costliest_test(all_settings: Iterable[TrialSettings]) -> TrialTest | None:
     for settings in all_settings:
         task = settings.task
         if isinstance(task, AlgorithmicSettings) and task.test_lengths:
+            # test lengths increase, so the last one is the longest
             tokens = require_algorithmic(task.name).sequence_length(task.test_lengths[-1])
             test = TrialTest(
                 sequences=task.test_sequences,

@@ -212,9 +212,10 @@ class ModelCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineNotes:
-    """Sentences about the machine that will train: the total time, the device, packs, and what bf16 saves.
+    """Sentences about the machine that will train, for a plan.
 
-    `groups` has the sizes of groups of weights.
+    `total` is the time of all trials, `where` the device, `packs` how many trials train together in one
+    process, and `bf16` what reduced precision saves. `groups` has the sizes of groups of weights.
     """
 
     total: str
@@ -380,7 +381,8 @@ def most_at_once(study: Study, left: int) -> int:
 def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
     """Return the estimated times of a search's remaining trials, from the first to the last rung.
 
-    The baseline's are counted by themselves: a new one is trained even after all other points.
+    The baseline's trials are counted separately, because a new baseline is trained even after all other
+    points have ended.
     """
     baseline = [trial.id for trial in study.point_trials(study.baseline)] if study.baseline else []
     ended = tried.filter(pl.col("status") != "incomplete")["trial"].to_list()
@@ -390,7 +392,7 @@ def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimato
         is_last = rung == len(study.trials_by_rung) - 1
         rows = tried.filter(pl.Series([each == rung for each in rungs], dtype=pl.Boolean))
         level = study.fidelity.level(rung) if study.fidelity else None
-        # the mean of those done, else the time of the slower end
+        # the mean time of done trials, else the time of the slower end of the search space
         if seconds := rows.filter(pl.col("status") == "done")["seconds"].to_list():
             one = TimeEstimate(fmean(seconds), "measured")
         else:
@@ -450,19 +452,20 @@ def model_costs(
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:
-    """Return a sort key that puts the worst match of a cost with the baseline last.
+    """Return a sort key by which the cell whose cost differs most from its baseline's comes last.
 
-    The key is the largest difference between a cost of the model and that of the baseline, then the
-    baseline's cost. The difference is relative if there are several costs.
+    The key is that difference, then the baseline's cost. The difference is relative if there are several
+    costs.
     """
     worst = match.largest
     return abs(worst.residual if len(match.costs) == 1 else worst.relative_residual), worst.target
 
 
 def _labeller(study: Study) -> Callable[[Trial], str]:
-    """Return a function that names the model of a trial.
+    """Return a function that returns, for a trial, the name of its model in the plan.
 
-    The name is the trial's levels of `[study] labels` if these distinguish all models.
+    The name is the trial's levels of the factors in `[study] labels`, if these levels distinguish all models.
+    Otherwise it is the levels that determine the model.
     """
     names = _label_names(study)
     labels = [name for name in study.design.labels if len(study.factors.get(name, ())) > 1]

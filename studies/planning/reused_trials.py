@@ -1,9 +1,8 @@
-"""Stored trials that a study can reuse, although they are not exactly its own.
+"""Stored trials that a study can reuse: from older plug-in source, with fewer epochs, or of another study.
 
-They were trained with other plug-in source, with fewer epochs, or by another study. A trial of another study
-fits a search if a point of its space has the trial's settings. The recipe gives the values of most
-dimensions. Other settings give the values of dimensions whose hole is a whole setting. The trial of these
-values must have the same id.
+A trial of another study fits a search if a point of its space has the trial's settings. The values of most
+dimensions are read from the trial's recipe. The values of dimensions that fill a whole setting are read from
+that setting. The search's own trial with these values must then have the same id.
 """
 
 from __future__ import annotations
@@ -85,11 +84,11 @@ def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTr
 def keep_stale_trials(
     study: Study, store: Store | str | Path, trials: Collection[str] | None = None
 ) -> dict[str, StaleTrial]:
-    """Copy outcomes from before a change of plug-in source to the current trial ids of the study.
+    """Keep the results of trials whose plug-ins were edited since, because the edit changes no result.
 
-    Return these trials by current id. This is for an edit of a plug-in that changes no result. The rows still
-    record the original source. `trials` restricts which trials are adopted, by current id; trials in training
-    elsewhere are skipped.
+    The source of a plug-in is part of a trial's id. So each outcome is copied to the id that the trial has
+    now; the rows still record the original source. Return the copied trials by current id. `trials` restricts
+    them to these current ids. Trials that another process is training are skipped.
     """
     check_arguments(
         study_fault(study),
@@ -134,7 +133,10 @@ def _change(then: str, now: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShorterTrial:
-    """A finished trial that trained the first epochs of a longer trial."""
+    """A finished trial with the same settings as a longer trial, except for fewer epochs.
+
+    `epochs` is the number of epochs that the longer trial can skip.
+    """
 
     trial: str
     epochs: int
@@ -191,10 +193,11 @@ class ShorterTrials:
 
 
 def _beginnings(settings: TrialSettings) -> Iterator[tuple[int, TrialSettings]]:
-    """Yield the settings with which a shorter trial may have begun the same training.
+    """Yield the settings that a shorter trial of the same training may have, each with its last valid epoch.
 
-    They are the settings with only the first 0, 1, 2, … of the `[[train.changes]]`. Each comes with the last
-    epoch up to which it is the same training as the complete settings.
+    A shorter trial may have ended before some of the `[[train.changes]]` took effect. So the settings are
+    those with only the first 0, 1, 2, … changes. Until the last valid epoch, training with them equals
+    training with the complete settings.
     """
     train = settings.train
     for count in range(len(train.changes) + 1):
@@ -260,7 +263,7 @@ class FittingTrials:
 
 
 def _shared(several: Sequence[Any], apart: Collection[KeyPath]) -> dict[str, Any]:
-    """Return the keys with the same value in all of these settings, without the key paths in `apart`."""
+    """Return the keys that have the same value in all of these settings; ignore the key paths in `apart`."""
     found: dict[str, Any] = {}
     for name, first in several[0].items():
         if (name,) in apart or not all(name in each for each in several):
@@ -327,12 +330,15 @@ class RecipeSpace:
             self._places = list(
                 self._names(self._written.root, iter([n for n, _ in self._written.dimensions]))
             )
-        except RecipeError:  # a hole that takes no choice
+        except RecipeError:  # a dimension cannot stand in the place of a placeholder
             self._pattern = None
 
     @property
     def pattern(self) -> Recipe | None:
-        """The recipe with a dimension in each placeholder; None if a placeholder allows no dimension."""
+        """The study's recipe with a dimension of the search in place of each placeholder.
+
+        None if a dimension cannot stand in one of these places.
+        """
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
@@ -359,14 +365,16 @@ class RecipeSpace:
         dimensions = {name: render(each) for name, each in self._study.dimensions.items()}
         fillings = {**self._levels, **dimensions, **self._study.template.fragments}
         recipe = self._written
+        # a filling may contain placeholders itself, so they are filled again, at most once for each name
         for _ in range(len(fillings)):
             recipe = recipe.fill({name: fillings[name] for name in recipe.holes if name in fillings})
         return recipe
 
     def _names(self, root: Node, own: Iterator[str]) -> Iterator[str]:
-        """Yield the name of each dimension, in the order in which the dimensions stand in the recipe text.
+        """Yield the name of each dimension in the order of the recipe text.
 
-        Dimensions of a text that fills a placeholder are included.
+        A placeholder's own dimension comes before the dimensions inside the texts that may fill it. `own`
+        yields the names of the dimensions that are written in the recipe itself.
         """
         for node in walk(root):
             if isinstance(node, IntegerDimension | RealDimension | ChoiceDimension):

@@ -31,12 +31,13 @@ from .trials_to_run import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyStatus:
-    """The trials of a study: their number, the status of each outcome by id, and the started trials.
+    """How far a study has got: how many trials it has, how they ended, and which are unfinished.
 
-    `progress` describes the started trials, the latest first. `begun` are the started trials of a search,
-    `waiting` the trials that were handed in and not started. `num_held` counts trials that a gate holds back
-    and that were never started; they do not count as remaining. Trials in `missing_weights` are done, but
-    would be trained again for their weights. `failure_reasons` counts first lines, the most frequent first.
+    `stored` has the status of each outcome by trial id, and `started` the ids of started trials. `progress`
+    describes the started trials, the latest first. `begun` are the started trials of a search, `waiting` the
+    trials that were handed in and not started. `num_held` counts trials that a gate holds back and that were
+    never started; they do not count as remaining. Trials in `missing_weights` are done, but would be trained
+    again for their weights. `failure_reasons` counts first lines, the most frequent first.
     `spent` names the budget or space that a search has used up, and is empty otherwise; then `num_remaining`
     counts only trials of points that have begun. `stale` are outcomes computed with other plug-in source,
     which do not count.
@@ -96,12 +97,12 @@ _STATUS_COLUMNS = (
 
 
 def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
-    """Return the latest attempt of each stored trial, with the columns that the status of `studies` needs."""
+    """Return the latest attempt of each stored trial, with the columns that `study_status` needs."""
     return store.trials(columns=tuple(TRIALS) if any(map(_needs_settings, studies)) else _STATUS_COLUMNS)
 
 
 def stored_outcomes(store: Store, *studies: Study, probes: Collection[str] = ()) -> pl.DataFrame:
-    """Return the latest attempt of each stored trial, with the columns that the results of `studies` need.
+    """Return the latest attempt of each stored trial, without the column `settings` if no study needs it.
 
     Stored settings take most of the memory. They matter only for trials that another study or other source
     of plug-ins may have trained; a study knows the settings of its own trials.
@@ -178,7 +179,7 @@ def _total(study: Study, rows: pl.DataFrame) -> int:
 
 
 def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | None:
-    """Return how many trials of begun points a search still has to train after its budget is spent.
+    """Return how many trials a search still trains after its budget is spent, to complete begun points.
 
     Return None for a grid, or while the search has budget left.
     """
@@ -221,12 +222,13 @@ def outcome_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, Trial]:
 def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
     """Return the outcomes of a study's trials, including trials that another study has trained.
 
-    For a search, these are the outcomes of all tried points. With `all_seeds` the outcomes include further
-    seeds of a search's points, such as the seeds of a former baseline.
+    For a search, these are the outcomes of all points that it has proposed. If another study has trained such
+    a point, its rows get this search's levels in the column `factors`. With a warm start, all trials of other
+    studies that fit the search are included, too. Trials with other settings or seeds, of another space, or
+    with other plug-in source are not.
 
-    Proposed points that another study has trained are included, with this study's factors. Trials with other
-    settings or seeds, of another space, or with other plug-in source are not. With a warm start, trials of
-    other studies are included with this search's factors.
+    With `all_seeds` the outcomes include further seeds of a search's points, such as the seeds of a former
+    baseline.
     """
     if study.search is not None:
         own = _own_outcomes(study, outcomes, all_seeds=all_seeds)

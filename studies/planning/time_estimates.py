@@ -91,9 +91,9 @@ class TimeEstimator:
         return self._known[cell]
 
     def _estimate_cell(self, trial: Trial, cell: CellKey) -> TimeEstimate:
-        """Estimate how long a trial takes.
+        """Estimate the time of a trial from the best data that there is for its cell.
 
-        The estimate is the mean time of the finished trials of its cell. Without such trials, it is a
+        The estimate is the mean time of the finished trials of the cell. Without such trials, it is a
         bound, computed from the trial's FLOPs and a measured speed. The speed is that of its recipe, or the
         mean speed on its task, or the mean speed on all tasks.
         """
@@ -126,9 +126,9 @@ class TimeEstimator:
 
     @cached_property
     def _reached(self) -> Mapping[tuple[str, frozenset[str]], float]:
-        """The mean sequence length that finished trials have reached, for each task and set of blocks.
+        """The mean `max_length` of finished trials, for each task and set of block names.
 
-        Trials of all machines count.
+        Trials of all machines count, because the reached length does not depend on the machine's speed.
         """
         done = self._outcomes.filter(pl.col("status") == "done")
         lengths = done.select("task", "recipe", length=final_value("max_length")).drop_nulls()
@@ -154,11 +154,15 @@ def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
 
 
 def _blocks(recipe: str) -> frozenset[str]:
+    # arguments are removed first: models with the same blocks in other sizes count as similar
     return frozenset(re.findall(r"[a-z_]\w*", re.sub(r"(?<=\w)\([^()]*\)", "", recipe)))
 
 
 def _flops_to(settings: TrialSettings, length: float) -> float:
-    """Return the training FLOPs of a trial whose length grows until one step beyond `length`."""
+    """Return the training FLOPs of a trial if its curriculum ends one length after `length`.
+
+    A model that has learnt `length` trains on the next length until the end of the trial.
+    """
     train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask) or train.curriculum is None:
         return max_training_flops(settings)
@@ -234,9 +238,8 @@ def max_seconds_in_process(workers: int) -> float:
 def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, TrialSettings]:
     """Return the settings for which the time of a step is measured, by their FLOPs per step.
 
-    They are those of the cheapest and of the most expensive trial.
-
-    The most expensive is included at its longest length, too.
+    They are those of the cheapest trial at its first length, and of the most expensive trial at its first and
+    its longest length.
     """
     kinds = sorted(all_settings, key=max_training_flops)
     tried = [_short(kinds[0], 0.0), _short(kinds[-1], 0.0), _short(kinds[-1], 1.0)]
@@ -301,9 +304,9 @@ def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) ->
 
 
 def _interpolate(flops: float, speed: Speed) -> float:
-    """Return the interpolated seconds of a step with `flops` FLOPs.
+    """Return the seconds of a step with `flops` FLOPs, by linear interpolation between measured steps.
 
-    Beyond the largest measured step, the time is proportional to FLOPs.
+    Beyond the largest measured step, the time is proportional to FLOPs. Below the smallest, it is constant.
     """
     largest_flops, largest_s = speed[-1]
     if flops >= largest_flops:
@@ -319,9 +322,9 @@ _MEAN_PROGRESS = 0.25
 
 
 def _short(settings: TrialSettings, progress: float) -> TrialSettings:
-    """Return a trial's settings for a single epoch, from its first (0) to its longest length (1).
+    """Return a trial's settings for a single epoch without callbacks, in which the model is not compiled.
 
-    They have no callbacks and do not compile the model.
+    `progress` sets the length of a curriculum: 0 is the first length of the trial, and 1 the longest.
     """
     train, task = settings.train, settings.task.spec
     changes: dict[str, object] = {"epochs": 1, "compile": False, "callbacks": ()}

@@ -53,10 +53,10 @@ MIN_RISE = 0.1
 
 
 def may_diverge() -> pl.Expr:
-    """Return an expression that is true for stored trials whose rising loss means that training diverged.
+    """Return an expression that selects the stored trials for which a rising loss is a sign of divergence.
 
-    These are the finished trials whose sequences do not grow longer. If they grow longer, the loss rises with
-    each success.
+    These are the finished trials without a curriculum. With a curriculum, each success makes the sequences
+    longer, so that the loss rises in a healthy training, too.
     """
     grows = [name for name, metric in METRICS.items() if metric.steps_with_curriculum]
     names = pl.col("metrics").list.eval(pl.element().struct.field("name"))
@@ -323,9 +323,10 @@ def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
 
 
 def with_targets(outcomes: pl.DataFrame, names: Collection[str], find_course: FindCourse) -> pl.DataFrame:
-    """Return the outcomes with the cost to reach each of these targets.
+    """Add the cost to reach each target, such as `steps_to[loss <= 1]`, to the final metrics of done trials.
 
-    The costs are added to the final metrics of done trials. `names` has the targets.
+    `names` may also have other metrics, which are ignored. The cost of a trial that did not reach a target is
+    infinite.
     """
     for name in names:
         if (target := read_target(name)) is not None:
@@ -337,6 +338,7 @@ def _with_target(outcomes: pl.DataFrame, name: str, target: Target, find_course:
     done = outcomes.filter(pl.col("status") == "done", pl.col("steps") > 0)
     course = find_course(target.metric, done).filter(pl.col("name") == target.metric)
     value = pl.col("value")
+    # polars (2.1) orders NaN above every number, so `NaN >= target` alone would count as reached
     met = value.is_not_nan() & (value <= target.value if target.at_most else value >= target.value)
     reached = course.group_by("trial").agg(step=pl.col("step").filter(met).min())
     values = done.join(reached, on="trial").select(
@@ -363,9 +365,9 @@ _FAMILY = "_bits_per_byte"
 def with_bits_per_byte(
     outcomes: pl.DataFrame, names: Collection[str], tasks: Mapping[str, TaskSettings]
 ) -> pl.DataFrame:
-    """Return the outcomes with bits per byte, computed from the loss and added to their final metrics.
+    """Add bits per byte, computed from the loss, to the final metrics of the trials in `tasks`.
 
-    `names` are the wanted metrics. `tasks` has the trials whose rows are completed.
+    `names` are the wanted metrics. Values that are already stored are kept.
     """
     splits = [name.removesuffix(_FAMILY) for name in names if name in (f"dev{_FAMILY}", f"test{_FAMILY}")]
     if not splits:
@@ -390,7 +392,7 @@ def with_bits_per_byte(
 def _missing(
     metrics: Collection[dict[str, object]], scales: dict[str, float], splits: Collection[str]
 ) -> Iterator[dict[str, object]]:
-    """Yield the values of bits per byte that a row lacks; they are computed from its losses."""
+    """Yield bits per byte for the `splits` for which a row lacks them, computed from its losses."""
     found = {metric["name"]: metric["value"] for metric in metrics}
     for split in splits:
         name, loss = f"{split}{_FAMILY}", found.get(f"{split}_loss")

@@ -44,7 +44,7 @@ class UnfinishedTrial:
 
 
 def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTrial]:
-    """Return the started or requested trials that have a folder below `root`, sorted by their JSON.
+    """Return the started or requested trials that have a folder below `root`, always in the same order.
 
     With `study` only the trials of that study are read, because other studies' trials may need plug-ins that
     are not loaded here. A trial with a damaged record is logged and left out.
@@ -57,6 +57,7 @@ def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTr
             _log.warning("%s; it is skipped", error)
         else:
             found += [] if unfinished is None else [unfinished]
+    # a file system lists folders in any order
     return sorted(found, key=lambda each: each.trial.to_json())
 
 
@@ -108,10 +109,10 @@ def trials_to_run(
 
 
 def start_turns(study: Study) -> dict[str, int]:
-    """Return the turn (a number) in which each trial of a grid starts, by the trial's id.
+    """Return a number for each trial id of a grid, its turn; trials with lower numbers start first.
 
-    Trials with a lower number start first. Trials of one turn may start in any order. A trial's turn depends
-    on the study, not on the store, so that a resumed run first completes the interrupted turn.
+    Trials of one turn may start in any order. A trial's turn depends on the study, not on the store, so that
+    a resumed run first completes the interrupted turn.
     """
     if study.header.order == "file":
         return {trial.id: 0 for trial in study.trials}
@@ -127,10 +128,11 @@ def start_turns(study: Study) -> dict[str, int]:
 
 
 def _turns_by_claim(study: Study) -> dict[str, int]:
-    """Return a mapping from trial ids to turns; trials of the claim that needs the fewest FLOPs come first.
+    """Return the turn of each trial by id, so that the trials of the cheapest claim start first.
 
-    Next come the trials of the claim that adds the fewest FLOPs; the trials of no claim come last. Within a
-    claim, every cell is trained with one seed before the next seed.
+    The first claim is the one that needs the fewest FLOPs. The next one is the claim that adds the fewest
+    FLOPs, and so on. Trials that no claim needs come last. Within a claim, every cell is trained with one
+    seed before the next seed.
     """
     from ..claims.reader import cell_key  # noqa: PLC0415 -- few grids have this order
     from ..resolve.costs import max_training_flops  # noqa: PLC0415 -- as above
@@ -182,7 +184,7 @@ def was_trained(row: Mapping[str, Any]) -> bool:
 
 @dataclass(slots=True)
 class Spent:
-    """Totals of finished trainings, to compare with a budget."""
+    """What the trainings of a search have cost so far, to compare it with the search's budget."""
 
     trainings: int = 0
     flops: float = 0.0
@@ -190,7 +192,7 @@ class Spent:
     gpu_seconds: float = 0.0
 
     def add(self, row: Mapping[str, Any], times: int = 1) -> None:
-        """Add the costs of a trial, multiplied by `times`."""
+        """Add the costs of a trial's row; with `times = -1`, subtract costs that were added before."""
         self.trainings += times
         self.flops += times * (row["flops"] or 0)
         self.seconds += times * row["seconds"]
@@ -221,7 +223,7 @@ def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0
 def left_within_budget(
     study: Study, search: SearchSettings, tried: pl.DataFrame, begun: Iterable[Trial]
 ) -> int | None:
-    """Return how many trials of begun points a search still has to train after its budget is spent.
+    """Return how many trials a search still trains after its budget is spent, to complete begun points.
 
     Return None while the search has budget left. `tried` has the search's outcomes, including outcomes from
     other studies; `begun` has trials without an outcome.
@@ -304,10 +306,10 @@ def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozens
 
 
 def select_shard(study: Study, text: str) -> frozenset[str]:
-    """Return the ids of the trials in the share `text`: "3/16" is the third of sixteen.
+    """Return the ids of the trials in one shard of a grid: "3/16" is the third of sixteen shards.
 
-    Shares are disjoint and cover all trials. A trial's id alone decides its share. Raise StudyError for
-    any other text, and for a search or a path, whose trials are unknown.
+    Shards are disjoint and cover all trials. A trial's id alone decides its shard. Raise StudyError for
+    any other text, and for a search or a path, whose trials are not known in advance.
     """
     if study.search is not None:
         message = (

@@ -41,10 +41,11 @@ CellKey = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRow:
-    """A row of a table of changes: its name, its heading, and the index of its baseline's row.
+    """A row of a table of changes, which shows how a cell differs from a baseline.
 
-    `reference` is the row from which its difference is computed: the baseline's, or the previous one.
-    `choices` is the number of candidates from which this change was chosen; 1 except on a path.
+    `baseline` is the index of the baseline's row. `reference` is the index of the row from which the
+    difference is computed: the baseline's, or the previous one. `choices` is the number of candidates from
+    which this change was chosen; 1 except on a path.
     """
 
     name: str
@@ -194,6 +195,7 @@ def _choices(design: Design, step: int, *, by_step: bool) -> int:
     if design.kind != "path" or not step:
         return 1
     left = len(cast("Stepwise", design).steps) + 1 - step
+    # a difference from the row before depends on two choices: that row was one of left + 1 candidates
     return left * (left + 1 if by_step and step > 1 else 1)
 
 
@@ -204,7 +206,7 @@ def _block_rows(
     *,
     number: int,
 ) -> Iterator[tuple[Mapping[str, Level], ChangeRow]]:
-    """Yield each cell that is compared with one baseline, and its row; the rows are numbered from `number`.
+    """Yield the cells that share a baseline, each with its row; `number` is the index of the first row.
 
     Steps come in the order of their positions, then other cells by their number of changes.
     """

@@ -50,7 +50,7 @@ KeyFault = tuple[KeyPath, str]
 
 
 class ResultKeys(StrictModel):
-    """The keys of one `[[table]]` or `[[curve]]`, with their checks."""
+    """Base class for the keys of one `[[table]]` or `[[curve]]`, with the checks of these keys."""
 
     kind: Any
     """the kind of result"""
@@ -77,7 +77,7 @@ class ResultKeys(StrictModel):
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return a mapping from the keys that name a single level to the factor of this level."""
+        """Return the keys whose value is a level of a factor, each with the name of that factor."""
         return {}
 
     def faults(self, design: Design, paper: str | None) -> Iterable[KeyFault]:
@@ -96,7 +96,7 @@ class ResultKeys(StrictModel):
                 yield (key,), message
 
     def series_faults(self, factor: str, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault if the levels of a factor are too many to be distinguished as lines of a figure."""
+        """Yield a fault if a figure would have a line for each of more than MAX_SERIES levels."""
         count = len(selected_levels(getattr(self, "select", {}), factors)[factor])
         if count > MAX_SERIES:
             yield ("series",), f"expected at most {MAX_SERIES} levels, got {count}: select some of them"

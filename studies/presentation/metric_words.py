@@ -50,10 +50,10 @@ class Meaning:
 def with_true_title(
     metric: Metric, settings: Iterable[TrialSettings], *, over_index: bool = False
 ) -> tuple[Metric, str]:
-    """Return a metric with a title that is true for all of these trials, and the text for a column heading.
+    """Return the metric with a title that is true for all of these trials, and a text for column headings.
 
-    The text follows the metric's name; it is "" if the trials differ. `over_index` leaves out the index of a
-    family, which is then an axis.
+    A heading consists of the metric's name and this text, which is "" if the trials differ. With
+    `over_index`, the title leaves out the index of a metric such as `bleu[10-20]`, which is then an axis.
     """
     meanings = _meanings(metric, settings, over_index=over_index)
     titles, headings = {(each.title, each.short) for each in meanings}, {each.heading for each in meanings}
@@ -192,9 +192,9 @@ _SPLIT_SCORES = {
 def _length_facts(
     metric: Metric, settings: TrialSettings, task: AlgorithmicSettings, *, over_index: bool
 ) -> dict[str, str]:
-    """Return the lengths, and the number of sequences, on which a metric of one split is measured.
+    """Return words for the lengths and the number of the sequences on which a metric is measured.
 
-    The split is `test` or `dev`; each value is a text.
+    The metric's name begins with the split, `test` or `dev`. The keys are those of a title's placeholders.
     """
     split, index = metric.name.partition("_")[0], metric.name.partition("[")[2].removesuffix("]")
     is_test = split == "test"
@@ -233,9 +233,9 @@ def _loss_unit(task: TaskSettings) -> str:
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
-    """Yield settings of a text task on which its loss depends: tokens, batching and longest line.
+    """Yield the settings of a text task without which two losses cannot be compared, as names and texts.
 
-    Each is a pair of a name and a text.
+    They are the kind of tokens, the batching, and the maximum length of a line.
     """
     if isinstance(task, LanguageModelSettings | SentencePairSettings | LabelledSettings):
         pieces = getattr(task, "pieces", None)

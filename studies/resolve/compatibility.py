@@ -59,7 +59,8 @@ def incompatibilities(
 ) -> Iterator[ValidationProblem]:
     """Yield conflicts between settings that are valid by themselves, such as a key without effect.
 
-    Rules about an unknown key are skipped; `settings` may then have any valid value for it.
+    `is_unknown` says for which keys the file has no valid value, so that `settings` has an example value.
+    Rules about these keys are skipped.
     """
     for reads, rule in _RULES:
         if is_unknown is None or not any(map(is_unknown, (_TASK_NAME, *reads))):
@@ -67,7 +68,7 @@ def incompatibilities(
 
 
 def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if the task cannot use the kind of output that the recipe gives, such as one vector."""
+    """Yield a fault if the recipe's kind of output, such as one vector a sequence, does not suit the task."""
     task, root = settings.task.spec, read_recipe(settings.model.recipe).root
     gives, needs = output_kind(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:
@@ -91,10 +92,7 @@ def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if `[task] sizes` has no effect.
-
-    The key matters only for models that need the output length in advance.
-    """
+    """Yield a fault for `[task] sizes` if the model does not need the output length in advance."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if not isinstance(task, SentencePairSettings) or task.sizes == "all":
         return
@@ -142,9 +140,9 @@ def covers_nothing(root: Node) -> bool:
 
 
 def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if the corpus is unknown, or does not support the kind of tokens that the task reads.
+    """Yield a fault if the corpus is unknown or lacks the task's tokens, or if a plug-in's task fails.
 
-    An invalid task of a plug-in is a fault, too.
+    A plug-in's task fails if one of its properties raises an exception.
     """
     task = settings.task
     try:
@@ -217,10 +215,10 @@ def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield faults of [model] keys that conflict with each other, or positions that do not fit the task."""
+    """Yield faults of [model]: keys that conflict, or a kind of positions that does not suit the task."""
     try:
         interface = settings.task.interface
-    except (CorpusError, TaskError):  # a rule of its own
+    except (CorpusError, TaskError):  # `_data` reports these errors
         return
     config = model_config(settings.model, interface)
     yield from (ValidationProblem(("model",), fault) for fault in _faults(config))
@@ -300,7 +298,7 @@ def _room_for_longest(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for a key that needs a single vocabulary, if the task has two of them."""
+    """Yield a fault for `cutoffs` or `tied` if the task has a vocabulary for inputs and one for outputs."""
     task, model = settings.task.spec, settings.model
     if task.kind is TaskKind.TRANSDUCTION and (model.cutoffs or model.tied):
         key = "cutoffs" if model.cutoffs else "tied"
@@ -409,10 +407,9 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
 
 
 def _offending_part(root: Node, gives: str | None) -> str:
-    """Return the text of the part of a recipe that decides which kind of output the model has.
+    """Return the text of the part of a recipe to which the model owes its kind of output, `gives`.
 
-    It is the part that pools positions to one vector if `gives` is a vector, else the first block that gives
-    this kind.
+    For a vector, it is the part that pools positions; otherwise it is the first block with this output.
     """
     parts = root.parts if isinstance(root, SeriesNode) else (root,)
     if gives == VECTOR:

@@ -77,11 +77,10 @@ def _config(settings: tuple[tuple[str, Any], ...], interface: ModelInterface) ->
 
 
 def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
-    """Return the cost of a trial's model on a sequence of `tokens` tokens.
+    """Return the cost of a trial's model on a sequence of `tokens` tokens, equal to that of `analyse`.
 
-    It equals the cost that `analyse` returns.
-
-    Tasks share the part that does not depend on the vocabulary, since every cost is affine in its size.
+    Every cost is affine in the size of the vocabulary. So the model is analysed once with the smallest
+    vocabulary, whatever the task, and the cost of the other symbols is added.
     """
     interface = settings.task.interface
     smallest = _with_min_vocab(model_config(settings.model, interface))
@@ -114,7 +113,7 @@ def sequence_tokens(settings: TrialSettings) -> int:
 
 
 def longest_pair(settings: TrialSettings) -> int:
-    """Return the number of tokens of the longest pair in training, with its end token."""
+    """Return how many tokens each side of the longest training pair has, including the end token."""
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return task.longest + 1
@@ -278,6 +277,7 @@ def flops_of_test(settings: TrialSettings) -> float:
     if not isinstance(task, AlgorithmicSettings):
         return 0.0
     spec = require_algorithmic(task.name)
+    # a backward pass costs twice a forward pass, so a third of a training step's FLOPs are forward
     each = (cost(settings, spec.sequence_length(length)).flops / 3 for length in task.test_lengths)
     return task.test_sequences * sum(each)
 
@@ -293,7 +293,7 @@ def max_training_flops(settings: TrialSettings) -> float:
         return float(train.epochs * train.steps_per_epoch * step_flops(settings))
     if train.lengths is not None:
         lengths = task.lengths(*train.lengths)
-        if len(lengths) % 2 == 0:  # one more has a middle
+        if len(lengths) % 2 == 0:  # `_mean_epoch_flops` needs a middle; one more length keeps an upper bound
             lengths = range(lengths.start, lengths.stop + lengths.step, lengths.step)
         return train.epochs * _mean_epoch_flops(settings, task, lengths)
     assert train.curriculum is not None, "an algorithmic task without a curriculum"
@@ -302,7 +302,7 @@ def max_training_flops(settings: TrialSettings) -> float:
     if bound is not None:
         top = max(start, min(top, bound + task.length_step))
     growing = (top - start) // task.length_step + 1  # epochs
-    growing -= growing % 2 == 0  # an odd number of them has one in the middle
+    growing -= growing % 2 == 0  # `_mean_epoch_flops` needs a middle; the last epoch then counts at the top
     mean = _mean_epoch_flops(
         settings, task, range(start, start + growing * task.length_step, task.length_step)
     )

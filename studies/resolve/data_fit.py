@@ -96,9 +96,10 @@ _BATCHES = 64  # drawn to estimate their padding
 
 
 def separated_padding(settings: TrialSettings, summary: CorpusSummary) -> str:
-    """Return a sentence with the share of padding in a training step, if rows end where documents end.
+    """Return a sentence on how much of a training step is padding with `separate_documents`; else "".
 
-    The share is estimated from the sizes of the documents. Return "" for other tasks.
+    With this key, rows are cut where documents end, and the pieces are padded. The share of padding is
+    estimated from the sizes of the documents.
     """
     task, rows = settings.task, settings.train.batch_size // settings.train.accumulate or 1
     if not isinstance(task, LanguageModelSettings) or not task.separate_documents:

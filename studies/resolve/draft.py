@@ -67,10 +67,10 @@ class Draft:
         return {*filler_kinds(self.diagnostics.data), *named_fragments(self.diagnostics.data)} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
-        """Return, for each name, the values that may fill its placeholders, each with its path in the file.
+        """Return, for each placeholder name, the values that may fill it, with their paths in the file.
 
-        The values are a factor's levels, a dimension's representatives, or a size. A factor has the levels in
-        [factors] first, then the levels that only [[cells]] have.
+        The values are a factor's levels, representative values of a search dimension, or a size. A factor has
+        the levels in [factors] first, then the levels that only [[cells]] have.
         """
         listed = list(dict.fromkeys(item for cell in self.listed_cells() for item in cell.items()))
         listed = [item for item in listed if item[1][1] != ABSENT]
@@ -126,7 +126,7 @@ _FRAGMENTS = "recipes"
 def read_fragments(diagnostics: Diagnostics) -> dict[str, str]:
     """Return the valid entries of [recipes] in the order of the file; report faults of the others.
 
-    An unfilled hole makes a fragment invalid, too; the check of all holes reports it.
+    A placeholder without a value makes a fragment invalid, too; `check_holes` reports it.
     """
     others = filler_kinds(diagnostics.data)
     texts = {
@@ -214,8 +214,8 @@ _NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
 def check_recipes(draft: Draft) -> None:
     """Report faults of the recipe, and of every level and option that becomes part of it.
 
-    Holes in levels and fragments are followed. A misspelt hole is followed to the nearest name, so that the
-    faults of its levels are reported too.
+    Levels and fragments may contain placeholders, whose values are checked, too. For a misspelt placeholder,
+    the values of the nearest name are checked.
     """
     report, axes = draft.diagnostics, draft.axes()
     text = draft.template.texts.get(RECIPE_PATH)
@@ -249,8 +249,8 @@ def check_recipes(draft: Draft) -> None:
 def check_holes(draft: Draft) -> None:
     """Report placeholders without a value, values without a placeholder, and names in wrong places.
 
-    A misspelt hole is one fault: the nearest name counts as used, as does a fragment used only by the file
-    without its overrides.
+    A misspelt placeholder is a single fault: the nearest name counts as used. A fragment also counts as used
+    if only the file without its overrides uses it.
     """
     declared, axes, used = draft.declared_names(), draft.axes(), set[str | None]()
     fragments = named_fragments(draft.diagnostics.data)
@@ -338,7 +338,7 @@ def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
 def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
     """Return the placeholders that stand for parts of a recipe, not for numbers or words.
 
-    For an unreadable recipe, return the holes that are not the value of a named argument.
+    For an unreadable recipe, return the placeholders that are not the value of a named argument.
     """
     if recipe is None:
         names, values = HOLE_PATTERN.findall(text), frozenset(_NAMED_VALUE.findall(text))
@@ -364,8 +364,8 @@ def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
             yield from ((path, text) for _, text in iter_texts(value) if isinstance(level, str))
 
 
-_FREE = ("grid", "one_at_a_time")  # the designs in which levels are as good alone as with others
-_MAX_TRIED = 200  # cells; the faults of more are told without the place of a level
+_FREE = ("grid", "one_at_a_time")  # designs in which each level is checked alone, not in whole cells
+_MAX_TRIED = 200  # cells; faults of further cells are reported without the level that causes them
 
 
 def check_levels(draft: Draft) -> None:
@@ -396,7 +396,8 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
     first_problems = _problems(draft, draft.design.with_absent(first))
     cured_by: dict[ValidationProblem, set[str]] = {problem: set() for problem in first_problems}
     for name, levels in axes.items():
-        first_too = name in draft.design.conditions  # the first levels together may be without it
+        # a conditional factor may be absent from the cell of all first levels, which then does not try it
+        first_too = name in draft.design.conditions
         for path, level in levels if first_too else levels[1:]:
             problems = _problems(draft, _required_levels(draft.design, {**first, name: level}, name))
             for problem in problems:
@@ -474,10 +475,10 @@ def _combined_levels(draft: Draft, name: str, levels: PlacedLevels) -> PlacedLev
 def report_problem(
     diagnostics: Diagnostics, problem: ValidationProblem, origin: KeyPath | None = None
 ) -> None:
-    """Report an invalid setting at `origin`, the level that causes it, or else at its own key.
+    """Report an invalid setting at `origin`, the path of the level that causes it, or else at its own key.
 
-    At a level the message names the key where it was tried: `[factors] width: as [model] d_model: expected
-    …`.
+    At a level, the message names the key in which the level was tried: `[factors] width: as [model] d_model:
+    expected …`.
     """
     if origin is None or origin == problem.path:
         diagnostics.report(problem.path, problem.message, key=problem.key)
@@ -497,10 +498,10 @@ def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
 def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
     """Return, for each name that fills placeholders, its values without faults.
 
-    A value with a hole that no valid value can fill is invalid.
+    A value is invalid if it has a placeholder that no valid value can fill.
     """
     axes, previous = draft.axes(), dict[str, PlacedLevels]()
-    while axes != previous:  # a level becomes invalid when no valid level fills its hole
+    while axes != previous:  # a level without a valid filling is invalid, which may make other levels invalid
         previous = axes
         valid = {
             name: tuple(

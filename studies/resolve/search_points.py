@@ -28,10 +28,10 @@ def resolve_point(
 ) -> dict[str, Level]:
     """Choose the values of a search point by calling `suggest`, and return them by dimension.
 
-    Only active dimensions are included, in the order of `dimensions`. Dimensions in the recipe are chosen
-    first, in text order; those inside an option only if it is chosen. Then come the dimensions that fill the
-    recipe's holes, the holes in the values of these dimensions, and the holes of other tables. Raise
-    ValueError for a value outside its dimension.
+    Only active dimensions are included, in the order of `dimensions`. A dimension inside an option is active
+    only if the option is chosen. Dimensions in the recipe are chosen first, in text order. Then come the
+    dimensions that fill the recipe's placeholders, the placeholders in the values of these dimensions, and
+    the placeholders of other tables. Raise ValueError for a value outside its dimension.
     """
     chosen: dict[str, Level] = {}
 
@@ -72,6 +72,8 @@ def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:
     The points come in the order of nested loops over the dimensions: the last dimension changes fastest.
     Equivalent points are all included. Raise ValueError for a real dimension.
     """
+    # It works like an odometer: the last digit advances, and digits at their end are dropped. Another value
+    # may activate other dimensions, so digits after the changed one are found anew by calling `choose`.
     digits: list[tuple[int, int]] = []  # for each suggested dimension the index and the number of its values
     while True:
         depth = 0

@@ -26,21 +26,21 @@ TRIAL_TABLES = ("model", "task", "train")
 class Template:
     """The tables [model], [task] and [train] with placeholders in some of their texts.
 
-    `fragments` fill holes of the recipe, of its levels and of each other. Recipes and filled levels are
-    cached by the values that they use, so that large grids parse few of them. A level of `table_levels`
-    replaces a hole that is a whole value by its table. At the key `name` of a table it adds all of its keys
-    to that table, before the existing ones.
+    `fragments` fill placeholders of the recipe, of its levels and of each other. Recipes and filled levels
+    are cached by the values that they use, so that large grids parse few of them.
+
+    A level of `table_levels` is a table. It replaces a placeholder that is a whole value. At the key `name`
+    of a table, it adds all of its keys to that table and overrides keys that are already there.
     """
 
     tables: Mapping[str, Any]
     fragments: Mapping[str, str] = field(default_factory=dict)
     table_levels: TableLevels = field(default_factory=dict[str, Mapping[Level, Mapping[str, Any]]])
-    texts: Mapping[KeyPath, str] = field(init=False)  # every one, with or without holes
-    holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # of every text that has any
-    other_holes: tuple[str, ...] = field(init=False)  # those of all texts but the recipe
-    _filled_paths: frozenset[KeyPath] = field(
-        init=False, compare=False, repr=False
-    )  # these, and what has them
+    texts: Mapping[KeyPath, str] = field(init=False)  # all texts, with or without placeholders
+    holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # the placeholders of each text that has any
+    other_holes: tuple[str, ...] = field(init=False)  # the placeholders of all texts except the recipe
+    # the paths of texts with placeholders, and of the tables and lists around them
+    _filled_paths: frozenset[KeyPath] = field(init=False, compare=False, repr=False)
     _expanded: dict[str, Recipe] = field(default_factory=dict, init=False, compare=False, repr=False)
     _names: dict[str, list[str]] = field(default_factory=dict, init=False, compare=False, repr=False)
     _levels: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -60,7 +60,7 @@ class Template:
 
     @property
     def hole_names(self) -> set[str]:
-        """The names of all placeholders in the tables and their levels."""
+        """The names of all placeholders in the tables, and in levels that are tables."""
         inside = (name for _, text in iter_texts(self.table_levels) for name in HOLE_PATTERN.findall(text))
         return {*inside, *(name for names in self.holes.values() for name in names)}
 
@@ -85,9 +85,10 @@ class Template:
         return self._names[level]
 
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
-        """Return the names of the placeholders at a path, and of those in the levels that fill them.
+        """Return the names of the placeholders that decide the value at a path.
 
-        A key may also come from a level: a table that fills a hole around it.
+        They are the placeholders at the path, those in the levels that fill them, and those of which a level
+        is a table with this key.
         """
         around = [
             name
@@ -113,10 +114,11 @@ class Template:
         return self._expanded[text]
 
     def fill(self, values: Mapping[str, Level], left_out: Collection[str] = ()) -> dict[str, Any]:
-        """Return the tables with their placeholders filled, except the placeholders in the recipe.
+        """Return the tables with values in place of all placeholders, except those in the recipe.
 
-        Raise KeyError for a hole without a value. A text that is exactly one hole becomes the value itself; a
-        key with a hole in `left_out` is omitted. Parts without holes are shared with the template.
+        Raise KeyError for a placeholder without a value. A text that is only a placeholder becomes the value
+        itself. A key whose value is a placeholder in `left_out` is omitted. Parts without placeholders are
+        shared with the template.
         """
         keys = {_key_of(path) for path in self.holes if self.is_left_out(path, left_out)} if left_out else ()
         filled = self._filled(self.tables, values, (), keys)
@@ -136,6 +138,7 @@ class Template:
             filled = {
                 key: self._filled(inner, values, (*path, key), left_out) for key, inner in inside.items()
             }
+            # a level that is a table, at the key `name`, brings the other keys of its table with it
             brings = isinstance(inside.get("name"), str) and isinstance(filled["name"], Mapping)
             return {**filled, **filled["name"]} if brings else filled
         if isinstance(value, list):
@@ -205,15 +208,15 @@ class Template:
         if key not in self._levels:
             try:
                 self._levels[key] = _filled_recipe(self.expand(str(level)), values).text
-            except RecipeError:  # told of the whole recipe, if it is wrong
+            except RecipeError:  # the same error is raised for the whole recipe, and reported there
                 self._levels[key] = str(level)
         return self._levels[key]
 
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
-        """Return the names of the values that a recipe needs for its dimensions and placeholders.
+        """Return the names in `values` on which the text of a recipe depends.
 
-        The values may contain names that need further values. A name without a value is inside an option that
-        was not chosen.
+        They are its dimensions and placeholders, and the placeholders in their values. A name without a value
+        belongs to an option that was not chosen, and is left out.
         """
         names = _with_inner_names(
             [*(name for name, _ in recipe.dimensions), *recipe.holes],
@@ -269,7 +272,7 @@ def _filled_recipe(recipe: Recipe, values: Mapping[str, Level]) -> Recipe:
     return recipe
 
 
-_PLACEHOLDER_RECIPE = "sa"  # for a recipe that is wrong, so that all else is checked too
+_PLACEHOLDER_RECIPE = "sa"  # replaces an invalid recipe, so that the other keys are still checked
 
 _ANY_VALUES: Mapping[str, Mapping[str, Any]] = {
     "model": {"recipe": _PLACEHOLDER_RECIPE, "d_model": 1},
@@ -290,7 +293,7 @@ class InvalidSettingsError(InvalidTableError):
     """
 
     def __init__(self, problems: tuple[ValidationProblem, ...], known: TrialSettings | None) -> None:
-        """Store the problems, and the settings in which example values replace the invalid ones."""
+        """Store the problems and the known settings; the problems become the error's text."""
         super().__init__(problems)
         self.known = known
 
@@ -298,8 +301,8 @@ class InvalidSettingsError(InvalidTableError):
 def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSettings:
     """Return the settings of the trial with these values; raise InvalidSettingsError with all problems.
 
-    `values` has a level for every hole and every dimension that needs one. Keys that do not depend on a wrong
-    key are still checked. A key whose value is an absent factor's hole is left out.
+    `values` has a level for every placeholder and every dimension that needs one. Keys that do not depend on
+    a wrong key are still checked. A key whose value is the placeholder of an absent factor is left out.
     """
     absent = [name for name, level in values.items() if level == ABSENT]
     values = {name: level for name, level in values.items() if name not in absent}
@@ -345,7 +348,7 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
 def _touches_metrics(problem: ValidationProblem) -> bool:
     """Return whether a faulty key may change which metrics a trial has.
 
-    An unknown key of [train] counts, since it may be a misspelt one that does.
+    An unknown key of [train] counts, since it may be the misspelt name of such a key.
     """
     table, *keys = problem.path or ("",)
     return table == "task" or (table == "train" and (problem.key or not keys or keys[0] in _OF_METRICS))

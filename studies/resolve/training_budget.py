@@ -24,7 +24,7 @@ _STEPS = "steps_per_epoch"
 
 
 class BudgetSettings(StrictModel):
-    """The keys of `[train]` that limit a training instead of steps_per_epoch."""
+    """Keys of `[train]` that set the length of a training in tokens or FLOPs instead of `steps_per_epoch`."""
 
     tokens: int | None = Field(default=None, ge=1)
     """the tokens of the whole training, instead of steps_per_epoch: each epoch has the number of steps that
@@ -67,7 +67,7 @@ class TrainingBudget:
         return max(1, round(self.amount / least))
 
     def spend(self, settings: TrialSettings) -> TrialSettings:
-        """Return the settings with the number of steps that the budget allows.
+        """Return a copy of the settings in which `steps_per_epoch` follows from the budget.
 
         Raise ValueError if that number is unknown or too small.
         """
@@ -111,5 +111,5 @@ def budget_words(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> s
     steps = sorted({each.train.steps_per_epoch for each in trials}) if key else []
     if not steps:
         return ""
-    off = 50 / (steps[0] - 0.5)  # half a step of a budget that may be half a step smaller
+    off = 50 / (steps[0] - 0.5)  # rounding to whole steps changes a budget by up to half a step
     return f"{key} give {number_range(steps)} steps in each epoch, within {off:.3g} % of the budget"

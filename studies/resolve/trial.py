@@ -39,10 +39,10 @@ def with_code(settings: TrialSettings) -> TrialSettings:
 
 
 def code_here(settings: TrialSettings) -> dict[str, str]:
-    """Return a mapping from each plug-in that these settings use to the digest of its source code.
+    """Return a mapping from each plug-in part that these settings use to the digest of its source code.
 
-    Plug-ins are tasks, rules, and other parts of a model or training. Metrics are not included: they do not
-    change what is trained.
+    The parts are blocks, corpora, tasks, optimizers, and other parts of a model or training. Metrics are not
+    included, because they do not change what is trained.
     """
     model, train = settings.model, settings.train
     return _code_of(
@@ -104,7 +104,7 @@ def code_fault(settings: TrialSettings) -> str | None:
     here = code_here(settings)
     whats = here.keys() | settings.code.keys()
     other = [what for what in whats if digest(here.get(what, "")) != digest(settings.code.get(what, ""))]
-    if not settings.code or not other:  # settings that were made by hand say nothing of it
+    if not settings.code or not other:  # settings that were made by hand do not record plug-ins
         return None
     expected, got = (
         ", ".join(sorted({shown(code[what]) if what in code else f"no {what}" for what in other}))
@@ -212,15 +212,14 @@ def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Kind(tuple[int, ...]):
-    """A key for dictionaries and caches that is equal for trials that differ only in their seed.
+    """A hashable key for a trial's settings without the seed, for dictionaries and caches.
 
-    It contains the settings that these trials share.
-
-    Trials of a grid share the objects of these settings, so they are compared by identity, which is fast.
-    Equal settings in other objects count as another kind, which only costs time.
+    Trials of a grid that differ only in their seed share the objects of all other settings. So these objects
+    are compared by identity, which is fast. Equal settings in other objects count as another kind, which only
+    costs time.
     """
 
-    settings: TrialSettings  # one of the trials', which keeps the compared objects
+    settings: TrialSettings  # of one of the trials; it keeps the objects alive, so that no id is reused
 
     def __new__(cls, settings: TrialSettings) -> Kind:
         """Return the key for trials with these settings and any seed."""
@@ -252,6 +251,7 @@ def _canonical_parts(kind: Kind) -> tuple[str, str]:
     if settings.code:
         record["code"] = {what: digest(code) for what, code in settings.code.items()}
     record["edition"] = RESULTS_VERSION
+    # keys are sorted, so the seed stands between two parts that all seeds of a cell share and that are cached
     first, last = (
         json.dumps(part, sort_keys=True, separators=(",", ":"))
         for part in (

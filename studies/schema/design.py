@@ -149,12 +149,13 @@ class Design:
     The factor `seed` is combined with the cells of every kind of design.
 
     `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]] with all their
-    levels. `baseline` has the levels that [study] names, `matched_size` the only name there that is not a
-    factor: the size to solve. `around` has the factors that are crossed with a design of the others. `labels`
-    fill no holes, and factors with `conditions` have the level ABSENT in some cells. `ladder` has the size
-    factors of [ladder], from the smallest size on. `as_written` is the design of the file without its
-    overrides, if there are any. `table_levels` has the tables behind level names. `factors` has every factor
-    with all its levels: the levels of [factors], then the levels that only listed cells have.
+    levels. `baseline` has the levels that `[study] baseline` names, `matched_size` the only name there that
+    is not a factor: the size to compute. Every combination of the factors in `around` is combined with a
+    complete design of the others. `labels` fill no placeholders, and factors with `conditions` have the level
+    ABSENT in some cells. `ladder` has the size factors of [ladder], from the smallest size on. `as_written`
+    is the design of the file without its overrides, if there are any. `table_levels` has the tables behind
+    level names. `factors` has every factor with all its levels: the levels of [factors], then the levels that
+    only listed cells have.
     """
 
     combined_factors: Mapping[str, tuple[Level, ...]]
@@ -178,12 +179,13 @@ class Design:
     """Whether a factor may list a level twice."""
 
     def __post_init__(self) -> None:
-        """Compute the levels of all factors once, since they are needed often."""
+        """Compute `factors` once: each factor's levels in [factors], then those only in [[cells]]."""
         factors = {name: list(_unique(levels)) for name, levels in self.combined_factors.items()}
         for cell in self.listed_cells.values():
             for name, level in cell.items():
                 if level != ABSENT and not has_level(factors.setdefault(name, []), level):
                     factors[name].append(level)
+        # factors that only listed cells have come before the seed, if the file has the seed last
         if list(self.combined_factors)[-1] == SEED:
             factors[SEED] = factors.pop(SEED)
         object.__setattr__(self, "factors", {name: tuple(levels) for name, levels in factors.items()})
@@ -236,7 +238,7 @@ class Design:
 
     @property
     def crossed(self) -> dict[str, tuple[Level, ...]]:
-        """The factors of [factors], without the seeds."""
+        """The factors in the table [factors], except `seed`, with their levels."""
         return {name: levels for name, levels in self.combined_factors.items() if name != SEED}
 
     def written_level(self, name: str, level: Level) -> Any:  # noqa: ANN401 -- TOML holds anything
@@ -328,6 +330,7 @@ class Design:
             yield from self._combine()
 
     def _combine(self) -> Iterator[dict[str, Level]]:
+        # conditional factors come last, because their condition needs the levels of the other factors
         order = [*(name for name in self.crossed if name not in self.conditions), *self.conditions]
 
         def extend(cell: dict[str, Level], names: Sequence[str]) -> Iterator[dict[str, Level]]:
@@ -355,7 +358,7 @@ class RowDesign(Design):
 
     def rows(self) -> list[dict[str, Level]]:
         """Return the cells without the seeds and the factors in `around`; empty if a factor has no levels."""
-        return self.make_rows() if all(self.inner.values()) else []  # which is a fault of its own
+        return self.make_rows() if all(self.inner.values()) else []  # `read_factors` reports empty factors
 
     def make_rows(self) -> list[dict[str, Level]]:
         """Return the cells without the seeds and the factors in `around`."""
@@ -417,7 +420,7 @@ def read_design(
 class DesignReader:
     """Reader of a study's design from [study], [factors] and [[cells]].
 
-    The fit of levels and holes is checked later, when all levels are tried.
+    Whether the levels fit their placeholders is checked later, when all levels are tried.
     """
 
     def __init__(self, diagnostics: Diagnostics, header: StudySettings) -> None:
@@ -444,7 +447,11 @@ class DesignReader:
         }
 
     def design(self, expansions: Iterable[Expansion]) -> Design:
-        """Return the design; use another kind if the factors do not fit the one that [study] names."""
+        """Return the design that [study] names.
+
+        If the factors do not fit it, report faults and return a simpler design, so that the rest of the file
+        can be checked.
+        """
         header = self.header
         # the baseline of a search is a point, which is checked once the dimensions are known
         named = {} if self.diagnostics.has_search else header.baseline

@@ -91,10 +91,10 @@ def task_metrics(spec: TaskSpec) -> dict[str, str]:
 
 
 def _example_trials(spec: TaskSpec) -> list[TrialSettings]:
-    """Return example settings of trials with this task, from which its metrics are found.
+    """Return unchecked example settings of trials with this task, to find out which metrics it has.
 
-    They have default values, and the first option of each choice. Tasks whose lengths may grow have two: with
-    a curriculum, and with fixed lengths.
+    Keys have their default values, or the first option of a required choice. A task whose lengths may grow
+    has two examples: one without fixed lengths, and one with them.
     """
     given: dict[str, object] = {}
     for name, field in spec.settings.model_fields.items():

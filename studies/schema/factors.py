@@ -1,4 +1,4 @@
-"""The table [factors]: reading levels, also those that are tables, and finding levels by their names.
+"""The table [factors]: functions to read the levels of factors, and to find a level by its name.
 
 `NamedLevels` is the only rule by which claims, tables, figures, designs and commands find a named level.
 """
@@ -19,7 +19,7 @@ from ..text.toml_positions import KeyPath
 from .settings import Level, read_recipe
 
 SEEDS = "seeds"
-"""What the factor `seed` is called by mistake."""
+"""A frequent misspelling of the factor `seed`."""
 
 SEED = "seed"
 """The factor that every study has; all cells use the same levels."""
@@ -41,7 +41,7 @@ def read_factors(
     table = diagnostics.table("factors")
     if SEEDS in table and SEED not in table and f"{{{SEEDS}}}" not in repr(diagnostics.data):
         labels = diagnostics.table("study").get("labels", ())
-        if SEEDS not in labels:  # misspelt; other checks take it for the seeds, so that one fault is enough
+        if SEEDS not in labels:  # a misspelt seed is a single fault: other checks treat `seeds` as `seed`
             message = f"'{SEEDS}' is unused: no hole {{{SEEDS}}}; nearest: {SEED}"
             diagnostics.report(("factors", SEEDS), message, key=True)
             table = {SEED if name == SEEDS else name: levels for name, levels in table.items()}
@@ -231,7 +231,11 @@ def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def named_levels(factor: str, levels: Sequence[Level], *, joint: str = " ") -> tuple[str, ...]:
-    """Return short names of a factor's levels; numbers follow the name of the factor, as in `filter 64`."""
+    """Return short names of a factor's levels.
+
+    If some levels are not texts, each name begins with the factor, as in `filter 64`. `joint` is the text
+    between the factor and the level.
+    """
     texts = short_level_names(levels)
     if all(isinstance(level, str) for level in levels):
         return texts
@@ -253,7 +257,7 @@ def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
 
 
 def bare_level_names(level: Level) -> tuple[str, ...]:
-    """Return shorter forms of a level, in which the innermost arguments are removed step by step.
+    """Return the shorter names that arise when the innermost arguments of a level are removed step by step.
 
     `sa(pos=rope(theta=1e4))` gives `sa(pos=rope)` and `sa`.
     """

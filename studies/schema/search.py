@@ -138,11 +138,10 @@ def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePo
 def check_search_ends(
     diagnostics: Diagnostics, settings: SearchSettings, ends: Iterable[TrialSettings]
 ) -> None:
-    """Report objectives and limits that some trials of a search cannot have.
+    """Report objectives and limits that a trial at an end of the search space cannot have.
 
-    The trials in `ends` are checked: they have the first or last values of all dimensions. An objective may
-    also be known too late for a scheduler that reads it after each epoch. Also report a first rung at which
-    all trials have already ended.
+    `ends` are trials with the first or last values of all dimensions. Also report an objective that is known
+    too late for a scheduler that reads it after each epoch, and a first rung after all trials have ended.
     """
     ends = list(ends)
     for objective in settings.objectives:
@@ -301,7 +300,7 @@ def read_dimension(text: str) -> Dimension:
 
 
 def representative_values(dimension: Dimension) -> tuple[Level, ...]:
-    """Return the values of a dimension that stand for all: both ends of a range, or every option."""
+    """Return the values of a dimension at which a study is checked: both ends of a range, or every option."""
     if isinstance(dimension, ChoiceDimension):
         return tuple(option_label(option) for option in dimension.options)
     return (dimension.low, dimension.high)
@@ -310,6 +309,7 @@ def representative_values(dimension: Dimension) -> tuple[Level, ...]:
 def contains(dimension: Dimension, value: object) -> bool:
     """Return whether a value belongs to a dimension."""
     if isinstance(dimension, ChoiceDimension):
+        # in Python True == 1, but `true` and `1` are different options
         return any(
             value == each and _is_truth(value) == _is_truth(each) for each in representative_values(dimension)
         )

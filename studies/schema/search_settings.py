@@ -67,9 +67,10 @@ class Limit:
         return _HOLDS[self.sign](value, self.bound)
 
     def excess(self, value: float) -> float:
-        """Return how far a value exceeds the bound: positive only if the bound is violated."""
+        """Return how far a value is beyond the bound; positive only if the bound is violated."""
         beyond = value - self.bound if self.sign.startswith("<") else self.bound - value
-        return beyond if self.holds(value) or beyond > 0 else 1e-12  # at a bound that is excluded
+        # a value exactly at a bound such as `< 60` violates it, so the result must be positive
+        return beyond if self.holds(value) or beyond > 0 else 1e-12
 
     def __str__(self) -> str:
         return f"{self.name} {self.sign} {self.bound:g}"
@@ -246,9 +247,9 @@ def moved_keys(search: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _read_dimension(given: object) -> object:
-    """Return a dimension of [search.space] unchanged if it is a text.
+    """Return the text of a dimension unchanged; for a value that is no text, raise ValueError.
 
-    For any other value, raise ValueError with the text to write instead.
+    The message of the error says what to write instead.
     """
     if isinstance(given, str):
         return given
@@ -294,7 +295,7 @@ class SearchBudget(StrictModel):
 
 
 class SearchSettings(StrictModel, table="search"):
-    """`[search]`: how points are chosen.
+    """`[search]`: the space of a search, its objectives, and the rules by which points are chosen.
 
     `space` defines dimensions that fill holes, in the recipe language.
     """

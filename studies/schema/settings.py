@@ -392,6 +392,7 @@ def read_recipe(text: str) -> Recipe:
 
 def keep_recipe(text: str, recipe: Recipe) -> None:
     """Add a parsed recipe to the cache of `read_recipe`."""
+    # few studies have this many recipes, so the simplest bound on memory is enough
     if len(_recipes) >= _MOST_RECIPES:
         _recipes.clear()
     _recipes[text] = recipe
@@ -585,6 +586,7 @@ class TrialSettings(StrictModel):
 
         The copies share all other parts, to save memory.
         """
+        # faster than model_copy of pydantic (2.14): a grid makes a copy for each of its trials
         found = object.__new__(TrialSettings)
         object.__setattr__(found, "__dict__", {**self.__dict__, "seed": seed})
         for name in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
@@ -593,9 +595,10 @@ class TrialSettings(StrictModel):
 
 
 class DecodeSettings(StrictModel):
-    """`[decode]`: settings of the decoder that `probe run` tries with trained translation models.
+    """`[decode]`: values of decoding settings, such as beam sizes, that `probe run` tries.
 
-    These settings are not part of a trial's identity. All combinations are tried on the dev split.
+    It tries all combinations with trained translation models on the dev split. These settings are not part of
+    a trial's identity.
     """
 
     beam: Annotated[tuple[Annotated[int, Field(ge=1, le=64)], ...], Field(strict=False)] = ()

@@ -97,8 +97,9 @@ def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -
     `as_written` has the tables without overrides.
 
     Every key that the file gives in [model], [task], [train], [recipes], [factors] and [decode] needs a
-    source, and so do its cells. The source of a table applies to all its keys. A hole has the source of its
-    value. The study's author is the source of overrides, and of defaults without a source.
+    source, and so do its cells. The source of a table applies to all its keys. A key whose value is a
+    placeholder needs none: the values that fill the placeholder have sources. The study's author is the
+    source of overrides, and of defaults without a source.
     """
     data = diagnostics.data
     is_given = TABLE in data
@@ -111,7 +112,7 @@ def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -
     for path, value in given.items():
         if isinstance(value, str) and _HOLE.fullmatch(value):
             continue
-        # of the path, or of the innermost table around it that has one
+        # the source of this key, or of the innermost table around it that has a source
         around = (path[:depth] for depth in range(len(path), 0, -1))
         source = next((sources[each] for each in around if each in sources), None)
         if path not in written or written[path] != value:
@@ -210,7 +211,7 @@ def _schema_defaults(
         if inner is not None and (field.default is not None or place in given):
             yield from _schema_defaults(place, inner, given, named)
         elif place not in given and not field.is_required() and name not in BUDGET_KEYS:
-            yield place, field.default  # a budget stands in place of a key that is given
+            yield place, field.default  # budgets are left out: without one, steps_per_epoch is given
 
 
 def _table_of(annotation: object) -> type[StrictModel] | None:

@@ -186,7 +186,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
 def _below(
     values: Mapping[str, Level], rows: Sequence[Mapping[str, Any]], measured: Iterable[str]
 ) -> FoundPoint:
-    """Return a search point without a result, because none of its trainings reached the last rung."""
+    """Return a pruned search point: all of its trainings ended on lower rungs, so it has no result."""
     return FoundPoint(
         values=values,
         trials=tuple(row["trial"] for row in rows),
@@ -371,7 +371,7 @@ def front(points: Sequence[Losses]) -> list[int]:
                 found.append(place)
                 least = min(least, second)
         return found
-    for place in order:  # none dominates one before it
+    for place in order:  # sorted, so that no point dominates an earlier one and the front only grows
         if not any(dominates(points[other], points[place]) for other in found):
             found.append(place)
     return found
