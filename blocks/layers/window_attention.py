@@ -68,11 +68,12 @@ class PositionVectors(Initialisable):
 
 
 class AdaptiveSpans(Initialisable):
-    """A learned span for each head: full weight up to z · span tokens, then a linear ramp down to zero.
+    """A learned span for each head: keys up to a distance of z · span have full weight, and others fade.
 
-    `z` is initialised as 0.
+    The weight falls linearly to zero over the next `ramp` tokens. Each head has a number `z` from 0 to 1,
+    which is initialised as 0.
 
-    Sukhbaatar et al. 2019 (Adaptive Attention Span in Transformers), equation 5; as in their program
+    Sukhbaatar et al. 2019 (Adaptive Attention Span in Transformers), equation 5. As in their program,
     distances count from the `nearest` position that a head sees.
     """
 
@@ -91,17 +92,21 @@ class AdaptiveSpans(Initialisable):
         self.max_distance = self._max_distance(0.0)
 
     def forward(self, max_distance: int, min_distance: int) -> Tensor:
-        """Return the log of the fading factors, (heads, 1, 1, distances), from the greatest distance down."""
+        """Return the logarithms of the factors by which weights fade, (heads, 1, 1, distances).
+
+        The factor for `max_distance` comes first.
+        """
         steps = torch.arange(max_distance, min_distance - 1, -1, device=self.z.device).abs() - self.nearest
         left = (self.z[:, None] * self.span + self.ramp - steps) / self.ramp
+        # log(0) would give NaN gradients even where `where` does not select it
         tiny = torch.finfo(left.dtype).tiny
         left = left.clamp(tiny, 1.0)
         return torch.where(left > tiny, left.log(), masked_score(left))[:, None, None]
 
     def note(self, highest: float) -> None:
-        """Update `max_distance`, the greatest distance that any head sees.
+        """Update the attribute `max_distance`; `highest` is the largest z of all heads.
 
-        `highest` is the largest z of all heads.
+        `max_distance` is the greatest distance that any head sees.
         """
         self.max_distance = self._max_distance(highest)
 
@@ -188,7 +193,7 @@ class WindowAttention(nn.Module):
         return compute_window(form, given, kept)
 
     def _draw(self, pieces: Sequence[QueryChunk], given: WindowInputs) -> list[Tensor]:
-        """Draw a dropout mask for the weights of each piece; return no masks if nothing is dropped."""
+        """Draw a dropout mask for the weights of each piece. Without dropout, return an empty list."""
         heads, batch = given.q.shape[:2]
         sizes = ((piece.query_count, piece.key_count + given.num_extra) for piece in pieces)
         drawn = (self.dropout.draw_mask(torch.Size((heads, batch, *size)), like=given.q) for size in sizes)
@@ -217,7 +222,7 @@ def _fused_in_float32(form: WindowForm, given: WindowInputs) -> Tensor:
 def build_window_attention(
     window: Window, heads: int, context: Context, *, cap: float = 0.0
 ) -> WindowAttention:
-    """Build attention in this window; equal windows in a model share their position vectors."""
+    """Build attention within this window. In a model, equal windows share their position vectors."""
     positions = None
     if window.relative:
         positions = context.share(
@@ -305,7 +310,10 @@ def merge_heads(y: Tensor) -> Tensor:
 
 
 def needs_step_hook(module: nn.Module) -> bool:
-    """Return whether a module has adaptive spans or a hook that must run after each optimiser step."""
+    """Return whether a module must be updated after each optimiser step.
+
+    It has adaptive spans, or it is a block that overrides `after_optimiser_step`.
+    """
     if isinstance(module, Block) and not isinstance(module, WindowedBlock):
         return type(module).after_optimiser_step is not Block.after_optimiser_step
     return isinstance(module, AdaptiveSpans)

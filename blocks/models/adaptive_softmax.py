@@ -143,7 +143,7 @@ class AdaptiveSoftmax(nn.Module):
         return lost.view(shape)
 
     def _head(self, x: Tensor) -> Tensor:
-        """Return the scores of the first cluster's symbols, followed by those of the other clusters.
+        """Return the scores of the first cluster's symbols, followed by one score for each other cluster.
 
         Both use the first cluster's projection, if there is one. A single product with the concatenated
         weights avoids copying the scores, which are larger than the weights.

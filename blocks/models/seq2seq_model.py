@@ -39,7 +39,7 @@ class TransductionModel(BaseModel[AnyTransducer]):
         return self.output(self._hidden(source, target))
 
     def outputs_at(self, source: Tensor, target: Tensor, places: Tensor) -> Tensor:
-        """Return the logits at flat indices of the target, (places, vocab)."""
+        """Return only the logits at `places`, (places, vocab), which are flat indices into the target."""
         return self.output(take_places(self._hidden(source, target), places))
 
     def nll(self, source: Tensor, target: Tensor) -> Tensor:

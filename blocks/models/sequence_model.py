@@ -89,7 +89,7 @@ class Model(BaseModel[ResidualStack]):
         return self._outputs(self._hidden(inputs, lengths))
 
     def outputs_at(self, inputs: Tensor, places: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return the outputs at the flat indices `places`, (places, …)."""
+        """Return only the outputs at `places`, (places, …), which are flat indices into (batch, length)."""
         return self._outputs(take_places(self._hidden(inputs, lengths), places))
 
     def nll(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -260,7 +260,7 @@ def build(
 
 @torch.no_grad()
 def _scale_last_maps(body: ResidualStack, rule: ResidualInit) -> None:
-    """Divide the last map of each sub-layer by the root of the number of sub-layers, or set it to zero.
+    """Divide the last map of each sub-layer by √(number of sub-layers), or set it to zero, as `rule` says.
 
     Division keeps the scale of the sum of sub-layers (Radford et al. 2019, GPT-2, section 2.3). With zeros,
     the model begins as the identity (Zhang et al. 2019, Fixup). Blocks that do not end with a map keep their

@@ -1,7 +1,11 @@
 """Conformance checks of blocks, both built-in blocks and plug-in blocks.
 
-@pytest.mark.parametrize("causal", [False, True]) @pytest.mark.parametrize("check", CHECKS) def
-test_my_block_conforms(check, causal): check("my_block(k=4)", causal=causal)
+A test of a plug-in's block runs all checks:
+
+    @pytest.mark.parametrize("causal", [False, True])
+    @pytest.mark.parametrize("check", CHECKS)
+    def test_my_block_conforms(check, causal):
+        check("my_block(k=4)", causal=causal)
 
 A check takes the text of one block with small arguments, and raises AssertionError if its specification and
 its module disagree. All weights are drawn from seeds, in double precision.
@@ -64,7 +68,10 @@ def shape_stays(text: str, *, causal: bool) -> None:
 
 
 def reach_is_as_stated(text: str, *, causal: bool) -> None:
-    """Check that inputs change an output exactly up to the distance that the block's reach states."""
+    """Check that a block sees exactly as far as the reach in its specification.
+
+    All inputs within the reach change an output, and no others do.
+    """
     if is_pool(text):
         return
     node = parse_block(text)
@@ -78,7 +85,7 @@ def reach_is_as_stated(text: str, *, causal: bool) -> None:
 
 
 def future_is_hidden(text: str, *, causal: bool) -> None:
-    """Check that outputs depend on their own input and, in a causal block, on no later input.
+    """Check that each output depends on the input at its position and, in a causal block, on no later one.
 
     The first two outputs need not depend on their own input: a block that sees only past inputs has no
     input at the first position, and a single one at the second.
@@ -149,7 +156,7 @@ def gradients_are_right(text: str, *, causal: bool) -> None:
 
 
 def flops_are_counted(text: str, *, causal: bool) -> None:
-    """Check that the stated FLOPs are within one percent of the counted FLOPs, at two lengths."""
+    """Check that the FLOPs that the analysis states are within one percent of those that torch counts."""
     node = parse_block(text)
     block = use_plain_operations(make_block(node, causal=causal, dtype=torch.float32))
     for length in (3, 40):
@@ -161,7 +168,7 @@ def flops_are_counted(text: str, *, causal: bool) -> None:
 
 
 def training_memory_is_stated(text: str, *, causal: bool) -> None:
-    """Check that the stated training memory is right within one percent, with pre-norm and with post-norm.
+    """Check that the training memory that the analysis states is right within one percent.
 
     All pairs of values of norm, position and dropout occur.
     """
@@ -197,7 +204,10 @@ def seed_decides(text: str, *, causal: bool) -> None:
 
 
 def weights_can_be_stacked(text: str, *, causal: bool) -> None:
-    """Check that three trials in one vmap give the same outputs and gradients as three separate trials."""
+    """Check that three blocks in one vmap give the same outputs and gradients as three separate blocks.
+
+    Packs of trials train in this way.
+    """
     node = parse_block(text)
     for lengths in (None, [6, 2, 4]):
         blocks = [make_block(node, causal=causal, seed=seed, dtype=torch.float32) for seed in range(3)]

@@ -68,9 +68,10 @@ def is_pool(text: str) -> bool:
 
 
 def valid_outputs(y: Tensor, valid: int | Tensor) -> Tensor:
-    """Return the outputs at valid positions: those up to a length, or those where a mask is true.
+    """Return only the outputs at valid positions.
 
-    A pool has no positions; its whole output is returned.
+    `valid` is a length, or a mask that is true at valid positions. A pool has no positions; its whole output
+    is returned.
     """
     pooled = y.dim() == (1 if isinstance(valid, int) else 2)
     return y if pooled else y[:valid] if isinstance(valid, int) else y[valid]
@@ -239,9 +240,9 @@ def assert_seed_decides(make: Callable[[int], nn.Module], *inputs: Tensor) -> No
 def run_stacked(
     modules: Sequence[nn.Module], inputs: Sequence[Tensor], masks: Sequence[Tensor | None]
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the outputs of several trials, computed as one batch, and their stacked weights.
+    """Return the outputs of several modules, computed in one vmap, and their stacked weights.
 
-    Each input has the trials as its first dimension; the masks are the same for all.
+    The first dimension of each input and each weight is that of the modules; the masks are the same for all.
     """
     weights, buffers = stack_module_state(list(modules))
     base = deepcopy(modules[0])
@@ -258,7 +259,10 @@ def assert_flops_counted(run: Callable[[], object], *, batch: int, length: int, 
 
 
 def count_flops(run: Callable[[], object]) -> int:
-    """Return the FLOPs of a run, counted by torch, which knows no fused attention on a CPU."""
+    """Return the FLOPs of a run as torch counts them.
+
+    Attention uses plain products, because torch does not count fused attention on a CPU (torch 2.13).
+    """
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         run()
     return counter.get_total_flops()

@@ -1,6 +1,10 @@
 """Conformance checks of normalisations and positional encodings, both built-in and from plug-ins.
 
-@pytest.mark.parametrize("check", NORM_CHECKS) def test_my_norm_conforms(check): check("my_norm")
+A test of a plug-in's normalisation runs all checks:
+
+    @pytest.mark.parametrize("check", NORM_CHECKS)
+    def test_my_norm_conforms(check):
+        check("my_norm")
 
 A check takes the name of a `norm_kind` or of a `position`, and raises AssertionError if its module and its
 specification disagree.
@@ -120,7 +124,7 @@ def vectors_depend_on_positions_alone(name: str) -> None:
 
 
 def positions_have_an_end(name: str) -> None:
-    """Check that an error rejects a sequence that is longer than the encoding, and names both lengths."""
+    """Check that a sequence with too many positions raises BuildError, and that it names the maximum."""
     longest = POSITIONS[name].longest
     if longest is None:
         return
@@ -147,7 +151,10 @@ def parameters_are_counted(setting: str, name: str) -> None:
 
 
 def memory_is_stated(setting: str, name: str) -> None:
-    """Check that the stated training memory is right within one percent, with pre-norm and with post-norm."""
+    """Check that the training memory that the analysis states is right within one percent.
+
+    It is checked with pre-norm and with post-norm.
+    """
     longest, norms = _length(name) if setting == "position" else _LENGTH, tuple[Norm, ...](("pre", "post"))
     settings: dict[str, Any] = {setting: name}
     for norm, dropout, length in product(norms, (0.0, 0.1), (1, longest)):
@@ -169,7 +176,7 @@ def seed_decides(setting: str, name: str) -> None:
 
 
 def weights_can_be_stacked(setting: str, name: str) -> None:
-    """Check that three stacked trials give the same outputs as three separate trials."""
+    """Check that three models in one vmap give the same outputs as three separate models."""
     models = [_make_model(setting, name, seed) for seed in range(3)]
     together, _ = run_stacked(models, (torch.stack([_tokens()] * 3),), ())
     for model, found in zip(models, together, strict=True):

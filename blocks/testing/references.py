@@ -51,7 +51,10 @@ def find_reference(name: str) -> Reference:
 
 
 def apply_reference(node: nodes.BlockNode, *arguments: nn.Module | Tensor, **keywords: bool) -> Tensor:
-    """Return the outputs of a block's reference, given the block's module and input sequences."""
+    """Run a block's reference with the settings of `node`, and return its outputs.
+
+    `arguments` are the block's module and one sequence, or a transducer's module, a source and a target.
+    """
     reference = find_reference(node.name)
     return reference(*arguments, **keywords, **spec_of(node.name).settings(node))
 

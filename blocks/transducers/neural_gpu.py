@@ -96,7 +96,7 @@ class ImageCGRU(Initialisable):
         return y if mask is None else y * mask
 
     def tape_contribution(self, outputs: Tensor, columns: int, *, everywhere: bool) -> Tensor:
-        """Return the terms that outputs (…, maps) on the tape add to the three convolutions nearby.
+        """Return what outputs (…, maps) on the tape add to the three convolutions at positions around them.
 
         The outputs fill column 0 of an image of `columns` columns, or all columns if `everywhere`. The result
         is (…, affected columns, kernel, 3 * maps); their position is `after` in the kernel.
@@ -135,7 +135,7 @@ class CGRUStack(nn.Module):
     def forward(
         self, image: Tensor, mask: Tensor | None, tape_contributions: tuple[Tensor, ...] | None = None
     ) -> Tensor:
-        """Take one step; `tape_contributions` are the terms that the tape adds to each unit."""
+        """Apply each unit once; `tape_contributions` are the terms that the tape adds to the units."""
         if self.training and self.dropout > 0.0:
             image = Dropout(min(3.0 * self.dropout / math.sqrt(image.shape[2]), MAX_DROPOUT))(image)
         for place, unit in enumerate(self.units):
@@ -183,7 +183,7 @@ class ImageEncoder(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Return the image of a source, with `length` positions, and its mask.
 
-        `sizes` (batch,) has the size of each sequence; None means full size.
+        `sizes` (batch,) are the positions of each sequence's own image; None means `length` for all.
         """
         x = zero_masked(source, source_mask)[:, :length]
         image = self._first_image(x, length)
@@ -247,7 +247,7 @@ class ImageTransducer(Transducer[StateT]):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """Return all outputs, computed from an image that is as long as the source and the target need."""
+        """Return all outputs. The image of a sequence is as long as the longer of source and target."""
         image, mask = self.reader(source, target, source_mask, target_mask)
         return self.write(image, mask, target)
 
@@ -321,7 +321,7 @@ class ExtendedNeuralGPUState(State):
 
 @register_transducer("extended_neural_gpu")
 class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
-    """A Neural GPU with a second stack, which continues from the last image and takes a step for each output.
+    """A Neural GPU with a second stack, the decoder, which takes one step from the last image per output.
 
     The convolutions of the tape are linear: an output's contribution is the same at every later step, so it
     is computed once. Position 0 of the target, the start symbol, is not written (Kaiser and Bengio 2016,

@@ -187,7 +187,7 @@ AnyDecoder = Decoder[Any]
 class RecurrentDecoderState(State):
     """The state of a recurrent decoder, with the vectors of the source to which it attends, if any.
 
-    With input feeding, `context` (batch, 1, units) is the last mean.
+    With input feeding, `context` (batch, 1, units) is the last weighted mean of these vectors.
     """
 
     recurrent_state: RecurrentState

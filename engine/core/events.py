@@ -78,7 +78,7 @@ class MachineFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedElsewhere:
-    """Event: this run skips a trial, because another process trains it or (`ended`) has trained it.
+    """Event: this run skips a trial that another process trains now or (`ended`) has trained already.
 
     `host` and `pid` identify that process, if known. `attempt` counts from the trial's first attempt.
     """
@@ -100,7 +100,10 @@ class Listener:
         """Handle the list of trials that will run, before their first event."""
 
     def training_here(self, trials: int, seconds: float) -> None:
-        """Handle the start of a short grid that trains in this process, for about `seconds` seconds."""
+        """Handle the start of a grid so short that it trains in this process, without starting Ray.
+
+        It takes about `seconds` seconds.
+        """
 
     def starting_ray(self, attempt: int) -> None:
         """Handle a start of Ray on this machine; `attempt` counts the starts."""
@@ -204,7 +207,7 @@ class StudyProgress:
         return self._trials[trial_id]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Add trials that will run. If they ended in earlier runs, discard those outcomes."""
+        """Add trials that will run, and forget the outcomes that they had in earlier runs."""
         for trial in trials:
             self._ended.pop(trial.id, None)
             self._trials[trial.id] = self._waiting[trial.id] = trial

@@ -63,7 +63,7 @@ def autocast(
 
 
 def sequence_flops(model: ModelSettings, interface: ModelInterface, *, tokens: int, past: int) -> int:
-    """Return the FLOPs of a training step on one sequence, for the forward and the backward pass.
+    """Return the FLOPs of a training step on one sequence: those of the forward and the backward pass.
 
     The sequence has `tokens` positions, and can see `past` earlier ones.
     """
@@ -153,7 +153,7 @@ def float32_products(precision: Precision) -> Iterator[None]:
 
 
 def _replace_precisions(old: Sequence[str], new: Sequence[str], of_cudnn: bool | None) -> None:
-    """Set the float32 precision of each operation, and change torch's older flags for it to match.
+    """Change the float32 precisions of all operations from `old` to `new`, and torch's older flags to match.
 
     `of_cudnn` is the value for cuDNN's older TF32 flag; None leaves the flag unchanged. Torch's compiler, and
     code that disables cuDNN temporarily, read the older flags, which must not contradict the new ones.
@@ -185,7 +185,7 @@ def _legacy_setting_of_cudnn() -> bool | None:
 _files_log = logging.getLogger(__name__)
 
 FORMAT = 1
-"""The version of the description, raised when older programs could no longer read a new file."""
+"""The version of the description. It grows when older programs could no longer read a new file."""
 
 
 class ModelFileError(ActivememError):
@@ -298,7 +298,8 @@ def rebuild(file: ModelFile) -> AnyModel:
 def _unshared(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Return each distinct weight on the CPU, and the names that share a weight with another name.
 
-    Tied embeddings, for example, are one weight with two names.
+    Tied embeddings, for example, are one weight with two names. Safetensors refuses to store tensors that
+    share memory.
     """
     tensors, aliases, first = dict[str, Tensor](), dict[str, str](), dict[tuple[Any, ...], str]()
     for name, weight in weights.items():

@@ -1,4 +1,4 @@
-"""The state of a process that trains: threads, freed memory, a random stream for each purpose, clean stops.
+"""State of a training process: its threads, its freed memory, its random streams, and how it stops.
 
 By default glibc returns large freed blocks to the system, and the next step must fault the pages in again.
 That costs up to a fifth of the time of steps with large batches.
@@ -37,7 +37,10 @@ LARGEST_BLOCK = 2**25
 
 
 def prepare_cpu(threads: int) -> None:
-    """Set the number of threads, and keep freed memory in the process until `give_back_memory`."""
+    """Set the number of threads, and make malloc keep freed memory instead of returning it to the system.
+
+    `give_back_memory` returns it.
+    """
     torch.set_num_threads(threads)
     if (library := _glibc()) is not None:
         library.mallopt(_M_MMAP_THRESHOLD, LARGEST_BLOCK)
@@ -118,7 +121,7 @@ class DeviceStream:
 
     @state.setter
     def state(self, state: Tensor) -> None:
-        """Continue from a state; if it comes from a different kind of device, use it only as a seed."""
+        """Continue from a saved state. A state of a different kind of device serves only as a seed."""
         state = state.cpu()
         if state.numel() != self._state.numel():
             digest = hashlib.sha256(state.numpy().tobytes()).digest()
@@ -138,6 +141,7 @@ class DeviceStream:
             try:
                 yield
             finally:
+                # an interruption between these lines loses the state; then `settled` stays False
                 before, self.settled = self.settled, False
                 self._state, self._drawing = self._of_process(), False
                 self.settled = before
@@ -180,6 +184,7 @@ class _Alarm:
     def arm(self) -> None:
         """Set the timer to the earliest deadline."""
         at = min(self.limit_at, self.stop_at)
+        # a delay of 0 switches the timer off, so a deadline that has passed gets a small delay
         delay_s = 0.0 if math.isinf(at) else max(at - time.monotonic(), 1e-3)
         signal.setitimer(signal.ITIMER_REAL, delay_s, REPEAT_S if delay_s else 0.0)
 
@@ -224,9 +229,9 @@ def interruptible(limit_s: float | None, crash_report: int = 2) -> Iterator[None
 
 
 def stop_soon() -> None:
-    """Request a stop: after `GRACE_S`, current and later interruptible contexts raise StoppedMidway.
+    """Request a stop: once `GRACE_S` has passed, interruptible contexts raise StoppedMidway.
 
-    Signal handlers may call this function.
+    This also applies to contexts that are entered later. Signal handlers may call this function.
     """
     _alarm.stop_at = min(_alarm.stop_at, time.monotonic() + GRACE_S)
     if _alarm.armed:
@@ -250,7 +255,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass(slots=True)
 class Stop:
-    """Stop state of a run: whether it must stop, and whether a signal requested it."""
+    """Stop state of a run: whether it must stop, and whether Ctrl-C or SIGTERM requested that."""
 
     requested: bool = False
     interrupted: bool = False

@@ -34,7 +34,7 @@ def free_bytes(uuid: str) -> int | None:
         library, handle, memory = CDLL(_LIBRARY), c_void_p(), _Memory()
         if library.nvmlInit_v2() == 0:
             try:
-                for kind in ("MIG", "GPU"):
+                for kind in ("MIG", "GPU"):  # a CUDA UUID does not say which of the two it names
                     name = f"{kind}-{uuid}".encode()
                     if library.nvmlDeviceGetHandleByUUID(name, byref(handle)) == 0:
                         succeeded = library.nvmlDeviceGetMemoryInfo(handle, byref(memory)) == 0
@@ -217,7 +217,7 @@ MAX_PACK = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Resources and limits of a trial, and the Ray cluster that trains it.
+    """Resources and limits of each trial, and the Ray cluster on which trials train.
 
     `cpus` and `gpus` are the resources of one trial; `gpus` is a share of one GPU, at most 1. Without an
     `address` a run starts Ray on this machine only. `data` is the folder of the corpora, on every machine of
@@ -266,7 +266,7 @@ class Machine:
 
     @property
     def most_packed(self) -> int:
-        """Return the largest number of trials that may form a pack, which trains them together."""
+        """Return the largest number of trials that may train together in one pack."""
         return {"auto": MAX_PACK, "off": 1}[self.pack] if isinstance(self.pack, str) else self.pack
 
     @property

@@ -112,11 +112,11 @@ def _resume_download(
         response: HTTPResponse = urlopen(Request(url, headers=headers), timeout=_TIMEOUT_S)
     except HTTPError as error:
         with error:
-            if error.code == _RANGE_NOT_SATISFIABLE:
+            if error.code == _RANGE_NOT_SATISFIABLE:  # nothing is missing; the checksum decides
                 return
             raise
     with response, unfinished.open("ab") as file:
-        if response.status != 206:
+        if response.status != 206:  # the host ignores ranges and sends the file from its beginning
             here = 0
             file.truncate(0)
         length = response.headers.get("Content-Length", "")

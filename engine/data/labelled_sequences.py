@@ -28,7 +28,7 @@ from .vocabularies import learn_vocabulary, load_vocabulary
 from .vocabularies.words import Vocabulary
 
 FORMAT = 1
-"""The version of the files, raised when their layout or content changes."""
+"""The version of the files. It grows when their layout or content changes."""
 
 _VOCABULARY = "vocabulary"
 

@@ -105,9 +105,10 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
 
 
 def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
-    """Yield pairs with their splits, and keep sources of the dev and test splits out of later splits.
+    """Yield pairs with their splits, so that no source sentence of test or dev is also in another split.
 
-    A pair is dropped if a side is empty, or if its source is in a dev or test split that was read before.
+    The splits are read in the order test, dev, train. A pair is dropped if a side is empty, or if its source
+    is in a test or dev split that was read before.
     """
     held_out: set[bytes] = set()
     for split in _SPLITS:
@@ -122,7 +123,7 @@ def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Itera
 
 
 FORMAT = 1
-"""The version of the files, raised when their layout or content changes."""
+"""The version of the files. It grows when their layout or content changes."""
 
 SIDES = ("source", "target")
 SPLITS = ("train", "dev", "test")
@@ -335,7 +336,8 @@ def iter_pair_batches(
 ) -> Iterator[PairBatch]:
     """Yield batches of pairs without end, beginning with batch number `position`.
 
-    The longer sides of a batch's pairs differ by less than `width`, except at the boundary of two buckets.
+    A batch has pairs of similar length: their longer sides differ by less than `width`, unless the batch has
+    pairs of two neighbouring buckets.
     The batches of each pass and their order depend on the seed and the number of the pass. A random remainder
     that does not fill a batch is dropped. With `batch_tokens`, `fill_batches` sets the batch sizes, and a
     pass has every pair. Pairs with a side of more than `max_length` tokens, not counting its end, are always

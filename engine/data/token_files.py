@@ -47,7 +47,7 @@ class Split:
 
     @property
     def first_words(self) -> int:
-        """Return how many words the first token of the split counts for. This token is not scored.
+        """Return how many words are not scored, because nothing predicts the first token of a split.
 
         The number is 1, or 0 if the first token is a mark that stands before the text.
         """
@@ -78,6 +78,7 @@ class Split:
 
 def smallest_dtype(vocab: int) -> np.dtype[Any]:
     """Return the smallest integer type for the numbers of a vocabulary."""
+    # int16 and not uint16, for which torch has few operations
     small = np.uint8 if vocab <= 1 << 8 else np.int16 if vocab <= 1 << 15 else np.int32
     return np.dtype(small).newbyteorder("<")
 
@@ -133,9 +134,10 @@ def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -
 
 
 class SplitWriter:
-    """Writer of a split's files. It writes a beginning token (the mark), then the lines, a few at a time.
+    """Writer of a split's files, to which lines are added a few at a time.
 
-    Tokens have the type of the mark, which may be empty. Its context closes the files.
+    The split begins with `mark`, an array of one token or none, whose type is that of all tokens. Leaving the
+    writer's context closes the files.
     """
 
     def __init__(self, place: Path, name: str, mark: NDArray[Any], *, sizes: bool = False) -> None:

@@ -152,6 +152,7 @@ class RealGatedLinearRecurrence(RecurrentChannels):
         """Run the recurrence; √(1−a_t²) scales the input, so that states have the same variance as inputs."""
         r, i = torch.sigmoid(self.gates(u).to(self.rates.weight.dtype)).unbind(0)
         log_decay = -RATE_POWER * functional.softplus(-self.rates.weight) * r
+        # expm1 computes 1 − a² without cancellation where the decay a is near 1
         added = torch.sqrt(-torch.expm1(2.0 * log_decay)) * i * u
         h = scan(log_decay.exp(), added, state)
         return h, h[:, -1]
@@ -288,7 +289,7 @@ class ScalarLSTM(Block):
         h, c, n, m = state
         z, i, f, o = (mapped + torch.bmm(h, self.transitions.weight)).to(c.dtype).chunk(4, -1)
         log_forget = functional.logsigmoid(f) if self.bounded else f
-        with torch.no_grad():
+        with torch.no_grad():  # the stabiliser cancels in the output, so it needs no gradient
             most = torch.maximum(log_forget + m, i)
         kept, written = (log_forget + (m - most)).exp(), (i - most).exp()
         c = kept * c + written * torch.tanh(z)

@@ -56,12 +56,12 @@ class QueryChunk:
 
     @property
     def shift(self) -> int:
-        """Return how many distances of the first query point to positions before the piece's first key."""
+        """Return at how many distances the first query has no key, because they lie before the first key."""
         return self.max_distance - (self.start - self.key_start)
 
     @property
     def padded_width(self) -> int:
-        """Return the width to which `skew` pads each row of scores by distance."""
+        """Return the length to which `skew` pads each row of scores, so that a view can shift the rows."""
         distances = self.query_count + self.distance_count - 1 - self.shift
         return max(self.key_count + max(self.shift, 1), distances)
 
@@ -112,7 +112,7 @@ class WindowInputs(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowForm:
-    """One way to compute window attention: how the sequence is cut into pieces, and options.
+    """The way in which window attention is computed: the pieces of the sequence, and options.
 
     `pos_values` adds vectors of distances to values; `cap` limits the products q · k, and 0 means no limit;
     `first_sees_nothing` says that the first query of a sequence sees no key. With dropout, kept weights are
@@ -131,7 +131,7 @@ class WindowForm:
         return max(piece.max_distance for piece in self.pieces)
 
     def distances(self, piece: QueryChunk) -> slice:
-        """Return the distances between queries and keys of a piece, as a slice of all distances."""
+        """Return the slice of the distances in a piece, out of all distances from the greatest down."""
         first = self.max_distance - piece.max_distance
         return slice(first, first + piece.distance_count)
 
@@ -169,6 +169,7 @@ def unskew(weights: Tensor, piece: QueryChunk) -> Tensor:
 
 def masked_score(scores: Tensor) -> float:
     """Return a score whose softmax weight is zero; it is finite, so a query without keys gives no NaN."""
+    # a quarter, because a few such scores are added up where several masks hide the same key
     return torch.finfo(scores.dtype).min / 4
 
 
@@ -194,9 +195,9 @@ def window_products(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> T
 
 
 def _by_distance(form: WindowForm, given: WindowInputs, q: Tensor, piece: QueryChunk) -> Tensor:
-    """Return what distances add to scores, (heads or 1, batch or 1, queries, distances).
+    """Return the scores that depend on the distance, (heads or 1, batch or 1, queries, distances).
 
-    The greatest distance comes first.
+    They come from distance vectors and from learned spans. The greatest distance comes first.
     """
     here = form.distances(piece)
     if given.vectors is None:

@@ -53,7 +53,7 @@ class _Tile(NamedTuple):
 
     @property
     def is_band(self) -> bool:
-        """Return whether each query has a key at every distance of the piece.
+        """Return whether the window is a complete band: each query has a key at every distance of the piece.
 
         Then `band` can return a view with a column for each distance, and nothing is copied.
         """
@@ -81,7 +81,7 @@ class _Tile(NamedTuple):
 
     @property
     def distances(self) -> slice:
-        """Return the distances between queries and keys of the piece, as a slice of all distances."""
+        """Return the slice of the distances in the piece, out of all distances from the greatest down."""
         return self.form.distances(self.piece)
 
     def of_queries(self, numbers: Tensor) -> Tensor:
@@ -166,9 +166,9 @@ class _Tile(NamedTuple):
 
 
 def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Return two masks that hide keys outside the window, for a piece's first keys and for its last keys.
+    """Return two masks to add to the scores of a piece: one for its first keys, and one for its last keys.
 
-    They are added to the scores of a tile whose `is_band` is true. Query t does not see the first t
+    They hide keys outside the window, in a tile whose `is_band` is true. Query t does not see the first t
     keys, nor the keys after its nearest key.
     """
     rows, beyond = piece.query_count, piece.key_count - piece.distance_count
@@ -359,9 +359,10 @@ def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> No
 
 
 def _add_by_key(tile: _Tile, into: tuple[Tensor, Tensor | None], rows: Tensor, numbers: Tensor) -> None:
-    """Add rowsᵀ · numbers to the gradients of keys and extra keys, or of values and extra values.
+    """Add rowsᵀ · numbers to a pair of gradients `into`, the first for keys and the second for extra keys.
 
-    `rows` has a vector for each query, and `numbers` a number for each query and key of the tile.
+    They are gradients of the keys themselves or of their values. `rows` has a vector for each query, and
+    `numbers` a number for each query and key of the tile.
     """
     keys, extra = into
     found = torch.bmm(rows.mT, numbers)

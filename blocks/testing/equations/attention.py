@@ -89,7 +89,7 @@ def _windows(block, k, v, *, causal, relative, span, adaptive=False, ramp=32, po
 
 
 def turned(rows):
-    """Rotate each row (…, width), read as complex numbers, by angles proportional to its position."""
+    """Rotate pairs of neighbouring channels of each row (…, width) by angles that grow with its position."""
     width = rows.shape[-1]
     rates = 1e4 ** -(torch.arange(0, width, 2, dtype=rows.dtype) / width)
     angles = torch.arange(rows.shape[-2], dtype=rows.dtype)[:, None] * rates

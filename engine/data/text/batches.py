@@ -108,7 +108,7 @@ def _batch(split: Split, chosen: Sequence[int]) -> LineBatch:
 
 
 def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
-    """Return the number of blocks in each row, when a text is cut into `batch_size` rows of equal length.
+    """Return how many blocks each row has, when a text is cut into `batch_size` rows of equal length.
 
     A block has `context` tokens. Raise DataError for a text that is too short.
     """
@@ -147,13 +147,14 @@ def iter_stream_batches(
         skipped -= min(skipped, blocks)
 
 
+# multiples of this number modulo 1 are spread almost evenly, in any run of consecutive multiples
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def iter_packed_batches(
     sources: Sequence[tuple[float, Tensor]], *, batch_size: int, context: int, seed: int, position: int = 0
 ) -> Iterator[StreamBatch]:
-    """Yield batches without end, starting at batch number `position`. Each row is a piece of a text.
+    """Yield batches without end, from batch number `position` on. Each row is a piece of one of the texts.
 
     A piece has `context` tokens. `sources` are texts with their weights. A golden-ratio sequence assigns the
     rows to sources, so that the shares of sources in any run of rows are close to the weights. A source is

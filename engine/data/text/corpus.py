@@ -31,7 +31,7 @@ from .symbols import MARK, TextSymbols, encode_units, library_version, train_byt
 from .tokenization import build_vocabulary, limit_vocabulary, sentences_as_lines
 
 FORMAT = 3
-"""The version of the files, raised when their layout or content changes."""
+"""The version of the files. It grows when their layout or content changes."""
 
 _DOCUMENTS = 1_000  # documents encoded at a time
 
@@ -41,7 +41,9 @@ _LISTS = {"words": "vocabulary.txt", "bpe": "pieces.model", "byte_bpe": "tokeniz
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenisedCorpus:
-    """A tokenised corpus with its vocabulary; token 0 begins each line and is also the padding.
+    """A tokenised corpus with its vocabulary.
+
+    Token 0 is the input before the first token of a line, and it is also the padding.
 
     `sources` are the texts to train on with their weights: one text, or the texts of a mixture.
     """
@@ -81,7 +83,7 @@ def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
 def _open_documents(
     documents: OwnDocuments, task: LanguageModelSettings, folder: Path, place: Path
 ) -> TokenisedCorpus:
-    """Open the tokens of documents, in the order of their files."""
+    """Open a corpus of the user's own documents. Each split has them in the order of their files."""
     corpus = documents.dataset
     about = prepared(place, corpus.name, partial(_write_documents, documents, task, folder))
     splits: dict[str, Split] = {}
@@ -137,7 +139,7 @@ def _symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: P
 
 
 def _known_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path) -> TextSymbols:
-    """Return a vocabulary that is not learnt from the text: an alphabet, or a file's tokenizer."""
+    """Return a vocabulary that is not learnt: the corpus's alphabet, or the tokenizer in a file."""
     documents = isinstance(task.corpus, OwnDocuments)
     if task.tokenizer is None or task.tokens != "pretrained":
         return TextSymbols(
@@ -224,7 +226,7 @@ def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str
 
 
 def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
-    """Return the bytes of each split; a file with several splits is read once."""
+    """Return the bytes of each split. A file that contains several splits is read only once."""
     files: dict[SourceFile, bytes] = {}
     for part in corpus.splits.values():
         if part.source not in files:

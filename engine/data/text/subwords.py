@@ -17,7 +17,7 @@ PADDING, UNSEEN, END = 0, 1, 2
 """Special token numbers: padding, unknown (unused, as pieces fall back to bytes), and end of line."""
 
 NORMALISATION = 1
-"""The version of the normalisation of lines; raised when its output changes."""
+"""The version of the normalisation of lines. It grows when the output of the normalisation changes."""
 
 _PROTECTED = r"<unk>|@[-,.]@"
 _HYPHEN = re.compile(r"(?<=\w)-(?=\w)")

@@ -51,11 +51,11 @@ class FileTokenizer(ABC):
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Encode each text, without special tokens around it."""
+        """Encode each text. No special tokens are added."""
 
     @abstractmethod
     def decode(self, tokens: Sequence[int]) -> bytes:
-        """Decode tokens; the first bytes of an unfinished character may come back as U+FFFD."""
+        """Decode tokens to bytes. If the last character is incomplete, it may be decoded as U+FFFD."""
 
 
 class ByteTokenizer(FileTokenizer):
@@ -314,7 +314,10 @@ class TextSymbols:
 
     @cached_property
     def encode_bytes(self) -> TextEncoder:
-        """Return the encoder of a text's bytes; it adds an end mark to each line, or to a whole document."""
+        """Return an encoder of a text's bytes, which encodes lines or, with `documents`, one document.
+
+        It adds an end mark to each line or document.
+        """
         if self.documents:
             return document_encoder(self.tokenizer)
         if self.kind == "characters":

@@ -184,7 +184,8 @@ def _offsets(ends: IntArray) -> IntArray:
 
 
 def _words_of_lines(data: bytes, ends: IntArray) -> IntArray:
-    """Return the number of words of each line, plus one for its end."""
+    """Return the number of words of each line. The end of a line counts as a word."""
+    # a word begins at each byte that is no space and follows a space
     ink = np.frombuffer(data.translate(_NON_SPACE), np.bool_)
     begins = ink.copy()
     begins[1:] &= ~ink[:-1]
