@@ -72,7 +72,7 @@ class BucketError(OSError, ActivememError):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The version of an object: its ETag, and its version number on servers that have one."""
+    """Identifier of one version of an object: its ETag, and its version number on some servers."""
 
     e_tag: str | None
     number: str | None
@@ -97,10 +97,10 @@ class Found:
 
 
 class Bucket:
-    """The objects below an address; their keys are relative to the address.
+    """Client of the objects whose names begin with an address.
 
-    Raise `StoreError` for a wrong address, missing credentials or an unsuitable server, and `BucketError` if
-    the server fails later.
+    Keys are names without this address. Raise `StoreError` for a wrong address, missing credentials or an
+    unsuitable server, and `BucketError` if the server fails later.
     """
 
     def __init__(self, address: str) -> None:
@@ -270,7 +270,7 @@ class Bucket:
 
     @contextmanager
     def _file_errors(self, key: str) -> Iterator[None]:
-        """Within this context, raise an OSError instead of each error of the library obstore."""
+        """Within this context, convert errors of the library obstore to an OSError."""
         from obstore import exceptions  # noqa: PLC0415  as above
 
         try:

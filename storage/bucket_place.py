@@ -78,9 +78,10 @@ class BucketPlace(Place):
             self._download_all([self._key(path)])
 
     def list_names(self, *folders: Path) -> None:
-        """Update the local files' names, sizes and times in these folders, without downloading contents.
+        """Update the names, sizes and times of the local files in these folders.
 
-        An object without a current local copy becomes a sparse file, which has only its size and time.
+        No contents are downloaded. An object without a current local copy becomes a sparse file, which has
+        only its size and time.
         """
         with self._lock:
             for each in (each for folder in folders for each in self._list(folder).values()):
@@ -106,7 +107,7 @@ class BucketPlace(Place):
             self._write_here(path, data)
         key = self._key(path)
         with self._lock:
-            self._held.pop(key, None)
+            self._held.pop(key, None)  # if the upload fails, the local copy is not current
             self._held[key] = str(self.bucket.put(key, path).e_tag)
 
     def put_new(self, path: Path, data: bytes) -> None:
@@ -129,7 +130,7 @@ class BucketPlace(Place):
         return True
 
     def touch(self, path: Path, mark: bytes) -> None:
-        """Renew a claim by a mark at the end of its object. Do nothing if another process owns it now."""
+        """Renew a claim by adding a mark to its object, unless another process owns it now."""
         key = self._key(path)
         with self._claiming:
             if (claimed := self._claimed.get(key)) is None:
@@ -234,6 +235,7 @@ class BucketPlace(Place):
     def _download(self, key: str) -> bool:
         """Download an object and return whether it exists; remove the local file if it does not."""
         path = self._path(key)
+        # one file for each thread, outside of the folder that mirrors the bucket
         temporary = self.root.parent / f"{self.root.name}.{threading.get_ident()}"
         if (found := self.bucket.download(key, temporary)) is None:
             path.unlink(missing_ok=True)
@@ -267,7 +269,7 @@ class BucketPlace(Place):
 
 
 def _tag(info: ObjectInfo) -> str:
-    """Return the ETag of an object, or its time and size if the server has no ETags."""
+    """Return a text that differs for each version of an object: its ETag, else its time and size."""
     return str(info.version.e_tag or (info.changed, info.size))
 
 
@@ -279,7 +281,10 @@ def _is_plain_key(key: str) -> bool:
 
 
 def _make_own_folder() -> Path:
-    """Make a folder that is locked while this process lives; remove the folders of dead processes."""
+    """Make a local folder for this process, and remove the folders of dead processes.
+
+    The folder is locked as long as this process lives.
+    """
     from filelock import FileLock, Timeout  # noqa: PLC0415  a tenth of a second that folders do not cost
 
     user = os.getuid() if hasattr(os, "getuid") else 0
@@ -287,12 +292,14 @@ def _make_own_folder() -> Path:
     base.mkdir(mode=0o700, exist_ok=True)
     if base.is_symlink() or base.stat().st_uid != user:
         raise StoreError(f"{base}: expected a folder of this user, got another user's; set TMPDIR")
+    # otherwise another process could remove the new folder before it is locked
     with FileLock(base / "making"):
         for folder in base.iterdir():
             if folder.is_dir():
                 with suppress(Timeout, OSError), FileLock(folder / _LOCK, timeout=0):
                     shutil.rmtree(folder, ignore_errors=True)
         own = Path(tempfile.mkdtemp(dir=base))
+        # without thread_local=False, only the thread that took the lock could release it
         lock = FileLock(own / _LOCK, thread_local=False)
         lock.acquire()
 

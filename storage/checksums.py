@@ -38,7 +38,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class _CheckedFile(io.FileIO):
-    """A new file that is written from start to end, with the checksum of the bytes so far."""
+    """A new file that computes a checksum of its bytes while they are written."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "wb")
@@ -46,10 +46,8 @@ class _CheckedFile(io.FileIO):
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 -- a buffer, which has no type before Python 3.12
         """Write bytes; return their number."""
-        before, self.checksum = (
-            self.checksum,
-            zlib.crc32(data, self.checksum),
-        )  # first: writing evicts the data
+        # before writing, because the data are still in the processor's cache
+        before, self.checksum = self.checksum, zlib.crc32(data, self.checksum)
         written = super().write(data)
         if written < len(data):
             self.checksum = zlib.crc32(memoryview(data)[:written], before)
@@ -63,15 +61,16 @@ def sealing(path: Path) -> Iterator[BinaryIO]:
     with io.BufferedWriter(raw, _BUFFER_BYTES) as file:
         yield file
         file.write(_MAGIC)
+        # the checksum is complete only when all buffered bytes are written
         file.flush()
         file.write(raw.checksum.to_bytes(4, "little"))
 
 
 def verify_seal(file: BinaryIO) -> bool:
-    """Verify the checksum that seals a file, rewind the file, and return whether it has a seal.
+    """Verify the checksum at the end of a file, called its seal; return whether the file has one.
 
-    An archive without a seal was written by a release that had no seals. Raise `DamagedError` if any byte
-    differs.
+    Afterwards the file is at its start. An archive without a seal was written by a release that had no
+    seals. Raise `DamagedError` if any byte differs.
     """
     size, checksum = file.seek(0, 2), 0
     file.seek(0)
@@ -223,7 +222,10 @@ def encode(frame: pl.DataFrame) -> bytes:
 
 
 def add_checksum(parquet: bytes, version: int = SCHEMA_VERSION) -> bytes:
-    """Insert a checksum and the schema's version before a Parquet file's footer; return the new contents."""
+    """Insert a checksum before the footer of a Parquet file; return the new contents.
+
+    The version of the schema is inserted as well.
+    """
     cut = _footer_start(parquet)
     head = parquet[:cut] + _SEAL + version.to_bytes(_VERSION_BYTES, "little")
     return head + hashlib.sha256(head + parquet[cut:]).digest() + parquet[cut:]

@@ -43,6 +43,7 @@ def is_running(pid: int, started: str | None) -> bool:
     except OSError:  # another user's process, of which more may be hidden
         pass
     found = process_start(pid)
+    # the system may have given the pid to a new process
     return found is None or found == started
 
 
@@ -83,7 +84,7 @@ def _short(machine: str) -> str:
 
 @contextmanager
 def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
-    """Yield a temporary path for a new file or folder, and rename it to `path` at the end of the context.
+    """Yield a temporary path for a new file or folder, which replaces `path` when the context ends.
 
     At the end the contents are flushed, then the file is renamed, and the new name is flushed. So a crash of
     the machine leaves the complete new version or the old one. The temporary path is in `folder`, by default
@@ -153,6 +154,7 @@ _OF_THIS_FILE: Final = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading. Raise `UnreadableError` with the reason, or `FileNotFoundError`."""
     try:
+        # with O_NONBLOCK, opening a pipe does not wait for a writer
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
         if path.is_symlink():
@@ -179,7 +181,10 @@ def read_regular(path: Path) -> bytes:
 
 
 def is_other_than_file(path: Path) -> bool:
-    """Return whether a path exists but is not a file; a path that vanishes raises no error."""
+    """Return whether something that is not a file, such as a folder, exists at a path.
+
+    Return False if the path vanishes meanwhile.
+    """
     try:
         kind = stat.S_IFMT(path.lstat().st_mode)
     except OSError:

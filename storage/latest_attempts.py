@@ -72,7 +72,10 @@ def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[
 
 
 def with_adopters(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
-    """Add a column `taken` with the studies that have adopted each trial; null if none has."""
+    """Add a column `taken` with the studies that use each trial's result as their own (adopt it).
+
+    It is null if there are none.
+    """
     rows = read_adopted(quarantine)
     takers = rows.group_by("trial", maintain_order=True).agg(taken=pl.struct("study", "factors", "at"))
     return trials.join(takers, on="trial", how="left", maintain_order="left") if len(takers) else trials
@@ -88,7 +91,7 @@ def read_adopted(quarantine: Quarantine, studies: Collection[str] | None = None)
 
 
 def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
-    """Return the studies with a metrics file that is quarantined, unreadable or not a regular file.
+    """Return the studies of which a metrics file is damaged or cannot be read.
 
     Something that is not a file is not moved, so each session must find it before it reads metrics.
     """
@@ -138,7 +141,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 names = all_names(partition)
 
     def find(self, study: str, trial: str, attempt: int) -> bool:
-        """Read one attempt's file, if it exists; return whether this attempt or a later one is now known.
+        """Read the file of one attempt, if it exists; return whether it or a later one is known.
 
         A caller that waits for one trial knows the name of the file, so the folder is not listed.
         """
@@ -153,7 +156,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return self.last_number(trial) >= attempt
 
     def since(self, count: int) -> list[str]:
-        """Return trials in the order in which their valid rows were read, without the first `count`."""
+        """Return the trials in the order in which their valid rows were read, without the first `count`."""
         return self._arrivals[count:]
 
     def last_number(self, trial: str) -> int:

@@ -95,7 +95,7 @@ class LeaseState:
 
     @property
     def lists_are_current(self) -> bool:
-        """Return whether this machine's listings of the store show everything that the owner has stored.
+        """Return whether a listing of the store shows everything that the owner has stored.
 
         This is true on the owner's machine. On other machines, NFS may show an outdated folder for a short
         time.
@@ -171,11 +171,12 @@ class Leases:
         return self.layout.place.poll_s
 
     def claim(self, trial: str, attempt: int, *, gone: int = -1) -> Lease | LeaseState:
-        """Claim this attempt at a trial, or a later one if its owner is gone; return the lease.
+        """Claim a trial; return the lease, or the state of the claim that holds the trial.
 
-        If the owner of this attempt is gone, claim the next one. Attempts up to number `gone` count as
-        abandoned. Attempts of the same run count as abandoned as well, because a run gives a trial to one
-        worker at a time. If another claim holds the trial, return that claim. Raise OSError.
+        `attempt` is the first number to claim. If the owner of this attempt is gone, claim the next one.
+        Attempts up to number `gone` count as abandoned. Attempts of the same run count as abandoned as well,
+        because a run gives a trial to one worker at a time. If another claim holds the trial, return that
+        claim. Raise OSError.
         """
         while True:
             if (found := self.find(trial, attempt)) is not None:
@@ -192,7 +193,7 @@ class Leases:
                 return lease
 
     def find(self, trial: str, attempt: int) -> LeaseState | None:
-        """Return the trial's latest claim whose number is at least `attempt`; None if there is none.
+        """Return the state of a trial's latest claim, from number `attempt` on; None if there is none.
 
         Repeated calls detect whether an owner on another machine still lives.
         """
@@ -210,7 +211,7 @@ class Leases:
                     return None  # else it was released meanwhile
 
     def last_sweep(self) -> bytes:
-        """Return a token that changes whenever the leases of ended trials are removed.
+        """Return a token that changes whenever leases of ended trials are removed, called a sweep.
 
         After a change, the store must be read again.
         """
@@ -267,6 +268,7 @@ class Leases:
             pause.wait(self.lease_s / BEATS_PER_LEASE)
             self.beat()
             with self._lock:
+                # under the lock, so that `_keep` either finds this thread running or starts a new one
                 if not self._held:
                     self._thread = None
                     return
@@ -281,7 +283,10 @@ def this_process(run: str) -> Owner:
 
 
 def remove_old_leases(layout: Layout) -> None:
-    """Remove the leases of each trial of which none has changed for `KEPT_S` seconds by the store's clock."""
+    """Remove the leases of each trial whose leases have all been unchanged for `KEPT_S` seconds.
+
+    The store's clock measures this time.
+    """
     by_trial: dict[str, list[tuple[Path, float]]] = {}
     layout.place.list_names(layout.leases)
     for path in entries(layout.leases):

@@ -65,7 +65,7 @@ class Place(ABC):
 
     @abstractmethod
     def list_names(self, *folders: Path) -> None:
-        """Update the local listing of folders with sizes and times, without file contents."""
+        """Update the names, sizes and times of the local files in folders, without their contents."""
 
     @abstractmethod
     def get(self, path: Path) -> bytes:
@@ -96,7 +96,7 @@ class Place(ABC):
 
     @abstractmethod
     def touch(self, path: Path, mark: bytes) -> None:
-        """Renew a claim of this process by a mark in its file, unless another process owns it now."""
+        """Renew a claim by adding a mark to its file, unless another process owns the claim now."""
 
     @abstractmethod
     def delete(self, *paths: Path) -> None:
@@ -111,7 +111,7 @@ class Place(ABC):
 
     @abstractmethod
     def keep_previous(self, path: Path, target: Path) -> None:
-        """Keep a file's current version under the path `target`, before a new version replaces the file."""
+        """Keep the current version of a file at `target`, before a new version is written."""
 
     @abstractmethod
     def now(self) -> float:
@@ -230,7 +230,7 @@ class FolderPlace(Place):
 
 
 def unused_path(path: Path) -> Path:
-    """Return a path at which nothing exists: this path, or this path with a number added."""
+    """Return this path or, if something exists there, this path with a number added."""
     target, count = path, 1
     while target.exists():
         count += 1
@@ -305,7 +305,7 @@ class Layout:
         return self.group_file(dataset, study, f"{validate_trial_id(trial)}-{attempt}.parquet")
 
     def group_file(self, dataset: str, study: str, name: str) -> Path:
-        """Return the file with several attempts that a study wrote to a dataset together.
+        """Return the file with this name, which has several attempts that a study wrote together.
 
         This file has the same name in all datasets.
         """
@@ -354,7 +354,7 @@ def all_names(folder: Path) -> set[str]:
 
 
 def entries(folder: Path, ending: str = "") -> list[Path]:
-    """Return the sorted contents of a folder; a missing folder has none.
+    """Return the sorted paths in a folder whose names end in `ending`; a missing folder has none.
 
     Unlike `Path.glob`, this function raises all other errors: rows that cannot be listed must not look as if
     they were missing.

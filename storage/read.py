@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class UnreadFile:
-    """A path that was skipped or quarantined instead of read, and the reason.
+    """A path that could not be read, and the reason. It was skipped, or moved to quarantine.
 
     Damaged files are moved to quarantine, and `path` is where they were. Other paths are not moved.
     """
@@ -37,7 +37,7 @@ class UnreadFile:
 
 
 class Quarantine:
-    """The files that one session could not read.
+    """Record of the files that one session could not read. It moves damaged files to quarantine.
 
     `paths` says where the files are now, and `faults` why they were not read. A `dry` quarantine neither
     moves files nor warns.
@@ -116,7 +116,7 @@ def read(
 def read_attempts(
     quarantine: Quarantine, dataset: str, columns: Sequence[str], attempts: pl.DataFrame
 ) -> pl.LazyFrame:
-    """Return the rows of these attempts in a dataset: these columns, and `RANK`.
+    """Return the rows of these attempts in a dataset, with these columns and the column `RANK`.
 
     `attempts` has the columns study, trial and attempt. If each attempt has its own file, only these files
     are opened.
@@ -143,9 +143,10 @@ def read_attempts(
 
 
 def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
-    """Return all rows of these files: the columns, and `RANK`, the index of the batch that has the row.
+    """Return all rows of these files, with these columns and the column `RANK`.
 
-    The files must be intact. A column that did not exist when a file was written is null in its rows.
+    `RANK` is the index of the batch that has the row. The files must be intact. A column that did not exist
+    when a file was written is null in its rows.
     """
     schema = SCHEMAS[dataset]  # whose later columns files of earlier versions lack
     empty = pl.LazyFrame(schema={**schema, RANK: pl.Int32()}).select(*columns, RANK)
@@ -169,10 +170,11 @@ def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
 
 
 def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]:
-    """Return the contents of a partition's intact files, all as of the same moment; merged files come first.
+    """Return the contents of a partition's intact files as of one moment, merged files first.
 
-    A compaction adds the merged file before it removes the files that it merged. A listing during this time
-    may have neither. So the partition is read again if a file has vanished or a merged one has appeared.
+    A partition is the folder of one study in a dataset. A compaction adds the merged file before it removes
+    the files that it merged. A listing during this time may have neither. So the partition is read again if
+    a file has vanished or a merged one has appeared.
     """
     for _ in range(_MAX_TRIES):
         paths = data_files(partition)

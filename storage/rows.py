@@ -29,7 +29,7 @@ def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
 
 
 def _expected(value: object, kind: pl.DataType) -> str | None:
-    """Return the type that a column expects, such as "a number", if a value does not have it; else None."""
+    """Return the type that a column expects, such as "a number"; None if the value has this type."""
     if bits := _BITS.get(kind):
         fits = type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1  # a bool does not fit
         return None if fits else f"an integer of {bits} bits"
@@ -83,9 +83,10 @@ _USUAL: Final = {
 
 
 def check_stored_rows(layout: Layout, rows: pl.DataFrame) -> None:
-    """Raise `StoreError` if a row has names, factors or missing values that activemem never writes.
+    """Raise `StoreError` if a row has values that activemem never writes.
 
-    The settings in a row are long; the code that reads them checks them.
+    Names, factors and missing values are checked. The settings in a row are long; the code that reads them
+    checks them.
     """
     usual = [pl.col(name).str.contains(_USUAL[name]) for name in rows.columns if name in _USUAL]
     usual += [pl.col(name).is_not_null() for name in rows.columns if name not in {*_USUAL, *_NULLABLE}]
@@ -223,7 +224,7 @@ class WrittenOutputs:
 
 
 class AttemptRows(NamedTuple):
-    """The rows to store for one attempt."""
+    """Everything that is stored for one attempt: its row, its metrics, and its outputs, if any."""
 
     trial: TrialRow
     metrics: Sequence[MetricRow]

@@ -242,7 +242,7 @@ class Store:
         return last_numbers(self._quarantine)
 
     def leases(self, run: str) -> Leases:
-        """Return the leases of the store, with which this process claims trials during a run.
+        """Return the leases by which this process claims trials during a run.
 
         Raise `StoreError` if a bucket's server has no conditional writes.
         """
@@ -250,7 +250,7 @@ class Store:
         return Leases(self._layout, this_process(run))
 
     def watched_leases(self) -> Leases:
-        """Return the leases of the store's trials, for a process that watches a run and claims nothing."""
+        """Return the leases of the store, for a process that only watches and claims nothing."""
         return Leases(self._layout, this_process("watch"))
 
     def state(self) -> StoreState:
@@ -258,7 +258,10 @@ class Store:
         return read_state(self._layout)
 
     def follow(self, columns: Sequence[str] = tuple(TRIALS)) -> LatestAttempts:
-        """Return these columns of the trials' valid attempts, as a mapping whose `refresh` reads new rows."""
+        """Return a mapping from each trial to these columns of its valid attempt.
+
+        Its method `refresh` reads new rows.
+        """
         latest = LatestAttempts(self._quarantine, columns)
         latest.refresh()
         return latest
@@ -301,7 +304,7 @@ class Store:
         return chosen.sort(SORT_KEYS["metrics"], maintain_order=True).collect()
 
     def outputs(self, trials: Collection[str] | None = None, *, tuned: bool = False) -> pl.DataFrame:
-        """Return the test outputs of the models of these trials (by default all).
+        """Return the stored outputs of models for the test split, for these trials (by default all).
 
         There is a row for each line, sorted by trial and line, with the settings of the decoding search:
         those of the task or, with `tuned`, those that were tuned later.
@@ -318,7 +321,10 @@ class Store:
             self._layout.place.put(path, encode(frame))
 
     def _make_way(self, path: Path) -> None:
-        """Move anything but a file from this path to quarantine, so that a file can be written there."""
+        """Move something that is not a file from this path to quarantine.
+
+        A file can then be written there.
+        """
         if is_other_than_file(path):
             self._quarantine.move(path, "expected a file", "it blocked the file of a trial")
 

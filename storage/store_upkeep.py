@@ -107,7 +107,7 @@ def merge_ended(quarantine: Quarantine, study: str, *, at_least: int) -> int:
 
 
 def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
-    """Merge these files of a partition into one new file, remove them, and return their number."""
+    """Merge files of a partition into one new file, and remove them; return their number."""
     write_merged(place, dataset, partition, merge(dataset, contents))
     remove_merged(place, dataset, partition, contents)
     return len(contents)
@@ -124,7 +124,7 @@ def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
 
 
 def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> None:
-    """Remove files of a partition after their merge. Keep files that were rewritten since they were read.
+    """Remove files after their merge, except files that were rewritten after they were read.
 
     A new file of probes takes precedence over the merged rows of the previous file.
     """
@@ -200,9 +200,10 @@ RESUMED_REASON: Final = "time limit"
 
 
 def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Finding]:
-    """Return the files that nothing uses any more. `now` is the current time (default: by this machine).
+    """Return the files that nothing uses any more.
 
-    Raise `StoreError` for an unknown schema version.
+    `now` is the current time, by default by the clock of this machine. Raise `StoreError` for an unknown
+    schema version.
     """
     now, layout = time.time() if now is None else now, quarantine.layout
     layout.place.list_names(layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
@@ -265,7 +266,7 @@ _CHECKPOINTS: Final = ("state.pt", "previous.pt", STARTS_FILE, NOTE_FILE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCheck:
-    """The result of a check of a store.
+    """The result of a check of a store: the problems, and the numbers and sizes of the files.
 
     - `findings` are the problems, the most serious first.
     - `files` is the number of files that were read, and `size` their bytes.
@@ -304,7 +305,7 @@ def _check(path: Path, quarantine: Quarantine) -> Finding | None:
         if path.suffix == ".pt":
             with open_regular(path) as file:
                 if not verify_seal(file):
-                    fault = FindingKind.UNSEALED, "without a checksum, so that damage would not be noticed"
+                    fault = FindingKind.UNSEALED, "it has no checksum, so damage would not be noticed"
         elif path.suffix == ".safetensors":
             read_model(path)
         elif path.name == STARTS_FILE:
@@ -352,7 +353,10 @@ def _foreign(layout: Layout) -> Iterator[Finding]:
 
 
 def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
-    """Yield a finding for each trial whose metrics are lost; its path is where the metrics were."""
+    """Yield a finding for each trial whose metrics are lost.
+
+    Its path is where the metrics should be.
+    """
     columns = ["trial", "attempt", "study", "status"]
     rows = read_latest(quarantine, columns).filter(status=INCOMPLETE)
     for trial, attempt, study, _ in rows.iter_rows():
@@ -600,7 +604,7 @@ class StoreUpkeep:
                 lease.release()
 
     def _with_leases(self, trials: Collection[str]) -> set[str]:
-        """Return those of the given trials that a process has claimed, even if no row is stored yet."""
+        """Return those of these trials that a process has claimed, with or without a stored row."""
         self._layout.place.list_names(self._layout.leases)
         return {path.name.rpartition("-")[0] for path in entries(self._layout.leases)} & set(trials)
 

@@ -38,7 +38,7 @@ class _FreeGpu(Record):
 
 
 class StudyRecord(BaseModel):
-    """A study as it last ran: its text, its overrides, and facts about the run."""
+    """A study as it last ran: its text, its overrides, and data on the run, such as its time."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="allow")
 
@@ -53,7 +53,7 @@ class StudyRecord(BaseModel):
 
 
 class _Page(Record):
-    """The contents of a study record's file: the format's version, the time of writing, and the record."""
+    """Schema of a study record's file: the format's version, the time of writing, and the record."""
 
     schema_: int
     remembered: str
@@ -132,7 +132,7 @@ def read_page(path: Path) -> _Page:
 
 
 def rename_in_record(record: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """Return a study's record under its new name; the key `renamed` keeps the old name."""
+    """Return a study's record with its new name. The key `renamed` keeps the old name."""
     text = re.sub(
         rf"""^(\s*name\s*=\s*)["']{re.escape(old)}["']""",
         rf'\g<1>"{new}"',
@@ -144,6 +144,7 @@ def rename_in_record(record: Mapping[str, Any], old: str, new: str) -> dict[str,
     with suppress(tomllib.TOMLDecodeError, RecursionError):
         study = tomllib.loads(text).get("study")
         fits = isinstance(study, dict) and study.get("name") == new
+    # if the name cannot be replaced in the text, an override sets it
     overrides = [*record.get("overrides", ()), *([] if fits else [f'study.name="{new}"'])]
     return {
         **record,

@@ -74,7 +74,7 @@ def write_note(
     rows: Iterable[MetricRow] = (),
     seconds: float | None = None,
 ) -> None:
-    """Replace the note in a trial's folder, which has the trial's progress; ignore errors of the file system.
+    """Write the progress of a trial to the note in its folder; ignore errors of the file system.
 
     A crash of the machine may lose the note. `rows` are the metrics of all epochs; indexed metrics are left
     out of the history.
@@ -87,12 +87,15 @@ def write_note(
 
 
 def encode_begun(trial: str) -> str:
-    """Convert a trial in JSON, with the keys of `StartRecord`, to the first line of its `STARTS_FILE`."""
+    """Return the first line of a trial's `STARTS_FILE`, given the trial as JSON.
+
+    The JSON has the keys of `StartRecord`.
+    """
     return encode_record(json.loads(trial)).decode()
 
 
 def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
-    """Return the trial of a checkpoint folder, and one line of text for each start of the trial.
+    """Read the `STARTS_FILE` of a folder; return its trial, and one line of text for each start.
 
     Return None if the record is incomplete. Raise `DamagedError` and `UnreadableError`, which name the file,
     and OSError.
@@ -122,7 +125,10 @@ def begun_trials(root: Path, study: str) -> set[str]:
 
 
 def is_begun(folder: Path) -> bool:
-    """Return whether a checkpoint folder names its trial. It does not if the process was killed early."""
+    """Return whether a checkpoint folder has a complete record of its trial.
+
+    It has none if the process was killed early.
+    """
     return _begun_or_none(folder) is not None
 
 
@@ -135,7 +141,7 @@ def _begun_or_none(folder: Path) -> StartRecord | None:
 
 
 def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
-    """Return the values of each metric, as pairs of epoch and value.
+    """Return the history of each metric, as pairs of epoch and value.
 
     Of many epochs, only every n-th and the last are returned. Metrics with an index, such as `bleu[10-20]`,
     are left out.
@@ -148,7 +154,7 @@ def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
 
 
 def thinned(points: Sequence[tuple[int, float]], most: int = MAX_COURSE) -> list[tuple[int, float]]:
-    """Return at most `most` evenly spread points, including the last one."""
+    """Return every n-th of these points, at most `most` of them, including the last one."""
     step = -(-len(points) // most) or 1
     return [*points[len(points) - 1 :: -step]][::-1]
 
@@ -172,7 +178,10 @@ def read_note(folder: Path) -> CheckpointNote | None:
 
 
 def verify_note(folder: Path) -> None:
-    """Verify the note in a trial's folder; raise the errors of `decode_record` and `read_regular`."""
+    """Raise an error if the note in a trial's folder is damaged or cannot be read.
+
+    The errors are those of `decode_record` and `read_regular`.
+    """
     if data := read_regular(folder / NOTE_FILE):  # empty where a crash of the machine lost it
         decode_record(data, _Note)
 

@@ -64,7 +64,7 @@ class Task:
 
 
 def symbols(vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
-    """Draw rows uniformly over the vocabulary, symbol 0 included."""
+    """Draw rows of symbols. All symbols, including 0, are equally likely."""
     return torch.randint(vocab, (batch_size, length), generator=generator)
 
 
@@ -107,7 +107,7 @@ _REJECTION_BITS = 64  # rejection stops at a chance of 2^-64
 
 
 def operands(_vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
-    """Draw two binary numbers a and b, joined by a separator: [a ; separator ; b].
+    """Draw rows that hold two binary numbers a and b: [a ; separator ; b].
 
     Both have n bits, and each is uniform over all n-bit numbers except the one whose bits are all 1. Enough
     candidates are drawn for each operand that all are rejected with a chance of at most 2^-64; the first
@@ -162,7 +162,7 @@ def negate(inputs: Tensor) -> Tensor:
 
 
 def apply_gate(inputs: Tensor, *, gate: Gate, filler: int) -> Tensor:
-    """Apply a logic gate to each pair of neighbouring bits.
+    """Apply a logic gate to each pair of bits: those at positions 0 and 1, 2 and 3, and so on.
 
     The output is at the first position of the pair, and `filler` at the second.
     """

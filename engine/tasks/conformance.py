@@ -49,7 +49,7 @@ _SEEN_OFTEN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A task with its settings, its draw function, and the properties that the checks verify."""
+    """A task to check: its settings, its draw function, and the properties that it states."""
 
     name: str
     settings: Mapping[str, Any]
@@ -168,7 +168,7 @@ def targets_are_solutions(task: Subject) -> None:
 
 
 def reach_is_needed(task: Subject) -> None:
-    """Check that the declared reach of a task is exact: the distance at which inputs affect a target.
+    """Check that targets depend on inputs exactly as far away as the task's reach states.
 
     The reach says how far to the left and to the right of a target the inputs affect it. Inputs beyond the
     reach must change no target, and inputs at the reach must change one. One input at a time is replaced by
@@ -180,6 +180,7 @@ def reach_is_needed(task: Subject) -> None:
     left = right = 0
     for place in range(inputs.shape[1]):
         changed = inputs.clone()
+        # inputs of other examples are sure to be valid at this position
         changed[:, place] = inputs[:, place].roll(1, 0)
         solved = task.solve(changed)
         assert solved is not None
@@ -193,7 +194,10 @@ def reach_is_needed(task: Subject) -> None:
 
 
 def no_nearer_token_gives_the_target_away(task: Subject) -> None:
-    """Check that no single input token can predict every target, unless it is as far as the task's reach."""
+    """Check that no single token nearer than the task's reach determines every target.
+
+    Otherwise a model could solve the task with a shorter reach.
+    """
     inputs, targets, _ = task.draw(1)
     if task.reach is None or task.sizes.columns is not None or targets.shape != inputs.shape:
         return
@@ -211,10 +215,7 @@ def no_nearer_token_gives_the_target_away(task: Subject) -> None:
 
 
 def losses_are_of_each_target(task: Subject) -> None:
-    """Check the losses that a task computes itself: they are finite, and each depends only on its own output.
-
-    There must be one loss for each target.
-    """
+    """Check a task's own losses: finite, one for each target, and dependent only on its output."""
     targets = task.draw(1).targets
     if task.kind is TaskKind.REGRESSION:
         targets = targets.squeeze(-1)
@@ -273,7 +274,7 @@ def _digest(examples: Examples) -> str:
 
 
 def _form(kind: TaskKind) -> TaskKind:
-    """Return the kind of task whose example format this kind uses.
+    """Return the kind of task whose examples have the same format.
 
     Transduction uses the format of tagging.
     """

@@ -67,7 +67,10 @@ def _checked(task: GeneratedTask, draw: Draw, generator: Generator, count: int |
 
 
 def example_faults(kind: TaskKind, sizes: TaskSizes, examples: Examples, count: int | None) -> Iterator[str]:
-    """Yield the faults of examples for a kind of task; `count` is the expected number of examples."""
+    """Yield error messages for examples that do not fit the kind of a task or its sizes.
+
+    `count` is the expected number of examples; None means any number.
+    """
     inputs, targets, lengths = examples
     rows = len(inputs)
     if count is not None and rows != count:

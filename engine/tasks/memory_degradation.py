@@ -30,9 +30,9 @@ class Sequences(NamedTuple):
 
 
 class _SymbolRows(NamedTuple):
-    """Rows of symbols (sequences, longest), counted from 0, without start and end tokens.
+    """Rows of symbols (sequences, longest), before start and end tokens are added.
 
-    Entries beyond the `lengths` (sequences,) are undefined.
+    Symbols count from 0. Entries beyond the `lengths` (sequences,) are undefined.
     """
 
     symbols: Tensor
@@ -69,14 +69,17 @@ def as_pairs(sequences: Sequences) -> PairSplit:
 
 
 def tabu_symbols(spec: DegradationProblem, seed: int) -> Tensor:
-    """Return the tabu symbols (tabu,), which the problem removes from its targets; symbols count from 0."""
+    """Return the tabu symbols (tabu,), which are left out of the targets.
+
+    Symbols count from 0.
+    """
     return torch.randperm(spec.symbols, generator=_fixed_generator(spec, seed))[: spec.num_dropped_symbols]
 
 
 def fixed_bigrams(spec: DegradationProblem, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the bigrams of a problem: first symbols (distinct), second symbols, and probabilities.
+    """Return the bigrams of a problem: their first symbols, second symbols and probabilities.
 
-    All three are (bigrams,).
+    No two bigrams have the same first symbol. All three are (bigrams,).
     """
     generator = _fixed_generator(spec, seed)
     firsts = torch.randperm(spec.symbols, generator=generator)[: spec.num_bigrams]
@@ -122,13 +125,14 @@ def _repeated(spec: DegradationProblem, count: int, generator: Generator) -> Ten
     """
     symbols = _uniform(spec, (count, spec.num_repeated_symbols), generator)
     runs = torch.randint(1, spec.max_repeats + 1, symbols.shape, generator=generator)
+    # torch.searchsorted warns about inputs that are not contiguous
     places = torch.arange(spec.max_length).expand(count, -1).contiguous()
     run = torch.searchsorted(runs.cumsum(1), places, right=True).clamp(max=spec.num_repeated_symbols - 1)
     return symbols.gather(1, run)
 
 
 def _with_tabu(spec: DegradationProblem, tabu: Tensor, count: int, generator: Generator) -> Tensor:
-    """Draw uniform symbols, of which 1 to `max_dropped`, at random positions, are tabu symbols."""
+    """Draw symbols that are not tabu, and put tabu symbols at 1 to `max_dropped` random positions."""
     shape = (count, spec.max_length)
     others = torch.ones(spec.symbols, dtype=torch.bool).index_fill_(0, tabu, False).nonzero().flatten()
     ranks = torch.rand(shape, generator=generator).argsort(dim=1)
@@ -166,6 +170,7 @@ def _answer(spec: DegradationProblem, seed: int, drawn: _SymbolRows) -> _SymbolR
         backwards = (lengths[:, None] - 1 - places).clamp(min=0)
         return _SymbolRows(symbols.gather(1, backwards), lengths)
     dropped = torch.isin(symbols, tabu_symbols(spec, seed))
+    # a stable sort keeps the order of the other symbols
     kept_first = dropped.to(torch.int8).argsort(dim=1, stable=True)
     return _SymbolRows(symbols.gather(1, kept_first), lengths - dropped.sum(1))
 

@@ -42,7 +42,7 @@ class CheckpointData:
 
     @property
     def place(self) -> str:
-        """Return where the trial resumes, as text: "3" after 3 epochs, "3+20" after 20 more steps."""
+        """Return where the trial resumes: "3" after 3 epochs, "3+20" after 20 more steps."""
         taken = self.state.get("epoch", {}).get("taken", 0)
         return f"{self.totals.epochs}+{taken}" if taken else f"{self.totals.epochs}"
 
@@ -95,7 +95,7 @@ class Checkpoint:
         return deaths
 
     def record_request(self, trial: str) -> bool:
-        """Record in a trial's folder that its training was requested; return False if it has a record.
+        """Record that a trial is to be trained; return False if its folder already has a record.
 
         `trial` is the trial as JSON.
         """
@@ -105,6 +105,7 @@ class Checkpoint:
         self._folder.mkdir(parents=True, exist_ok=True)
         _set_aside(self._starts)
         try:
+            # "x", because another process may create the file at the same moment
             with self._starts.open("x", encoding="utf-8") as starts:
                 starts.write(trial_files.encode_begun(trial))
         except FileExistsError:
@@ -125,6 +126,7 @@ class Checkpoint:
         """Replace the state; after a crash at any moment the old or the new one is intact."""
         with replacing(self._state) as temporary:
             _write(temporary, saved)
+            # the new state is complete before the old one moves, so that one of them is always intact
             self._place.keep_previous(self._state, self._previous)
         self._place.put(self._state)
         if saved.metrics:
@@ -149,8 +151,9 @@ class Checkpoint:
         return self._load_shorter(device)
 
     def _load_shorter(self, device: torch.device) -> CheckpointData | None:
-        """Return the last state of the `shorter` trial, which had fewer epochs; None if missing or damaged.
+        """Return the last state of the `shorter` trial, whose training this trial continues.
 
+        That trial had the same settings, but fewer epochs. Return None if its state is missing or damaged.
         The totals of the result say which trial it comes from.
         """
         if self._shorter is None:
@@ -189,7 +192,7 @@ def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None)
 
 
 def dies_often(folder: Path) -> bool:
-    """Return whether the processes of the last two starts of a trial have died.
+    """Return whether the processes of a trial's last two starts have both died.
 
     Such a trial should run after all others.
     """
@@ -205,6 +208,7 @@ def _count_deaths(lines: Sequence[str], run: str, place: str) -> CrashCounts:
     for line in lines:
         if line != STOPPED:
             starts.append(line)
+        # a clean stop is no death, so the start before it does not count
         elif starts:
             starts.pop()
     same = [start for start in starts if start.rpartition(" ")[2] == place]
@@ -236,7 +240,7 @@ def _read(path: Path, device: torch.device) -> CheckpointData:
 
 
 def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
-    """Load a file written by torch after verifying its seal.
+    """Verify the checksum at the end of a file, and load the file with torch.
 
     Raise FileNotFoundError, UnreadableError, or DamagedError if any byte differs.
     """

@@ -81,6 +81,7 @@ def _check_on(device: torch.device, model: nn.Module, view: CausalView) -> None:
 
 
 def _copied(model: nn.Module, device: torch.device) -> nn.Module:
+    # `deepcopy` takes these tensors as copies, so the weights are copied to the device at once
     known: dict[int, object] = {id(each): each.to(device, copy=True) for each in model.buffers()}
     for weight in model.parameters():
         known[id(weight)] = nn.Parameter(weight.to(device, copy=True), weight.requires_grad)
@@ -89,6 +90,7 @@ def _copied(model: nn.Module, device: torch.device) -> nn.Module:
 
 def _moved(known: Tensor, found: Tensor) -> int | None:
     distance = (known - found).abs().flatten(1).amax(1) if known.dim() > 1 else (known - found).abs()
+    # negated, so that NaN counts as a difference
     wrong = torch.nonzero(~(distance <= ROUNDING * known.abs().max().clamp(min=1.0)))
     return int(wrong[0]) if len(wrong) else None
 
@@ -104,7 +106,7 @@ class Patience:
     waited: int = 0
 
     def after(self, settings: EarlyStoppingSettings, metrics: Mapping[str, float]) -> Patience:
-        """Return the updated patience after an epoch with these metrics; NaN never counts as better."""
+        """Return the progress after one more epoch with these metrics. NaN never counts as better."""
         value = metrics[settings.metric]
         if self.best is None:
             return replace(self, waited=self.waited + 1) if math.isnan(value) else Patience(best=value)
@@ -139,7 +141,7 @@ class BestEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopping:
-    """The progress of a training in epochs, with all values that decide whether the training ends.
+    """The epochs of a training so far, and the values that decide whether the training ends.
 
     `losses` are the last training losses, as many as [train] stop compares.
     """
@@ -173,7 +175,7 @@ class Stopping:
 
     @property
     def is_last_epoch(self) -> bool:
-        """Return whether the epoch is the last one, no matter what its evaluation gives."""
+        """Return whether no epoch follows, whatever the evaluation of this epoch shows."""
         return self.epoch >= self.train.epochs or self._has_converged
 
     @property
@@ -217,7 +219,7 @@ def evaluate_epoch(
     trained: Metrics,
     step: int,
 ) -> tuple[Metrics, Stopping]:
-    """Evaluate a model after an epoch; return the metrics, and `stopping` updated with them.
+    """Evaluate a model after an epoch; return the metrics and the updated `stopping`.
 
     `trained` has the metrics of the epoch's training steps. If the evaluation shows that this epoch is the
     last, the model is evaluated again as after a last epoch. That evaluation uses the weights of the best
@@ -248,9 +250,8 @@ def evaluate_epoch(
             elif best is None and stopping.is_impatient and not stopping.is_last_epoch:
                 objective.restore(before)
                 measured = measure(model, last=True)
-            is_checked = (
-                is_last or stopping.epoch.bit_count() == 1
-            )  # a block may start to look ahead later in training
+            # after 1, 2, 4, 8 … epochs: a block may begin to look ahead only later in training
+            is_checked = is_last or stopping.epoch.bit_count() == 1
             if is_checked and (view := objective.causal_view()) is not None:
                 check_future_is_hidden(model, view)
             if callbacks:

@@ -167,7 +167,7 @@ def _lost_gpu(error: BaseException) -> str | None:
 
 
 def _query_gpu() -> str | None:
-    """Ask the GPU whether a finished kernel has failed, without waiting for running kernels.
+    """Ask CUDA whether a kernel has failed, without waiting for kernels that still run.
 
     Return None if there is no such error.
     """
@@ -192,7 +192,10 @@ def machine_failure(error: BaseException) -> str | None:
 
 
 def _reported_fault(error: BaseException) -> str | None:
-    """Return the machine failure that this exception itself reports, without its causes; None if none."""
+    """Return the machine failure that this exception itself reports; None if it reports none.
+
+    Its causes are ignored.
+    """
     if isinstance(error, MachineError | DataError | PrecisionError | CompileModeError):
         return " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in _ERRNOS:
@@ -237,7 +240,7 @@ _TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashCounts:
-    """Counts of how often a trial's processes died after they had started at the same epoch and step.
+    """Numbers of deaths of a trial's processes that had started at the same epoch and step.
 
     `in_run` counts the deaths of this run, `in_all` those of all runs.
     """
@@ -254,7 +257,7 @@ class CrashReport:
     text: str
 
     def reason(self, limit_s: float | None, where: str) -> str | None:
-        """Return why the trial must not be retried after this death; None if it is retried.
+        """Return why the trial fails after this death; None if it is tried again.
 
         It fails if its time limit has passed in native code, unless `limit_s`, the limit of the next try, is
         longer or None.
@@ -328,7 +331,7 @@ def _open(folder: Path) -> int:
 def failure_by_death(
     deaths: CrashCounts, words: CrashReport | None, limit_s: float | None, where: str
 ) -> str | None:
-    """Return why a trial fails whose processes have died; None if the trial is retried.
+    """Return why a trial fails after its processes have died; None if it is tried again.
 
     `words` is the report of the last death, and `where` says in which part of the training it was.
     """
@@ -387,7 +390,7 @@ class OomRetries:
 
     @property
     def settings(self) -> TrialSettings:
-        """Return the trial's settings, changed so that each batch is split into `parts`.
+        """Return the trial's settings for the current try, which split each batch into `parts`.
 
         The trial keeps its id.
         """

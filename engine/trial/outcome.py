@@ -77,6 +77,7 @@ def reset_peak_memory(device: torch.device) -> None:
         torch.cuda.reset_peak_memory_stats(device)
     elif sys.platform == "linux":
         try:
+            # 5 resets the peak VmHWM; see proc(5)
             _CLEAR_REFS.write_text("5", encoding="ascii")
         except OSError:
             return
@@ -90,6 +91,7 @@ def peak_mib(device: torch.device) -> float:
         match = re.search(r"^VmHWM:\s+(\d+) kB$", _STATUS.read_text(encoding="ascii"), re.MULTILINE)
         if match:
             return int(match[1]) / 1024
+    # ru_maxrss is in bytes on macOS, and in KiB on other systems
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
 
 
@@ -176,9 +178,9 @@ def trial_row(
     reason: str | None,
     started: datetime,
 ) -> TrialRow:
-    """Return the row of a trial that ends now with this status.
+    """Return the store's row for a trial that ends now.
 
-    The first line of `reason` summarises why it has this status.
+    The first line of `reason` summarises why it has this `status`.
     """
     trial, settings = job.trial, job.trial.settings
     recipe = parse(settings.model.recipe)
@@ -207,7 +209,10 @@ def trial_row(
 def measured_totals(
     before: Totals, training: Training, device: torch.device, *, device_suffix: str
 ) -> Totals:
-    """Return the resources used so far; `device_suffix` is appended to the device's name."""
+    """Return the resources that a trial has used so far, as measured in its training.
+
+    `before` are its totals at the last measurement.
+    """
     return replace(
         before,
         parameters=training.parameters,

@@ -84,7 +84,7 @@ class Claims:
         return self._ended.get(job.trial.id, -1) >= job.attempt
 
     def _refresh(self, *, at_once: bool) -> None:
-        """Read every trial's last attempt number from the store again, if the numbers in memory are too old.
+        """Read the last attempt number of every trial again if the known numbers are too old.
 
         With `at_once`, they are read in any case.
         """
@@ -95,7 +95,7 @@ class Claims:
 
 
 def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
-    """Return the event which says that another process holds a trial and has stored no outcome yet."""
+    """Return the event that another process has claimed a trial and has not stored its outcome yet."""
     owner = state.owner
     return ClaimedElsewhere(
         trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid
@@ -140,7 +140,7 @@ class Attempt:
 
     Each call of `advance` makes one transition and returns its event:
 
-    unclaimed ── claim and start ──► training ── epoch ──► training ── end ──► ended
+        unclaimed ── claim and start ──► training ── epoch ──► training ── end ──► ended
 
     A lease protects the trial meanwhile. If another process has the trial, or takes it over, the attempt ends
     without an outcome.
@@ -309,6 +309,7 @@ class Attempt:
         outputs = None
         if status == "done" and self.job.keep_weights and training is not None:
             with storing():
+                # the model comes before the row: a trial with a row must have its weights
                 keep_model(self._store, self.job.trial, training, row)
             outputs = training.outputs()
         self.ended = True  # the row may exist although its flush failed, so the lease is never released
@@ -362,7 +363,7 @@ class Attempt:
         self.ended, self._training = True, None
 
     def leave(self) -> ClaimedElsewhere:
-        """Stop and release the trial, because another process already trains its search point.
+        """Give the trial up, because another process already trains its search point.
 
         Record that the trial was stopped cleanly, so that the stop does not count as a death.
         """
@@ -372,7 +373,7 @@ class Attempt:
         return ClaimedElsewhere(trial=self.job.trial.id, attempt=self.job.attempt, ended=False)
 
     def _leave(self) -> ClaimedElsewhere:
-        """Drop the trial after its lease has expired, because another process has taken it over."""
+        """Give the trial up, because its lease has expired and another process has taken it over."""
         message = "trial %s: another process has taken it over from attempt %d, whose result is dropped"
         _log.warning(message, self.job.trial.id, self.job.attempt)
         self.ended, self._training = True, None
@@ -411,9 +412,9 @@ class Attempt:
         return True
 
     def _keep_if_last(self, training: Training) -> None:
-        """Store the training's state if only its last evaluation is missing and the job asks for that state.
+        """Store the last state of a training, from which trials with more epochs can continue.
 
-        Trials with more epochs can then continue from this state.
+        This is done only if the job asks for it and only the last evaluation is missing.
         """
         if self.job.keep_checkpoint and training.lacks_last_evaluation:
             path = self._store.files.final_checkpoint_file(self.job.trial.id)
@@ -428,7 +429,7 @@ class Attempt:
 
     @contextmanager
     def _limited(self, seconds: float | None) -> Iterator[None]:
-        """Within this context, limit the training time. If the process dies in it, a crash report is left."""
+        """Within this context, limit the training time, and keep a report if the process dies."""
         folder = self._checkpoint.folder
         with (
             failures.recording_crashes(folder, self._limit) as descriptor,
@@ -457,7 +458,7 @@ class Attempt:
 
     @property
     def trained(self) -> bool:
-        """Return whether the last epoch is over, so that `advance` ends the trial."""
+        """Return whether all epochs are trained; the next `advance` then ends the trial."""
         return self._training is not None and self._training.finished
 
     @property

@@ -52,7 +52,7 @@ class Work:
 
     @property
     def pending_seconds(self) -> float:
-        """Return the seconds since the context `timed` was entered, not yet added; 0 outside the context."""
+        """Return the seconds since `timed` was entered, which are not added yet; 0 outside of it."""
         return 0.0 if self._began is None else time.perf_counter() - self._began
 
     def add_seconds(self, seconds: float) -> None:
@@ -82,10 +82,11 @@ class TimeBudget:
         self._seconds, self._epochs, self.spent = seconds, epochs, 0.0
 
     def add_step(self, began: float, step: int, device: torch.device) -> int:
-        """Add the time since `began`; return the estimated number of steps of the whole training.
+        """Add the time of a step; return how many steps the whole training is expected to take.
 
-        The estimate divides the time budget by the mean time of a step. So the progress of a schedule equals
-        the fraction of the budget that is spent.
+        The step has the number `step` and began at the time `began`. The estimate divides the time budget by
+        the mean time of a step. So the progress of a schedule equals the fraction of the budget that is
+        spent.
         """
         if device.type == "cuda":
             torch.cuda.synchronize(device)
@@ -195,7 +196,7 @@ class Training:
         return {**trained, **measured, TOKENS_PER_S: tokens / seconds}
 
     def take_steps(self, count: int = 1, between_steps: BetweenSteps = lambda: None) -> None:
-        """Take `count` steps of the current epoch, without adding their time to the training's seconds."""
+        """Take `count` steps of the current epoch. The caller adds their time to the counters."""
         with self.noise.in_process(), float32_products(self.settings.train.precision):
             self.model.train()
             for _ in range(count):
@@ -307,7 +308,7 @@ class Training:
         return self.epoch + 1 == self.settings.train.epochs and not self.steps_left
 
     def summary(self, last: Metrics) -> Metrics:
-        """Return the last epoch's metrics as final metrics, with the speed averaged over all epochs."""
+        """Return the final metrics: those of the last epoch, with the speed averaged over all epochs."""
         return last | {TOKENS_PER_S: self.work.tokens / max(self.seconds, 1e-9)}
 
     def weights(self) -> Mapping[str, Tensor]:

@@ -39,6 +39,7 @@ class Schedule:
         for group in optimizer.param_groups:
             group["initial_lr"] = group["lr"]
         self._set_rates()
+        # torch lowers the rate only after one epoch more than its `patience`
         self._plateau = ReduceLROnPlateau(optimizer, patience=own.patience - 1, threshold=0, eps=0)
 
     def after_step(self, loss: Tensor) -> None:
@@ -60,7 +61,7 @@ class Schedule:
             self._plateau.step(measured["dev_loss"])
 
     def change_highest(self, rates: Sequence[float]) -> None:
-        """Set new peak learning rates of the parameter groups; scale their current rates in proportion."""
+        """Set the new peak learning rate of each group, and scale its current rate in proportion."""
         for group, rate in zip(self._optimizer.param_groups, rates, strict=True):
             if rate != group["initial_lr"]:
                 group["lr"], group["initial_lr"] = group["lr"] * (rate / group["initial_lr"]), rate
@@ -83,7 +84,7 @@ class Schedule:
 
 
 class RecentLosses:
-    """The state of the schedule that lowers the learning rate when the mean loss gets worse."""
+    """Recent means of the training loss. They lower the learning rate when the loss gets worse."""
 
     def __init__(self, settings: OwnScheduleSettings) -> None:
         self._settings = settings
@@ -171,16 +172,17 @@ def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path
 
 
 def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return the states of plug-ins for a checkpoint, with a list that names their tensors on the CPU.
+    """Return the states of plug-ins for a checkpoint, and which of their tensors are on the CPU.
 
-    The list is needed because checkpoints are read onto the CPU. It is left out if the device is the CPU.
+    A checkpoint is read onto the CPU, so only this list shows which tensors belong there. It is left out if
+    the device is the CPU.
     """
     on_cpu = [] if device.type == "cpu" else list(_paths_on_cpu(states, ()))
     return {"states": states, **({"on_cpu": on_cpu} if on_cpu else {})}
 
 
 def own_states_on(saved: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Restore the states that `own_states` saved; put each tensor back on the CPU or on the device."""
+    """Restore states from `own_states`, with each tensor on the CPU or the device, as it was."""
     return to_device(saved["states"], device, frozenset(map(tuple, saved.get("on_cpu", ()))))
 
 
@@ -296,7 +298,7 @@ class LossTermError(ActivememError):
 
 
 class Scored(NamedTuple):
-    """The inputs, outputs and targets in the loss of one part of a batch."""
+    """The inputs, outputs and targets from which the loss of one part of a batch is computed."""
 
     inputs: Tensor
     outputs: Tensor
@@ -324,7 +326,7 @@ class LossTerms:
 
     @contextmanager
     def watching(self, objective: Objective[Any]) -> Iterator[None]:
-        """Within this context, record the tensors of the next loss computation that the loss terms need.
+        """Within this context, record the tensors that the loss terms need from the next loss.
 
         These are its inputs, outputs and targets, and the outputs of the modules that the terms watch.
         """

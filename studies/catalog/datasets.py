@@ -77,7 +77,7 @@ class Dataset:
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
-        """The files of the dataset, without duplicates.
+        """The files that make up the dataset, without duplicates.
 
         A treebank has none here, because its files are found by their numbers.
         """
@@ -131,7 +131,7 @@ class PairFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutFractions:
-    """The fractions of a collection of pairs that are held out for dev and test.
+    """The shares of sentence pairs that are held out of training for the dev and test splits.
 
     The split of a pair depends only on its source sentence.
     """
@@ -213,9 +213,9 @@ def register_dataset(dataset: Dataset) -> None:
 
 
 def dataset_owner(name: str) -> str:
-    """Return who registered a dataset: `activemem`, a file, or a package with its version.
+    """Return the plug-in file or package that registered a dataset, or `activemem` if it is built in.
 
-    Raise KeyError for an unknown dataset.
+    A package is given with its version. Raise KeyError for an unknown dataset.
     """
     return _datasets().owner(name)
 
@@ -273,9 +273,10 @@ def _read_tables(tables: dict[str, Any]) -> _Tables:
 
 
 def _resolve(heading: str, table: dict[str, Any], files: Mapping[str, Any]) -> None:
-    """Expand the abbreviations of files, alphabets and ranges in a dataset's table.
+    """Expand the short forms in a dataset's table, such as the keys of files.
 
-    The table is changed in place.
+    An alphabet is written as a pattern, and a range of files as its first and last number. The table is
+    changed in place.
     """
     match heading:
         case "texts":

@@ -59,7 +59,7 @@ MeasureT = TypeVar("MeasureT", bound=Callable[[], Measure])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TitleTemplate:
-    """A title whose placeholders, such as a number of layers, are filled from a trial's settings.
+    """A title with placeholders, such as a number of layers, that a trial's settings fill.
 
     The title is used for trials for which the fact `when` is true.
     """
@@ -99,7 +99,10 @@ class Metric:
 
 
 def _read_metrics() -> dict[str, dict[str, Metric]]:
-    """Return the metrics of `metrics.toml` by heading and name; raise for unknown or missing keys."""
+    """Read `metrics.toml`; return the metrics by heading and name.
+
+    Raise ValidationError for unknown or missing keys.
+    """
     tables = tomllib.loads(Path(__file__).with_name("metrics.toml").read_text(encoding="utf-8"))
     for metrics in tables.values():
         for name, table in metrics.items():
@@ -168,7 +171,7 @@ def register_metric(
 
 
 def kinds_of_task(names: Collection[str]) -> frozenset[TaskKind]:
-    """Return the kinds of task with these names; raise ValueError for an unknown name.
+    """Convert names of kinds of task to members of TaskKind; raise ValueError for an unknown name.
 
     The names are in lower case, as plug-ins write them.
     """
@@ -230,7 +233,7 @@ def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
 
 
 def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
-    """Return the metric or cost with this name. The name may have an index, as in `bleu[10-20]`.
+    """Return the metric or cost with this name, which may have an index, as in `bleu[10-20]`.
 
     Costs that follow from a model's settings are included. `digits` overrides decimals by name. Raise
     KeyError for an unknown name.
@@ -336,7 +339,10 @@ _SIGNS = {"<=": "≤", ">=": "≥"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A value that a metric should reach in training. `currency` is the unit of the cost of reaching it."""
+    """A value that a metric should reach in training.
+
+    The cost of reaching it is counted in the unit `currency`, such as steps.
+    """
 
     currency: Currency
     metric: str

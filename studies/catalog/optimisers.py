@@ -21,9 +21,9 @@ AnySettingsT = TypeVar("AnySettingsT", bound=StrictModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsEntry(Generic[AnySettingsT]):
-    """A registered class of settings, with its name, source, title and metrics.
+    """A registered class of settings: its name, its source, its title and its metrics.
 
-    `source` is a publication or an author.
+    The source is a publication or an author.
     """
 
     name: str
@@ -43,7 +43,7 @@ def register_settings(
     required: Collection[str] = ("name",),
     find_faults: Callable[[type[AnySettingsT]], list[str]] = lambda _: [],
 ) -> Callable[[type[AnySettingsT]], type[AnySettingsT]]:
-    """Return a decorator that registers a class of settings and its metrics.
+    """Return a decorator that registers a class of settings under a name, with its metrics.
 
     Raise ValueError for a taken name, and for keys without a meaning or a default, except the `required`
     ones.
@@ -167,7 +167,7 @@ def register_schedule(name: str, *, source: str) -> Callable[[type[ScheduleT]], 
 
 
 def rates_depend_on_length(schedule: ScheduleSettings, steps: int) -> bool:
-    """Return whether a learning rate in the first `steps` steps depends on the length of the training.
+    """Return whether a longer training would change the learning rates of the first `steps` steps.
 
     A plug-in's schedule counts as dependent after its warm-up.
     """
@@ -192,12 +192,15 @@ class OptimizerSettings(NamedSettings):
 
     @property
     def state_per_weight(self) -> int:
-        """The maximum number of values that the optimiser keeps for a parameter; used to estimate memory."""
+        """The largest number of values that the optimiser stores for each parameter.
+
+        It is used to estimate memory.
+        """
         return 2
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """True if the number of values kept for each parameter depends on its weight's name or shape."""
+        """True if the number of stored values depends on a weight's name or shape, not only its size."""
         return False
 
 
@@ -240,7 +243,7 @@ class OwnOptimizerSettings(OptimizerSettings):
 
     @property
     def own_momentum(self) -> float:
-        """The momentum from the settings, or the default momentum of the rule."""
+        """The momentum that the settings give or, by default, that of the rule."""
         return MOMENTUMS[self.name] if self.momentum is None else self.momentum
 
 

@@ -138,7 +138,7 @@ def test_a_check_reports_every_fault_and_changes_nothing(root, sound, caplog):
         (
             "unsealed",
             f"checkpoints/{make_trial_id(301)}/state.pt",
-            "without a checksum, so that damage would not be noticed",
+            "it has no checksum, so damage would not be noticed",
         ),
         ("leftover", "weights/.0.safetensors.0", "the process that wrote it has died"),
     ]

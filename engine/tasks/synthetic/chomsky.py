@@ -35,6 +35,7 @@ def draw_chomsky(task: ChomskySettings, count: int, test_set: str | None, genera
     width = longest + problem.answer_length(longest)
     inputs = torch.full((count, width), PADDING)
     targets = torch.full((count, width), IGNORED)
+    # numbers of such a range are practically uniform after a modulo
     draws = torch.randint(1 << 62, (count, longest + 2), generator=generator)
     for row, (length, numbers) in enumerate(zip(lengths.tolist(), draws.tolist(), strict=True)):
         string, answer = write(length, iter(numbers))
@@ -112,7 +113,7 @@ def _brackets(length: int, draws: Draws) -> Written:
 
 
 def _symbol(token: int) -> int:
-    """Return the symbol for a token of an arithmetic expression: numbers come first, then signs."""
+    """Return the number that this task gives a token of an expression: numbers first, then signs."""
     return token - FIRST_NUMBER if token >= FIRST_NUMBER else MODULUS - PLUS + token
 
 

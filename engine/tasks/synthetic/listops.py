@@ -16,11 +16,12 @@ _SHORTEST_LIST = 4  # tokens: an operation, two arguments, the end
 
 
 def draw_listops(task: ListopsSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw expressions; the target at the token after an expression is the expression's value."""
+    """Draw expressions, each followed by a question token; the target there is its value."""
     lengths = draw_lengths(task, count, test_set, generator)
     width = int(lengths.max()) + 1
     inputs = torch.full((count, width), PADDING)
     values = torch.zeros(count, 1, dtype=torch.int64)
+    # numbers of such a range are practically uniform after a modulo
     draws = torch.randint(1 << 62, (count, 3 * width), generator=generator)
     for row, (length, numbers) in enumerate(zip(lengths.tolist(), draws.tolist(), strict=True)):
         tokens, value = _write_list(length, iter(numbers), task.arguments)

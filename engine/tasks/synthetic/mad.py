@@ -109,7 +109,7 @@ def _fuzzy(task: MadSettings, generator: Generator, training: bool) -> tuple[Ten
 
 
 def _copying(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw symbols mixed with blanks, then a marker, then one blank for each symbol.
+    """Draw symbols mixed with blanks, then a marker, then as many blanks as there are symbols.
 
     The targets at these last blanks are the symbols, in order.
     """

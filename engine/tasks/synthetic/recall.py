@@ -14,10 +14,10 @@ from .lengths import draw_lengths, only_last, pad_behind
 
 
 def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw sequences of multi-query associative recall, with the shapes of a test set or of training.
+    """Draw sequences of multi-query associative recall: keys with values, then keys as queries.
 
-    A shape is a length and a number of pairs. With several training shapes, the shape of each sequence is
-    drawn by the shapes' weights.
+    Their shapes are those of a test set or of training. A shape is a length and a number of pairs. With
+    several training shapes, the shape of each sequence is drawn by the shapes' weights.
     """
     if test_set is not None:
         length, pairs = map(int, test_set.split("-"))
@@ -39,7 +39,10 @@ def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: G
 
 
 def _mqar_of(task: MqarSettings, count: int, length: int, pairs: int, generator: Generator) -> Examples:
-    """Draw distinct keys with values, then each key once more as a query, with 0 elsewhere."""
+    """Draw key-value pairs, then each key once more as a query, whose target is its value.
+
+    All other positions are 0.
+    """
     random = partial(torch.rand, generator=generator, dtype=torch.float64)
     half = task.vocab // 2
     keys = 1 + _different(count, half - 1, pairs, generator)

@@ -48,7 +48,7 @@ def solve_parity(_task: ParitySettings, inputs: Tensor) -> Tensor:
 def draw_modular(
     task: ModularArithmeticSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Draw expressions that end in `=`; without brackets numbers and operations alternate."""
+    """Draw expressions that end in `=`. Without brackets, numbers and operations alternate."""
     lengths = draw_lengths(task, count, test_set, generator)
     if task.brackets:
         return _with_brackets(task, lengths, generator)
@@ -95,6 +95,7 @@ def _with_brackets(task: ModularArithmeticSettings, lengths: Tensor, generator: 
     width = int(ends.max())
     inputs = torch.zeros(len(lengths), width, dtype=torch.int64)
     answers = torch.zeros(len(lengths), dtype=torch.int64)
+    # numbers of such a range are practically uniform after a modulo
     draws = torch.randint(1 << 62, (len(lengths), width), generator=generator)
     for row, (end, numbers) in enumerate(zip(ends.tolist(), draws.tolist(), strict=True)):
         tokens, value = write_expression(end - 1, task.modulus, iter(numbers), products=task.products)
@@ -106,10 +107,10 @@ def _with_brackets(task: ModularArithmeticSettings, lengths: Tensor, generator: 
 def write_expression(
     length: int, modulus: int, draws: Iterator[int], *, products: bool
 ) -> tuple[list[int], int]:
-    """Draw an expression with this number of tokens; return its tokens and its value.
+    """Draw an expression with `length` tokens; return its tokens and its value.
 
-    It is a number, or an operation on two shorter expressions in brackets. Draws are numbers below 2 ** 62;
-    at most one is used for each token.
+    With `products` it may contain multiplications. It is a number, or an operation on two shorter
+    expressions in brackets. Draws are numbers below 2 ** 62; at most one is used for each token.
     """
     drawn = next(draws)
     if length < 5:
@@ -118,6 +119,7 @@ def write_expression(
         if length % 2 == 0:
             number, written = -number % modulus, [MINUS, *written]
         return (written, number) if length < 3 else ([OPEN, *written, CLOSE], number)
+    # one draw serves for two choices
     operation, drawn = PLUS + drawn % (2 + products), drawn // 3
     first = 1 + drawn % (length - 4)
     left, one = write_expression(first, modulus, draws, products=products)
