@@ -94,9 +94,9 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def groups(self) -> list[list[QuestionT]]:
-        """Return the groups of questions that may be given more seeds together.
+        """Return the groups of open questions for which adding seeds to the whole group is considered.
 
-        A group may be a single question.
+        Each question is a group of its own, and in some other groups.
         """
 
     @abstractmethod
@@ -105,7 +105,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def has_no_spread(self, question: QuestionT) -> bool:
-        """Return whether a question has only one seed, so that its spread is unknown."""
+        """Return whether a question has only one seed, so that the spread over seeds is unknown."""
 
     @abstractmethod
     def trials(self, question: QuestionT, seeds: Collection[int]) -> Iterable[Trial]:
@@ -129,7 +129,8 @@ class OpenResult(ABC, Generic[QuestionT]):
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
         """Yield possible additions of seeds, one for each group of questions and number of looks.
 
-        If some questions have a single seed, and thus no spread, all candidates add seeds to these questions.
+        If some questions have a single seed, and thus no spread, the only candidate adds a look to these
+        questions, because nothing can be predicted without a spread.
         """
         groups = self.groups()
         blind = [group[0] for group in groups if len(group) == 1 and self.has_no_spread(group[0])]
@@ -282,7 +283,9 @@ def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
     effect, spread, degrees = test.effect, test.spread, test.degrees
     if effect is None or spread is None or degrees is None:
         return _UNDECIDED
+    # `t_quantile` takes a number of values, which is one more than their degrees of freedom
     limit = t_quantile(level, degrees + count - test.n + 1) * spread / math.sqrt(count)
+    # without further seeds the prediction is the present result: a tiny error avoids a division by 0
     error = spread * math.sqrt((count - test.n) / (test.n * count)) or 1e-12
     low, high = test.region
 
@@ -360,9 +363,9 @@ def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstima
 
 
 def judged_differences(made: TableCells) -> list[list[JudgedDifference]]:
-    """Return, for each column of a table, the differences that are tested against the margin.
+    """Return the tested differences of a table, in a list for each column that has a margin.
 
-    The margin is the smallest difference that matters. Columns without a margin are left out.
+    The margin is the smallest difference that matters.
     """
     found: list[list[JudgedDifference]] = []
     for column, best in zip(made.columns, made.bold_cells, strict=True):
@@ -423,7 +426,8 @@ class _OpenTable(OpenResult[JudgedDifference]):
         """Return, for each row and column, the trials that have not ended, grouped by seed."""
         spec, study = self.made.spec, self.made.study
         ended = set(self.made.outcomes.filter(pl.col("status") != "incomplete")["trial"])
-        own = {trial.id: trial for trial in study.with_later_seeds().trials}  # without the rows' names
+        # the table's trials have the displayed names of rows as levels, so the study's own are returned
+        own = {trial.id: trial for trial in study.with_later_seeds().trials}
         found: dict[tuple[str, str], dict[int, list[Trial]]] = {}
         for trial in self.made.trials:
             if trial.id not in ended:
@@ -450,7 +454,7 @@ class _OpenTable(OpenResult[JudgedDifference]):
             return 0.0
         growth = len(self.seeds(each, ahead)) / self.made.counts[each.found.looks - 1]
         count = last.n * growth
-        error = last.error * math.sqrt(1 - 1 / growth) or 1e-12
+        error = last.error * math.sqrt(1 - 1 / growth) or 1e-12  # not 0, since it is a divisor
         degrees, then = last.degrees + count - last.n, last.error / math.sqrt(growth)
         there = t_quantile(1 - each.found.level, degrees + 1) * then
         small = max(0.0, each.margin - t_quantile(1 - each.found.level_within, degrees + 1) * then)

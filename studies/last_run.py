@@ -176,8 +176,10 @@ def describe_max_seeds(study: Study, store: Store) -> str:
     when = f"max_seeds was {'not set' if before is None else before} when {plural(ended, 'trial')} ended"
     if now is None:
         return f"{when}: trials stay, but verdicts are no longer corrected for several looks at the results"
-    change = "are now stricter, for several looks" if before is None else "are now corrected for other looks"
-    return f"{when}: trials stay, but verdicts {change}; this is valid only if you had seen no result"
+    change = "stricter, since claims are tested several times"
+    change = change if before is None else "corrected for tests at other numbers of seeds"
+    valid = "this is valid only if you have not seen a result yet"
+    return f"{when}: trials stay, but verdicts are now {change}; {valid}"
 
 
 def other_results(store: Store, study: str = "", file: Path | None = None) -> str:

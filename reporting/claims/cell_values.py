@@ -164,9 +164,9 @@ class CellResults:
         return tuple(dict.fromkeys(gaps))
 
     def is_censored(self, comparison: Comparison) -> bool:
-        """Return whether a comparison has a training that did not reach its target, or diverged.
+        """Return whether a comparison of costs to reach a target has a training that did not reach it.
 
-        Comparisons without targets have none.
+        A training that diverged counts, too.
         """
         parts = [each for each in iter_quantities(comparison) if is_target(each.metric)]
         return any(math.isinf(value) for each in parts for value in self._answers[each].values.values())
@@ -184,7 +184,10 @@ class CellResults:
         return max(self._step(comparison.left), self._step(comparison.right))
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Return the variance of left minus right, estimated from all comparable cells together."""
+        """Return the variance of left minus right for one seed, estimated from all comparable cells.
+
+        Return None if there are too few values.
+        """
         return self._comparable.pool(comparison, seeds)
 
     def rounding_sd(self, comparison: Comparison) -> float:
@@ -215,17 +218,14 @@ class CellResults:
         return 10.0**-known.decimals
 
     def _evaluate(self, number: Number, seed: int) -> float | None:
-        """Return the value of a side of a comparison for one seed.
-
-        Return None if a part is missing or the value is undefined.
-        """
+        """Return the value of a number for one seed; None if a part is missing or the value is undefined."""
         value = self._compute(number, seed)
         return None if value is None or math.isnan(value) else value
 
     def _compute(self, number: Number, seed: int) -> float | None:  # noqa: PLR0911 -- one return for each kind
-        """Return the value of a side of a comparison for one seed.
+        """Return the value of a number for one seed, which is NaN if it is undefined, such as ∞ − ∞.
 
-        Return None if a part is missing, and NaN if the value is undefined, such as ∞ − ∞.
+        Return None if a part is missing.
         """
         match number:
             case Constant():
@@ -235,6 +235,7 @@ class CellResults:
             case SignedSum():
                 terms = [(sign, self._evaluate(term, seed)) for sign, term in number.terms]
                 known = [sign * term for sign, term in terms if term is not None]
+                # math.fsum raises for ∞ − ∞, while sum returns NaN
                 total = math.fsum if all(map(math.isfinite, known)) else sum
                 return total(known) if len(known) == len(terms) else None
             case Reduction():
@@ -255,10 +256,10 @@ class CellResults:
                 return 0.0 if fast == slow else slow - fast
 
     def _log_middle(self, quantity: Quantity, seed: int) -> float | None:
-        """Return the logarithm of the probable cost of reaching a target.
+        """Return the logarithm of the cost at which a trial has probably reached a target.
 
-        The target is reached at an unknown time between two evaluations. The probable cost is the one at the
-        second evaluation, minus half the cost between the evaluations.
+        The target is reached at an unknown time between two evaluations, so the cost is taken halfway between
+        them.
         """
         value = self._answers[quantity].values.get(seed)
         if value is None:
@@ -267,9 +268,9 @@ class CellResults:
         return math.log(value - self._smallest_step(quantity.metric, trial) / 2)
 
     def _relative_step(self, quantity: Quantity) -> float:
-        """Return the cost between two evaluations, divided by the cost of reaching a target.
+        """Return the relative resolution of a target's cost, such as 0.02; the mean over seeds.
 
-        The fraction is the mean over seeds.
+        It is the cost between two evaluations, divided by the cost of reaching the target.
         """
         trials, values = self._trials.get(cell_key(quantity.cell), {}), self._answers[quantity].values
         shares = [
@@ -454,13 +455,14 @@ class ComparableCells:
         if not variance:
             return None
         weight = math.fsum(each**2 / pool.degrees for each, pool in parts)
+        # rounded down, so that the interval is rather too wide than too narrow
         return Pool(variance=variance, degrees=int(variance**2 / weight))
 
     def _groups(self, weights: Mapping[Quantity, float]) -> dict[_Group, float] | None:
-        """Return the sum of the squared weights of the compared quantities, by group of comparable cells.
+        """Return the sum of the squared weights of the quantities in each group of comparable cells.
 
-        Return None if the weights in a group do not add up to 0. If they add up to 0, effects that all cells
-        of a seed share drop out of the difference.
+        `weights` are the factors of the quantities in left minus right. If those of a group add up to 0,
+        effects that all cells of a seed share drop out of the difference; otherwise return None.
         """
 
         def task(quantity: Quantity) -> tuple[str, str]:
@@ -497,9 +499,9 @@ class ComparableCells:
 
 
 def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:
-    """Add the coefficient of each quantity in a side of a comparison, times `factor`, to `found`.
+    """Add the weight of each quantity in a number, times `factor`, to `found`, and return `found`.
 
-    Return None if the side is not a weighted sum.
+    Return None if the number is not a weighted sum of quantities, as with a quotient or a maximum.
     """
     match number:
         case Constant() | Ratio():

@@ -84,10 +84,10 @@ def check_claims(
 def results_of_claims(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> list[CellResults]:
-    """Return, for each claim, the results of the cells on which the claim may depend.
+    """Return, for each claim, the results of a study's cells from which it is decided.
 
-    If a claim opens a gate, the cells that this gate or a later one holds back are left out. The arguments
-    are the same as for `check_claims`.
+    If a claim opens a gate, the cells that this gate or a later one holds back are left out, since their
+    results must not change the claim's verdict. The arguments are the same as for `check_claims`.
     """
     gates = study.gates
     stages = [gates.first_gate(claim.spec.name) if gates else None for claim in study.claims]
@@ -391,9 +391,9 @@ class _LabelWriter:
         return f"{quantity.metric} of {inside}" if self.metrics else inside
 
     def _is_named(self, factor: str, level: Level) -> bool:
-        """Return whether a label contains this level.
+        """Return whether a label names this level of a factor.
 
-        A label leaves out levels that all cells share, and factors that a cell does not have.
+        A label leaves out factors with the same level in all cells, and factors that the cell lacks.
         """
         return factor in self.varied and level != ABSENT
 

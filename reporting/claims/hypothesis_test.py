@@ -76,7 +76,10 @@ class PairedTest:
 
     @cached_property
     def _limit(self) -> PairedTest | None:
-        """Return the test that is used instead if some differences are infinite; None if all are finite."""
+        """Return the test that replaces this one if a difference is infinite; None if all are finite.
+
+        In this limit, infinite differences count as 1 or −1, and all finite numbers as 0.
+        """
         if self.censored or not any(map(math.isinf, self.differences.values())):
             return None
         low, high = self.region
@@ -93,9 +96,10 @@ class PairedTest:
 
     @property
     def method(self) -> Test:
-        """Return the test that is used: the one that was asked for, or a permutation test.
+        """Return the name of the test that is used.
 
-        The permutation test replaces the pooled test if there are enough seeds.
+        It is the one that the claim sets, except for `pooled`: with enough seeds, a permutation test replaces
+        it, and without a pooled variance, the t interval of the comparison alone.
         """
         if self.test != "pooled":
             return self.test
@@ -147,7 +151,7 @@ class PairedTest:
         if self.effect is None:
             return False
         low, high = self.region
-        if math.isinf(self.effect):  # as the median of censored values
+        if math.isinf(self.effect):  # the median of censored values may be infinite
             return math.isinf(high if self.effect > 0 else low)
         return low < self.effect < high
 
@@ -170,13 +174,14 @@ class PairedTest:
             return (self.effect, self.effect)
         if self.effect is None or self.spread is None or self.degrees is None:
             return None
+        # `t_quantile` takes a number of values, which is one more than their degrees of freedom
         half = t_quantile(level, self.degrees + 1) * self.spread / math.sqrt(self.n)
         return (self.effect - half, self.effect + half)
 
     def needed(self, level: float) -> int | None:
-        """Return how many seeds would decide the comparison, if the effect is as large as estimated.
+        """Return how many seeds decide the comparison with a power of 80 %; None if unknown.
 
-        They decide it with a power of 80 %.
+        It is assumed that the true effect is as large as estimated.
         """
         effect, spread = self.effect, self.spread
         if self.censored and effect is not None and self.complete:
@@ -221,7 +226,12 @@ class PairedTest:
         )
 
     def _rank_p(self, end: float) -> float:
-        """Return the p-value of Wilcoxon's test; all infinite differences share the highest rank."""
+        """Return the p-value of Wilcoxon's signed-rank test of the hypothesis that the median is `end`.
+
+        All infinite differences share the highest rank. Return 1 unless the ranks and the median point to the
+        same side of `end`.
+        """
+        # only ranks count, so any value beyond all finite distances can stand for infinity
         finite = [abs(each - end) for each in self.differences.values() if math.isfinite(each)]
         far = 2 * max(finite, default=0.0) + 1
         distances = {

@@ -119,8 +119,8 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
         sentences.append(f"Tested by the {names} if a claim sets this test.")
     if any(finding.is_ratio for each in checked for finding in each.findings):
         sentences.append(
-            "A speedup (×) is the geometric mean over seeds, with its interval on logarithms. An evaluation "
-            "counts at the middle since the previous one."
+            "A speedup (×) is the geometric mean over seeds, with its interval on logarithms. A target "
+            "counts as reached halfway between two evaluations."
         )
     if any(finding.censored for each in checked for finding in each.findings):
         sentences.append(
@@ -134,7 +134,8 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
             "of the claim overall (Pocock 1977)."
         )
     if any(each.needed for each in checked):
-        sentences.append(f"Sufficient seeds, up to {_MOST_SEEDS}: power of 80 % at this effect and spread.")
+        power = "seeds for a power of 80 % at this effect and spread"
+        sentences.append(f'"would do": {power}, up to {_MOST_SEEDS}.')
     return sentences
 
 
@@ -198,10 +199,7 @@ def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> s
 
 
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
-    """Return notes on missing trials.
-
-    Cells share a note if their trials are missing for the same reason.
-    """
+    """Return a note for each reason why trials are missing, with the cells that lack them."""
     cells_by_gap: dict[str, list[str]] = {}
     for gap in dict.fromkeys(each for finding in findings for each in (*finding.gaps, *finding.notes)):
         cells_by_gap.setdefault(gap.what, []).append(gap.where)
@@ -212,9 +210,9 @@ def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
 
 
 def _has_stricter_level(checked: ClaimResult) -> bool:
-    """Return whether the intervals of a claim have a higher confidence level than a single comparison needs.
+    """Return whether Hochberg's correction for several comparisons widens the intervals of a claim.
 
-    They have it while not all of its comparisons are decided.
+    It does so while not all comparisons of the claim are decided.
     """
     return checked.level > checked.level_of_look + 1e-9 and any(each.interval for each in checked.findings)
 
@@ -243,10 +241,7 @@ def _row(
     needed: int | None,
     notes: tuple[str, ...] = (),
 ) -> _ClaimRow:
-    """Return the row of a claim or comparison.
-
-    `head` is its verdict and its text.
-    """
+    """Return the row of a claim or comparison, whose verdict and text are in `head`."""
     verdict, text = head
     effect, ends, p = format_numbers(finding, finding.verdict if indent > INDENT else checked.verdict)
     n = format_seeds(finding, checked.seeds, needed)
@@ -326,9 +321,9 @@ def _trials_of(study: Study, compared: Iterable[Quantity]) -> list[Trial]:
 
 
 def measured_sentences(study: Study) -> tuple[str, ...]:
-    """Return sentences that say what the compared metrics measure, if that depends on settings.
+    """Return a sentence for each compared metric whose meaning depends on the study's settings.
 
-    An example is `loss: loss, nats a token`.
+    It says what the metric measures, such as `loss: loss, nats a token`.
     """
     compared = _quantities(study)
     settings = [trial.settings for trial in _trials_of(study, compared)]

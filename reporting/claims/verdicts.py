@@ -36,9 +36,9 @@ OPEN = (Verdict.UNDECIDED, Verdict.NOT_RUN)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingTrials:
-    """A cell with missing trials, and the reason.
+    """A note on a cell whose trials lack a value, such as `mixer=sa: 2 of 3 seeds not run`.
 
-    `where` names the levels of the cell; `what` is the state of its trials, or another note.
+    `where` names the levels of the cell; `what` is the reason, or another note about its trials.
     """
 
     where: str
@@ -77,13 +77,13 @@ class ComparisonResult:
     notes: tuple[MissingTrials, ...]
 
     def format(self, value: float) -> str:
-        """Format the effect or an end of its interval."""
+        """Return the effect, or an end of its interval, as text with the comparison's unit or decimals."""
         return format_quantity(value, self.unit) if self.unit else format_number(value, self.decimals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimResult:
-    """The result of a claim.
+    """The result of a claim: its verdict, and the results of its comparisons.
 
     `deciding` is the result of the comparison on which the verdict depends most. `level` is the level of the
     intervals: `level_of_look`, or a higher level if not all comparisons are decided. `level_of_look` is the
@@ -108,7 +108,7 @@ class ClaimResult:
 
     @property
     def verdict_text(self) -> str:
-        """Return the verdict in words, such as `refuted in small`."""
+        """Return the verdict in words, such as `refuted at small size`."""
         return f"{self.verdict} at small size" if self.small and self.verdict not in OPEN else self.verdict
 
     @property

@@ -360,7 +360,8 @@ def _kept_epoch(settings: TrialSettings) -> Iterator[ValidationProblem]:
 def _compiled_terms(settings: TrialSettings) -> Iterator[ValidationProblem]:
     watching = [term.name for term in settings.train.loss_terms if term.watches]
     if settings.train.compile and watching:
-        yield ValidationProblem(("train", "compile"), f"{watching[0]} watches modules, which compile hides")
+        message = f"{watching[0]} needs the outputs of single modules, which compile hides: remove compile"
+        yield ValidationProblem(("train", "compile"), message)
 
 
 _TASK_NAME: KeyPath = ("task", "name")

@@ -138,7 +138,7 @@ def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tu
         return
     match = _TEXT.fullmatch(value) if isinstance(value, str) else None
     if match is None or len(path) == 1:
-        expected = "expected a text as paper: section 3.1, program: train.py or ours: why"
+        expected = "expected a text such as 'paper: section 3.1', 'program: train.py' or 'ours: the reason'"
         diagnostics.report(path, f"{expected}, got {format_value(value)}")
         return
     yield path[1:], Source(origin=cast("Origin", match[1]), detail=match[2])

@@ -44,6 +44,7 @@ _HINTS = [
 
 def syntax_fault(text: str, error: str) -> StudyFault:
     """Return the fault of a text that is not valid TOML, with its position and a clear message."""
+    # before Python 3.14, tomllib states a position only in the text of its message
     match = _REPORTED.fullmatch(error)
     what = match["what"] if match else error
     if unclosed := _UNCLOSED_QUOTE.search(text):
@@ -57,9 +58,9 @@ def syntax_fault(text: str, error: str) -> StudyFault:
 
 
 def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
-    """Return where to show a fault that tomllib finds at `start`, and a clearer message for it.
+    """Return a better position and a clearer message for a fault that tomllib reports at `start`.
 
-    `first` is the start of the line.
+    `first` is the start of the line, and `what` is tomllib's message.
     """
     span, message, found = (start, start + 1), what, text[start : start + 1]
     if what == "Cannot overwrite a value":  # noticed at the end of the line
@@ -81,7 +82,7 @@ def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
         quote = "" if value is None else text[value.end() : value.end() + 1]
         if value is not None and quote and text[start - 1] == quote and quote in "\"'":
             other = "'" if quote == '"' else '"'
-            message = f"the text ends at {quote}: enclose a text that has {quote} within by {other}"
+            message = f"the text ends at this {quote}: write a text that contains {quote} between two {other}"
         elif value is not None and value.end() < start and quote not in "\"'[{":
             span = (value.end(), _value_end(text, value.end(), ends="#"))
             message = _expected_value(text[slice(*span)])
@@ -138,7 +139,10 @@ class Document:
         return fault_at(text, self._narrowed(path, within) or span, message, override=text != self.text)
 
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
-        """Return the span in the file of a part of a text value; None if the value contains escapes."""
+        """Return where a part of a text value stands in the file; None if the value contains escapes.
+
+        With escapes, offsets in the value differ from those in the file.
+        """
         if within is None:
             return None
         value: Any = self.data
@@ -156,7 +160,7 @@ def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Doc
 
     Nesting deeper than `toml_positions.MAX_DEPTH` is invalid, too.
     """
-    text = text.replace("\r\n", "\n")
+    text = text.replace("\r\n", "\n")  # as tomllib does, so that its positions are those of this text
     if (deep := find_too_deep(text)) is not None:
         raise StudyError(source, [fault_at(text, deep, f"TOML: {TOO_DEEP}")])
     try:
@@ -188,9 +192,9 @@ def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
 def apply_override(
     data: dict[str, Any], places: dict[KeyPath, tuple[str, KeyValueSpan]], override: str
 ) -> list[StudyFault]:
-    """Set the value of a key in the data, as an override `key.of.a.table=value` says.
+    """Apply an override such as `train.lr=0.1` to the data and its positions; return the faults.
 
-    A value that is not TOML is a text. Return the faults.
+    A value that is not TOML counts as a text.
     """
     if (deep := find_too_deep(override)) is not None:
         return [fault_at(override, deep, TOO_DEEP, override=True)]
@@ -222,9 +226,9 @@ def apply_override(
 
 
 def _keys(nested: Any) -> list[str]:  # noqa: ANN401 -- what tomllib gives
-    """Return the keys on the way to the innermost of nested tables, each of which has one key.
+    """Return the keys of an override as tomllib reads them: ["train", "lr"] for `{"train": {"lr": 0}}`.
 
-    Return an empty list if the tables come from a comment.
+    Return an empty list if there is no key, because the override begins with a comment.
     """
     keys = []
     while isinstance(nested, dict) and nested:

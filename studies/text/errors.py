@@ -45,7 +45,7 @@ class StudyError(ActivememError):
     """
 
     def __init__(self, source: str, faults: Iterable[StudyFault]) -> None:
-        """Sort the faults by position; `source` names the file in messages."""
+        """Store the faults, sorted by position; `source` is the name of the file in the message."""
         self.source = source
         self.faults = tuple(sorted(set(faults), key=_order))
         super().__init__(source, self.faults)  # both, so that the error can be pickled
@@ -57,7 +57,7 @@ class StudyError(ActivememError):
 
 
 def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> StudyFault:
-    """Return a fault located at a span of a text; it has the line in which the span begins.
+    """Return a fault with the line of a text in which a span begins, and with the span's columns.
 
     A span is cut at the end of the line; unprintable characters are shown as spaces.
     """
@@ -120,7 +120,7 @@ def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
 
 
 def _label(fault: StudyFault) -> str:
-    """Return what stands left of a faulty line: its number, or `--set` for an override."""
+    """Return the text to the left of a faulty line: its number, or `--set` for an override."""
     return "" if fault.line is None else str(fault.line) if fault.line else "--set"
 
 
@@ -143,7 +143,10 @@ def command_line(*words: str, **options: str | int | Sequence[str] | None) -> st
 
 
 def program_name() -> str:
-    """Return how a shell starts this program: `activemem`, or a path if `activemem` is not on the PATH."""
+    """Return the word by which a shell starts this program: `activemem`, or its path.
+
+    The path is needed if this program is not the `activemem` on the PATH.
+    """
     typed = Path(sys.argv[0])
     if typed.name != "activemem" or not typed.is_file():
         return "activemem"

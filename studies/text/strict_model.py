@@ -38,7 +38,10 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     def __init_subclass__(cls, *, table: str = "", **kwargs: Any) -> None:  # noqa: ANN401 -- Pydantic's
-        """Register the class for the study-file table `table`, if this table always has these keys."""
+        """Register the subclass in KEY_OWNERS under the name `table`, if one is given.
+
+        The keys of such a table do not depend on its values, so hints can name them.
+        """
         super().__init_subclass__(**kwargs)
         if table:
             KEY_OWNERS[table] = cls
@@ -74,9 +77,9 @@ def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """Annotation of a key whose value is a name.
+    """Annotation of a key whose value must be one of several known names.
 
-    It gives the known names, which the error lists if the key is missing.
+    If the key is missing, the error message lists the names that `list_names` returns.
     """
 
     list_names: Callable[[], Iterable[str]]
@@ -150,7 +153,10 @@ def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
 
 
 def _without_misspelt_keys(model: type[BaseModel], errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Return Pydantic's errors, but not for a missing key that the table has in a misspelt form."""
+    """Return Pydantic's errors without those for missing keys that the table has in a misspelt form.
+
+    The misspelt key is itself an error, and one message is enough.
+    """
     unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden"]
     meant = {(*loc[:-1], _meant_key(str(loc[-1]), _model_at(model, loc[:-1]))) for loc in unknown}
     return [error for error in errors if error["type"] != "missing" or error["loc"] not in meant]
@@ -206,10 +212,7 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
 
 
 def _is_quoted(kind: str, got: object) -> bool:
-    """Return whether a value has needless quotes: it is a text such as "3" where a number is expected.
-
-    The same holds for "true" and "false".
-    """
+    """Return whether a value is valid without its quotes: "3" for a number, or "true" for a boolean."""
     if not isinstance(got, str):
         return False
     if kind == "bool_type":
@@ -237,9 +240,9 @@ class NamedSettings(StrictModel):
 
 
 def read_named(base: type[NamedSettings]) -> BeforeValidator:
-    """Return a validator that reads a table with the settings class for its `name`.
+    """Return a Pydantic validator that reads a table with the class that is registered for its `name`.
 
-    A table without a known name keeps only the keys common to its kind, since other keys cannot be checked.
+    A table without a known name keeps only the keys of `base`, since its other keys cannot be checked.
     """
 
     def read(table: object) -> object:
@@ -256,7 +259,7 @@ def read_named(base: type[NamedSettings]) -> BeforeValidator:
 
 
 def format_value(value: object) -> str:
-    """Return a value as error messages show it."""
+    """Return a value as error messages show it: `true`, `'abc'`, `a table` or `a list of 3`."""
     match value:
         case bool():
             return str(value).lower()

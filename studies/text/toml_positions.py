@@ -29,6 +29,7 @@ TOO_DEEP = f"expected at most {MAX_DEPTH} levels of nesting, got more"
 _BLANK = re.compile(r"[ \t]*")
 _GAP = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
 _KEY = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*'""")
+# TOML allows up to two quotes directly before the closing three of a multi-line string
 _STRING = re.compile(
     r'''"""(?:\\.|[^\\])*?"""(?:"{0,2})|\'\'\'.*?\'\'\'(?:'{0,2})|"(?:[^"\\]|\\.)*"|'[^']*\'''', re.DOTALL
 )
@@ -62,7 +63,8 @@ def find_too_deep(text: str) -> Span | None:
 def locate(text: str) -> dict[KeyPath, KeyValueSpan]:
     """Return a mapping from each path in a TOML text to the positions of its key and value.
 
-    A table that is opened more than once, or only implied, has the position that first names it.
+    A table that is opened several times, or only implied by a longer name, has the first position at which it
+    is named.
     """
     scanner = _Scanner(text)
     scanner.document()
@@ -149,7 +151,8 @@ class _Scanner:
         """Scan `value = array | inline_table | string | scalar`."""
         start = self.offset
         opening = self.text[start]
-        self.record(path, KeyValueSpan((start, start), (start, start)))  # before the values inside it
+        # recorded before the values inside, so that paths are in the order of the text; completed below
+        self.record(path, KeyValueSpan((start, start), (start, start)))
         if opening == "[":
             self.array(path)
         elif opening == "{":

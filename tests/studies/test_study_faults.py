@@ -102,7 +102,7 @@ def test_values_that_are_nested_without_an_end_are_reported_at_their_place(value
         ("a = 'sa", "this text has no closing quote"),
         ('a = ["sa" "gru"]', "expected a comma between two values of a list"),
         ("a = {b = 1,\nc = 2}", "a table in braces must end on its line"),
-        ('a = "loss[m="sa"] > 1"', 'the text ends at ": enclose a text that has " within by \''),
+        ('a = "loss[m="sa"] > 1"', 'the text ends at this ": write a text that contains " between two \''),
         ("a =", "expected a value, got nothing"),
         ("[study]", "the table [study] occurs twice"),
     ],

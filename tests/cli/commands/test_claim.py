@@ -55,7 +55,7 @@ SHOWN = """\
   the larger of their own and that of all cells with the same task and the
   levels that both sides share (2 degrees of freedom), and at least that of
   rounding.
-  Sufficient seeds, up to 100: power of 80 % at this effect and spread.
+  "would do": seeds for a power of 80 % at this effect and spread, up to 100.
   The study does not state the sources of its settings.
   12 trials · activemem 0.1.0 · a processor, 1 thread · 2026-11-28
 """

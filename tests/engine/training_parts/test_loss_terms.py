@@ -123,7 +123,7 @@ def text(*terms, **train):
         (
             ['name = "activity_of_layers"'],
             {"compile": True},
-            "activity_of_layers watches modules, which compile hides",
+            "activity_of_layers needs the outputs of single modules, which compile hides: remove compile",
         ),
     ],
 )

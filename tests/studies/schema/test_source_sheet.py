@@ -102,11 +102,11 @@ def test_a_source_of_nothing_is_a_fault():
 @pytest.mark.parametrize("value", ['"section 3"', '"paper:"', '"papers: section 3"', "3", '["paper: x"]'])
 def test_a_source_is_one_of_three_words_and_its_detail(value):
     told = refused(STUDY + SOURCE.replace('"paper: section 2"', value))
-    assert "expected a text as paper: section 3.1, program: train.py or ours: why" in told
+    assert "expected a text such as 'paper: section 3.1', 'program: train.py' or 'ours: the reason'" in told
 
 
 def test_the_whole_table_must_be_one():
-    assert "expected a text as paper" in refused('source = "paper: all"\n' + STUDY)
+    assert "expected a text such as 'paper" in refused('source = "paper: all"\n' + STUDY)
 
 
 def test_the_source_of_an_override_is_ours():
