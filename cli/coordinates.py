@@ -41,7 +41,7 @@ def ladder_groups(study: Study) -> dict[str, dict[int, list[TrialSettings]]]:
 
 
 def verdict(layers: Sequence[LayerChange]) -> str:
-    """Describe whether the changes depend on the width: flat, or the layers that grow or shrink with it."""
+    """Describe how the changes depend on the width: flat, or a list of growing and shrinking layers."""
     changing = {
         "growing": [each.layer for each in layers if each.grows],
         "shrinking": [each.layer for each in layers if each.shrinks],

@@ -127,7 +127,7 @@ class MissingAblations:
         return f"{self.study.name}-missing"
 
     def costs(self, store: Store, measure: MeasureSteps | None = None) -> list[RequestCost]:
-        """Return the cost of each request for which the store lacks trials.
+        """Return, for each request, the cost of the trials that the store lacks.
 
         `measure` measures training times that are unknown.
         """
@@ -245,7 +245,7 @@ def find_missing(study: Study) -> MissingAblations:
 
 
 def _recipe_factors(study: Study) -> list[str]:
-    """Return the factors whose levels are texts of the recipe, such as blocks, not only numbers."""
+    """Return the factors that put texts such as blocks into the recipe, not only numbers."""
     names = study.template.names_at(RECIPE_PATH, study.factors)
     return [name for name in names if any(isinstance(level, str) for level in study.factors.get(name, ()))]
 

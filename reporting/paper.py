@@ -199,7 +199,7 @@ class _Stored:
 
 
 def published_only_table(theirs: PublishedTable) -> Table:
-    """Return a published table as a table with only the paper's numbers.
+    """Return a table that shows only the numbers of a paper's table.
 
     Remarks become footnotes or part of the caption.
     """

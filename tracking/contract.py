@@ -107,7 +107,7 @@ EXPORT_NAMES = (*TRACKER_NAMES, SEARCH_EXPORT)
 
 
 def is_uri(place: str) -> bool:
-    """Return whether the location of a tracker is an address such as a server's, not a folder."""
+    """Return whether a tracker's location is an address (of a server or a database), not a folder."""
     return "://" in place
 
 

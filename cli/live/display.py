@@ -120,7 +120,8 @@ class LineDisplay(Listener):
         self.print_line(RAY_MESSAGE if attempt == 1 else RAY_AGAIN_MESSAGE.format(attempt=attempt))
 
     def stopping(self) -> None:
-        """Print that the run stops, with a system call, because signal handlers must not use streams."""
+        """Print that the run stops. A signal handler calls this method, so it must not use a stream."""
+        # a stream may be in the middle of a write, and then raises an error for a second one
         os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
@@ -173,7 +174,7 @@ class Display(LineDisplay):
         self._last = line
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Count these trials as planned, and stop showing a wait."""
+        """Count these trials as planned, and remove the line about a wait for other processes."""
         super().on_planned(trials)
         self._others = ()
 

@@ -348,7 +348,7 @@ def progress_words(trial: Trial, epoch: int, metrics: Mapping[str, float]) -> li
 def format_ended(
     event: Ended, trial: Trial, count: tuple[int, int], columns: TrialNames, headline: Headline
 ) -> str:
-    """Return a line for an ended trial: the count of ended trials, its status, its names and its result.
+    """Return a line for an ended trial: the number of ended trials, and the trial's status, names and result.
 
     The result is the study's own metric with its best value so far. Without one, it is the length and
     accuracy of the trial, or the main metric of its task.

@@ -95,7 +95,7 @@ class CellFigure(CurveKind):
 
     @property
     def roles(self) -> dict[str, str]:
-        """Return a mapping from the keys x, y, series, panels and rows to their values, if they are used.
+        """Return those of the keys x, y, series, panels and rows that are set, each with its value.
 
         A value is a factor or another name, such as `epoch`.
         """
@@ -120,7 +120,7 @@ class CellFigure(CurveKind):
 
     @property
     def is_course(self) -> bool:
-        """Return whether the figure shows learning curves, with x as the time in training."""
+        """Return whether the figure shows learning curves, that is, whether x is a time in training."""
         return self.x in TIME_AXES and "epoch" in self.special.get("x", ())
 
     @property
@@ -159,7 +159,7 @@ class CellFigure(CurveKind):
             yield ("rows",), "expected the key panels as well, for the columns of these rows"
 
     def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault if a key such as x or series has an invalid name, or the same name as another key."""
+        """Yield a fault if a key such as `x` has an unknown name, or the same name as another key."""
         named = (((role,), name) for role, name in self.roles.items())
         yield from factor_faults(named, factors, self.special)
 
@@ -186,7 +186,7 @@ class CellFigure(CurveKind):
             yield ("x",), mixed
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
-        """Return the figure: panels of cells, a caption and notes."""
+        """Return the figure that these keys describe, with the results of a study."""
         from ..subject import ResultSubject  # noqa: PLC0415 -- the keys are checked without it
 
         subject = ResultSubject(study, self.select, outcomes)
@@ -281,7 +281,7 @@ class CellFigure(CurveKind):
 
 
 class SeriesFigure(CellFigure):
-    """Base class of figures that group cells in series, with its keys. A series is a line or a colour."""
+    """Base class of figures that group cells in series. A series is drawn as a line, or in one colour."""
 
     series: str | None = None
     """the factor with one line for each level"""
@@ -360,7 +360,7 @@ class FigureCells:
         return Axis(title=self.axis_title(self.spec.x), log=getattr(self.spec, "logx", False), ticks=ticks)
 
     def axis_title(self, name: str) -> str:
-        """Return the title of an axis, which shows an index, a metric or cost, a time or a factor."""
+        """Return the title of an axis. An axis shows an index, a metric, a cost, a time or a factor."""
         if name in INDEX_AXES:
             return dict(zip(INDEX_AXES, self.metric.index_titles, strict=False)).get(name, "Index")
         if self.spec.is_course and name == self.spec.x:
@@ -375,7 +375,7 @@ class FigureCells:
         return short_level_names(self.levels.get(factor or "", ()))
 
     def full_names(self, factor: str | None) -> tuple[str, ...]:
-        """Return the displayed names of a factor's levels, with the factor's name before numbers."""
+        """Return the displayed names of a factor's levels. A number comes after the name of its factor."""
         return named_levels(factor or "", self.levels.get(factor or "", ()))
 
     @cached_property

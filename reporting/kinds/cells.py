@@ -162,7 +162,7 @@ class CellsTable(TableKind):
             yield ("untrained", name), name
 
     def with_levels(self, design: Design) -> Self:
-        """Return a copy of the keys in which each name of a level is replaced by the level itself.
+        """Return a copy of these keys, with each level's name replaced by the level.
 
         The keys include headings, the baseline and the paper's names.
         """

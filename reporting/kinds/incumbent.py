@@ -185,7 +185,7 @@ def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointTrace(Content):
-    """The points of a search in order, the step line of the best so far, and the baseline, if any.
+    """The points of a search in order, the best value so far as a step line, and the baseline, if any.
 
     The baseline's interval ends at the value that the best of equally many points would reach by chance.
     """

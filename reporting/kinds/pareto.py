@@ -108,9 +108,9 @@ class ParetoFigure(SeriesFigure):
 
 
 def _point_name(cells: FigureCells, series: int, cell: int) -> str:
-    """Return the name of a dot: its level of the series factor.
+    """Return the name of a dot: the level that its cell has of the factor in `series`.
 
-    Without a series, it is the cell's levels that differ from those of other cells.
+    Without that key, the name consists of the levels of all factors that vary.
     """
     factor = cells.spec.roles.get("series")
     if factor is not None:

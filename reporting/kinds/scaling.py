@@ -264,7 +264,7 @@ def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
 
 
 def _place(spec: LawKeys, one: Observation) -> tuple[str, ...]:
-    """Return the keys of the levels that identify a cell: all except the seed and the factors in `over`."""
+    """Return the levels that identify a cell, as keys. The seed and the factors in `over` are left out."""
     return tuple(
         level_key(level) for name, level in one.levels.items() if name != SEED and name not in spec.over
     )
@@ -469,7 +469,7 @@ class ScalingSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling(Content):
-    """The content of a figure of power laws: all series."""
+    """The content of a figure of power laws: the cells and the law of each series."""
 
     series: tuple[ScalingSeries, ...]
 

@@ -82,10 +82,11 @@ def leading_comment(text: str) -> str:
 
 
 def settings(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return each setting of the study with its values and with the source that the study names for it.
+    """Return the settings of the study, each with all of its values and with its source.
 
-    The seed, which is a factor, is left out. If the study has a table [source], other parts with sources
-    follow: recipes, factors, cells and [decode].
+    The source says where a value is from, and stands in the study file. The seed, which is a factor, is left
+    out. If the study has a table [source], other parts with sources follow: recipes, factors, cells and
+    [decode].
     """
     found: dict[KeyPath, dict[str, None]] = {}
     for settings in iter_settings(inputs):

@@ -57,7 +57,7 @@ TEMPLATES.filters["address"] = lambda view, **changes: view.address(**changes)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The selection in a page's address: a metric, a state of trials, and page numbers of long lists."""
+    """The choices in a page's address: a metric, a state of trials, and the shown part of long lists."""
 
     metric: str | None = None
     state: str | None = None
@@ -79,7 +79,7 @@ class View:
         return cls(metric=query.get("metric"), state=state if state in STATES else None, **pages)
 
     def address(self, **changes: str | int | None) -> str:
-        """Return the query string (`?…`) of this view after these changes of its fields."""
+        """Return the query string (`?…`) of this view with some of its fields changed."""
         asked = {**asdict(self), **changes}
         given = {name: value for name, value in asked.items() if value not in (None, 1)}
         return f"?{urlencode(given)}"

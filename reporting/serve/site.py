@@ -101,7 +101,7 @@ class TextCache:
     def get(
         self, key: Hashable, depends: object, make: Callable[[], str], min_age_s: float = 0.0
     ) -> CachedText:
-        """Return the text for a key, made again if its inputs have changed.
+        """Return the text for a key. If the inputs of the text have changed, make it again.
 
         A text is made again at most every `min_age_s` seconds.
         """

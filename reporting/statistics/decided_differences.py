@@ -59,7 +59,7 @@ def look_level(counts: tuple[int, ...], alpha: float) -> float:
 
 @lru_cache(maxsize=4096)
 def p_over_looks(counts: tuple[int, ...], p: float) -> float:
-    """Correct a p-value for the number of looks; `p` is the smallest p-value of all looks.
+    """Correct a p-value for the number of looks (interim tests); `p` is the smallest one of all looks.
 
     The result is the chance, without an effect, that any look has a p-value as small as this. For tiny p it
     is p times the number of looks.
@@ -139,7 +139,7 @@ class DecidedDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferencesAtLooks:
-    """The differences between two cells at each look, for several pairs of cells.
+    """The differences of several pairs of cells, at each look (interim test).
 
     A pair has a difference at the looks that both cells have reached. `last` has the differences at the last
     look.
@@ -155,7 +155,7 @@ def differences_at_looks(
     counts: Sequence[int],
     margin: float | None = None,
 ) -> DifferencesAtLooks:
-    """Return the difference of each pair, first cell minus second cell, at each look.
+    """Return, at each look (interim test), the difference of each pair: first cell minus second cell.
 
     Intervals have the level of one look. `counts` are the numbers of seeds of all looks. The variance at a
     look is estimated from the seeds that each cell has at this look.

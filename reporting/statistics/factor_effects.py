@@ -306,7 +306,7 @@ class FactorModel:
 
 
 def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
-    """Return each value minus its cell's mean and its seed's effect.
+    """Subtract from each value the mean of its cell and the effect of its seed.
 
     The second result is the number of degrees of freedom of these values. Return None if it is below 1. The
     values are the least-squares residuals of a model of cell means and seeds.

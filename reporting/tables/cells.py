@@ -128,7 +128,7 @@ class TableCells:
 
     @cached_property
     def looks(self) -> tuple[tuple[int, ...], ...]:
-        """Return the seeds that each look (interim test) uses."""
+        """Return, for each look (interim test), the seeds whose results the look uses."""
         grows = bool(self.spec.smallest_difference) and SEED not in self.spec.select
         return seeds_at_looks(self.study.seeds, self.study.later_seeds if grows else ())
 
@@ -157,7 +157,7 @@ class TableCells:
 
     @cached_property
     def fixed(self) -> Mapping[str, Level]:
-        """Return the factors that the table does not show but that all trials share, with their level."""
+        """Return the level of each factor that the table does not show and that is equal in all trials."""
         named = (self.spec.rows, self.spec.columns, *self.spec.over)
         shown = [SEED, *(name for name in named if name is not None)]
         return fixed_levels([trial.levels for trial in self.shown_trials], shown, self.study.design)
@@ -469,7 +469,7 @@ def rows_of(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> tuple[
 
 
 def rows_of_changes(changes: Changes) -> tuple[TableRow, ...]:
-    """Return the rows of a table whose rows are changes of a baseline, each with its heading."""
+    """Return a row for each change of a baseline, with the heading of its group."""
     return tuple(TableRow(level=row.label, head=row.name, group=row.heading) for row in changes.rows)
 
 

@@ -140,7 +140,7 @@ def _family_differences(
 
 
 def _families(baselines: Mapping[str, str]) -> list[list[str]]:
-    """Return groups of rows that are compared, directly or through other rows, with the same row.
+    """Group the rows that are compared with the same row, directly or through other rows.
 
     The rows of a group share a pooled variance.
     """

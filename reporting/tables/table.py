@@ -191,7 +191,7 @@ class Table:
         return tuple((heading, tuple(numbers)) for heading, numbers in runs)
 
     def heading_spans(self) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """Return the lines of headings above the columns: each heading with its number of columns."""
+        """Return the lines of headings above the columns. A heading comes with its number of columns."""
         paths = list(zip(*self.column_headings, strict=True))
         return tuple(tuple(heading_runs(paths, depth)) for depth in range(len(self.column_headings)))
 

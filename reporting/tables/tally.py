@@ -122,7 +122,7 @@ _SELF_EXPLANATORY = (
 def tally_trials(
     spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str] = ()
 ) -> dict[CellKey, tuple[Tally, ...]]:
-    """Collect the values of each cell that has trials, as tallies.
+    """Return the tallies of all cells that have trials. A tally holds the values of one cell.
 
     A cell has one tally. With `pick`, it has one for each combination of the levels of the factors in `over`.
     `outcomes` has the store's latest attempts, `begun` the trials that have begun and may have ended since.

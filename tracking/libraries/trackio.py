@@ -77,7 +77,7 @@ class TrackioProjects(Tracker):
         self._shown.pop(trial.id, None)
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
-        """Write the tables as reports of a separate run, replacing earlier ones."""
+        """Write the tables as reports of a separate run. They replace earlier reports."""
         self._storage.delete_run(study, _TABLES, run_id=_TABLES)
         reports = {table.name: self._markdown(table.markdown)._to_dict() for table in tables}
         self._storage.bulk_log(study, _TABLES, [reports], steps=[0], run_id=_TABLES)

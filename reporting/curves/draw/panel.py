@@ -266,7 +266,7 @@ def _outside(one: Rectangle, bounds: Rectangle) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelLayout:
-    """The space that the panels of a figure need, in points: around each plot, and for the plot itself.
+    """The space that each panel of a figure needs, in points: its margins, and the size of its plot.
 
     The first panel of a row needs `left`, the last panel `end_margin`, and every panel `right` and `bottom`.
     A single plot has the width `width`; several plots share the available width, with at least `min_width`
