@@ -223,7 +223,9 @@ def _counts(study: Study, plan: Plan) -> str:
     if study.search:
         across = [_axis(name, len(study.factors[name])) for name in study.search.across]
         axes, product = [plural(study.num_points, "point"), *across, seeds], plan.total
-        if study.fidelity is not None:  # most reach only the first rung
+        if (
+            study.fidelity is not None
+        ):  # the numbers cannot be multiplied: most points reach only the first rung
             rungs = len(study.fidelity.rungs)
             axes[0] += f" on {plural(rungs, 'rung')}"
     elif product != len(study.cells):
@@ -253,7 +255,7 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
     solved = () if study.design.matched_size is None else (study.design.matched_size.name, "residual")
     heads = (_label_column_name(study, plan), *solved, "parameters", f"{unit}FLOPs/step", "memory")
     models = [_row(model, size) for model in plan.models[:_MAX_MODELS]]
-    for gap, time in ((3, "est. per trial"), (2, "est./trial")):  # closer where labels lack room
+    for gap, time in ((3, "est. per trial"), (2, "est./trial")):  # narrower columns if labels need the room
         rows = [(*heads, time), *models]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:]
         room = width - sum(widths) - gap * len(widths) - 2

@@ -414,6 +414,7 @@ def _read_study(
 ) -> Study | None:
     """Return the study of a parsed file; report faults, and return None if a table has any."""
     _check_tables(diagnostics)
+    # first, because features and levels that are tables change the data that all other readers see
     expansions, header, design = _read_design(diagnostics)
     written = diagnostics
     if diagnostics.document.as_written is not None:  # without overrides
@@ -460,6 +461,7 @@ def _read_study(
     for expansion in expansions.values():
         study = expansion.complete(diagnostics, study)
     _check_data(diagnostics, study)
+    # `study.choose` needs the finished study, so checks of a search's points come last
     if search is not None:
         study = replace(study, baseline=read_baseline(diagnostics, header, dimensions, study.choose))
         check_search_space(diagnostics, search, dimensions, study.choose)
@@ -599,7 +601,7 @@ def _check_data(diagnostics: Diagnostics, study: Study) -> None:
 
 
 class Shown(NamedTuple):
-    """What a study file shows of its results: its valid tables, figures and claims."""
+    """The valid tables, figures and claims in which a study shows its results."""
 
     tables: Sequence[TableKind]
     curves: Sequence[CurveKind]

@@ -284,4 +284,4 @@ def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 def _whole(value: object, *, at_least: int) -> int | None:
     """Return the value if it is a whole number of at least `at_least`, else None."""
-    return value if type(value) is int and value >= at_least else None
+    return value if type(value) is int and value >= at_least else None  # a bool is an int, but not this type

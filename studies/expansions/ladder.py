@@ -71,7 +71,8 @@ class Ladder(Expansion):
         sizes = _readable_sizes(data[TABLE])
         places = cast("dict[KeyPath, tuple[str, KeyValueSpan]]", diagnostics.document.places)
         for path in [path for path in places if path[:2] == (TABLE, "sizes") and len(path) > 2]:
-            places.setdefault(("factors", *path[2:]), places[path])  # faults are shown where the sizes stand
+            # the sizes become factors, so faults of these factors are shown at the sizes in the file
+            places.setdefault(("factors", *path[2:]), places[path])
         tables = _tables(data, {} if diagnostics.has_search else sizes)
         if found is None:
             return cls(sizes={}, tables=tables)
@@ -96,6 +97,7 @@ class Ladder(Expansion):
         changes: dict[str, object] = {"steps_per_epoch": steps}
         if self.lr_exponent and self.width is not None:
             ratio = cast("int", levels[self.width]) / self.sizes[self.width][0]
+            # rounded, so that the last bits of a power do not change the ids of trials
             lr = float(f"{train.optimizer.lr * ratio**self.lr_exponent:.6g}")
             changes["optimizer"] = train.optimizer.model_copy(update={"lr": lr})
         return settings.model_copy(update={"train": train.model_copy(update=changes)})
@@ -105,14 +107,15 @@ EXPANSION = Ladder
 
 
 def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str, Any]:
-    """Return the study's tables with factors for the sizes that its ladder lists.
+    """Return changed tables of the study, in which the ladder's sizes are factors that change together.
 
-    The sizes change together. Every combination of the other factors is trained at every size.
+    Every combination of the other factors is trained at every size.
     """
     study, train, factors = (data.get(name) for name in ("study", "train", "factors"))
     factors = factors if isinstance(factors, Mapping) else {}
     tables: dict[str, Any] = {}
     if isinstance(train, Mapping):
+        # a stand-in for a required key: `change` sets the steps when the parameters of a cell are known
         tables["train"] = {**train, "steps_per_epoch": 1}
     if isinstance(study, Mapping) and sizes:
         around = [name for name in factors if name not in (SEED, *sizes)]
@@ -194,7 +197,10 @@ def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRung:
-    """A size of a model: its label, its number of parameters, and its steps, tokens and learning rate."""
+    """One model of a ladder at one size, and how it is trained.
+
+    `size` has the ladder's values, and `others` the levels of all other factors, as text.
+    """
 
     size: str
     others: str
@@ -205,7 +211,7 @@ class PlannedRung:
 
 
 def planned_rungs(study: Study) -> list[PlannedRung]:
-    """Return the models of a ladder at each size, without repetition for seeds; empty without a ladder."""
+    """Return the models of a ladder at each size, once for all seeds; empty without a ladder."""
     found: dict[PlannedRung, None] = {}
     for trial in study.trials if study.ladder else ():
         settings, train = trial.settings, trial.settings.train

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SIZE_PATHS = (RECIPE_PATH, D_MODEL_PATH)
 """The keys that may use a size."""
 
-_MAX_SIZE = 2**31  # if a parameter sets no bound
+_MAX_SIZE = 2**31  # the bound of sizes for a parameter without a bound of its own
 
 _COSTS: Mapping[MatchedCost, Callable[[TrialSettings], float]] = {
     "parameters": parameter_count,
@@ -123,7 +123,10 @@ class SizeMatch:
 
     @property
     def balance(self) -> float:
-        """The smallest plus the largest relative residual of the costs. It is 0 at the best compromise."""
+        """The smallest plus the largest relative residual of the costs.
+
+        It is 0 at the size that keeps the larger of the two deviations as small as possible.
+        """
         found = [cost.relative_residual for cost in self.costs]
         return min(found) + max(found)
 
@@ -166,7 +169,7 @@ class SizeMatcher:
     matched: MatchedSize
 
     def solve(self, levels: Mapping[str, Level]) -> list[SizeMatch]:
-        """Return sizes to choose from for a cell; the first gives the cost nearest to the baseline's.
+        """Return candidate sizes for a cell; the first one gives the cost that is nearest to the baseline's.
 
         A cell without a size to solve has one entry. The baseline of a cell has the levels named in
         `baseline`, and the cell's levels of all other factors. Of several costs, the one with the largest
@@ -351,7 +354,7 @@ class Match(Expansion):
             keys = [level_key(level) for level in grid.design.combined_factors.get(factors[0], ())]
             key = level_key(levels[factors[0]])
             origin = ("factors", factors[0], keys.index(key)) if key in keys else None
-        if (origin, where) not in grid.reported:  # once for all tasks
+        if (origin, where) not in grid.reported:  # cells that differ only in the task have the same fault
             grid.reported.add((origin, where))
             message = f"expected the baseline's {target}, {outcome}"
             message += "" if origin or not where else f", where {where}"

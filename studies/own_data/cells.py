@@ -224,6 +224,7 @@ def _csv_rows(text: str) -> Iterator[_Row]:
         for row in reader:
             if row:
                 yield line, row
+            # a quoted field may span lines, so the next row begins after the last line that was read
             line = reader.line_num + 1
     except csv.Error as error:
         raise RowsError([f"line {line:,}: expected every quoted field to end, got: {error}"]) from error

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from .cells import Cells, RowsError, max_bytes, missing_column, too_large
 
-_BATCH_ROWS = 256  # that become Python values at a time
-_VALUE_BYTES = 50  # that any value takes in Python, about
+_BATCH_ROWS = 256  # the rows that become Python values at a time
+_VALUE_BYTES = 50  # about what any Python value takes
 
 
 def read_columnar(data: bytes, form: str, columns: Sequence[str]) -> Cells:
@@ -45,7 +45,8 @@ def _read(data: bytes, form: str, columns: Sequence[str]) -> Cells:
     if missing := [name for name, path in zip(columns, paths, strict=True) if path is None]:
         raise RowsError([missing_column(name, _leaves(schema)) for name in missing])
     size = 0
-    for arrays in _iter_arrays(data, form, columns, paths):  # measured before anything becomes Python values
+    # a small compressed file can be huge in memory, so its size is estimated before it becomes Python values
+    for arrays in _iter_arrays(data, form, columns, paths):
         for array in arrays:
             array.validate(full=True)
             size += _python_size(array)
@@ -75,7 +76,7 @@ def _open(data: bytes, form: str, columns: Sequence[str]) -> tuple[pa.Schema, It
 def _iter_arrays(
     data: bytes, form: str, columns: Sequence[str], paths: Sequence[list[str] | None]
 ) -> Iterator[list[pa.Array]]:
-    """Yield the columns of each batch; where a struct is null, its fields are null, too."""
+    """Yield the wanted columns or nested fields of each batch; fields of a null struct are null, too."""
     for batch in _open(data, form, columns)[1]:
         yield [
             functools.reduce(
@@ -161,7 +162,7 @@ def _names_at(feature: Any, path: list[str]) -> list[str] | None:  # noqa: ANN40
 
 
 def _named(values: list[Any], names: Sequence[str] | None) -> list[Any]:
-    """Replace class numbers by the classes' names, and numbers without a class by None."""
+    """Return the values with class names in place of class numbers; a number without a class becomes None."""
     if names is None:
         return values
 

@@ -247,7 +247,7 @@ def _shared(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
-    """Yield warnings about labels: classes of dev and test that training lacks, or a single class in it."""
+    """Yield warnings for classes in dev or test that training lacks, and for training with only one class."""
     for split in ("dev", "test"):
         lacking = {
             name: count

@@ -127,7 +127,7 @@ def _split_at_line_ends(data: bytes, shares: _HeldOut) -> tuple[int, int, int] |
     return (ends[0], ends[1], len(data)) if 0 < ends[0] < ends[1] < len(data) else None
 
 
-_BATCH_ROWS = 256  # that become Python values at a time
+_BATCH_ROWS = 256  # the rows that become Python values at a time
 _FORM = ".parquet"
 
 
@@ -191,7 +191,7 @@ def read_own_documents(
                 files=digests or (),
                 weight=source.weight,
                 documents=documents["train"],
-                bytes=sum(lengths) - len(lengths),
+                bytes=sum(lengths) - len(lengths),  # each length counts the end of its document
             )
         )
         sizes.append(lengths)

@@ -31,7 +31,7 @@ from .trials_to_run import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyStatus:
-    """How far a study has got: how many trials it has, how they ended, and which are unfinished.
+    """The progress of a study: how many trials it has, how they ended, and which are unfinished.
 
     `stored` has the status of each outcome by trial id, and `started` the ids of started trials. `progress`
     describes the started trials, the latest first. `begun` are the started trials of a search, `waiting` the

@@ -184,7 +184,7 @@ def was_trained(row: Mapping[str, Any]) -> bool:
 
 @dataclass(slots=True)
 class Spent:
-    """What the trainings of a search have cost so far, to compare it with the search's budget."""
+    """The total cost of a search's trainings so far, to compare with its budget."""
 
     trainings: int = 0
     flops: float = 0.0

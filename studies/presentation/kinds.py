@@ -191,7 +191,7 @@ def kinds_of(role: Role) -> dict[str, type[TableKind | CurveKind]]:
 
 
 def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Return the level that a name stands for, or a list of levels for a list of names.
+    """Return the level that a name stands for; for a list of names, return a list of levels.
 
     A name that matches no level, or several, is returned unchanged.
     """
@@ -215,9 +215,10 @@ def factor_faults(
     factors: Iterable[str],
     special: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[KeyFault]:
-    """Yield a fault for each unknown factor, and for each factor that is the value of two keys.
+    """Yield a fault for each unknown factor, and for each factor that two keys of a table name.
 
-    `special` has, by key, names that may replace a factor.
+    `named` has the paths of keys with the factors that they name. `special` has, for some keys, further valid
+    values.
     """
     met: dict[str, str] = {}
     for path, name in named:
@@ -272,7 +273,7 @@ def check_tuned_metrics(
             for path, name in spec.named_metrics():
                 is_tuned = path[0] == "value" and metric_family(name) in TUNED_METRICS
                 if is_tuned and "decode" not in diagnostics.data:
-                    message = f"{name} comes from tuning: set its grid in [decode]"
+                    message = f"{name} comes from tuning the decoder: set the values to try in [decode]"
                     diagnostics.report((role, index, "value"), message)
 
 

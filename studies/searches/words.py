@@ -26,10 +26,11 @@ from .points import SearchPoints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RungCost:
-    """A stage of a search (a rung): its numbers of points and trials, and the cost of a trial.
+    """The cost of one stage (rung) of a search: its numbers of points and trials, and the work of a trial.
 
-    `share` is the work of a trial as a fraction of a whole training, averaged over both ends of the
-    dimensions. `epochs` is the maximum total number of epochs of its trials.
+    `value` is the fidelity on this rung. `share` is the work of a trial as a fraction of a whole training,
+    averaged over both ends of the dimensions. `epochs` is the maximum total number of epochs of its
+    trials.
     """
 
     value: int
@@ -85,7 +86,7 @@ def space_size(study: Study) -> Cardinality | None:
 def space_words(study: Study) -> str:
     """Describe how many points a search's space has, and whether they are fewer than requested.
 
-    For example `54 architectures` or `2 points, fewer than the 6 asked for: …`; "" if neither is known.
+    For example `54 architectures` or `2 points, fewer than the requested 6: …`; "" if neither is known.
     """
     if study.search is None:
         return ""

@@ -53,6 +53,7 @@ def format_quantity(value: float, unit: str) -> str:
     rounded = float(f"{value:.3g}")
     name, size = si_prefix(rounded)
     shown = abs(rounded / size)
+    # with "z", a negative number that rounds to 0 has no minus sign
     text = format(rounded / size, f"z,.{2 if shown < 10 else 1 if shown < 100 else 0}f")
     return f"{text} {name}{unit}".replace("-", "−").replace("inf", "∞")
 
@@ -85,9 +86,10 @@ def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 def side_by_side(
     columns: Sequence[Sequence[str]], names: Sequence[str] = (), *, width: int = WIDTH, gap: int = 2
 ) -> Iterator[list[str]]:
-    """Yield blocks of lines; a block has as many columns of texts side by side as fit in the width.
+    """Split a wide table into blocks that fit in the width, and yield the lines of each block.
 
-    `names` are the first column of every block of lines. A column that is too wide gets its own lines.
+    Each column is a list of padded texts. `names` are repeated as the first column of every block. A column
+    that is wider than the width has a block of its own.
     """
     label = max(map(len, names), default=0)
     begin = 0

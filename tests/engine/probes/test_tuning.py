@@ -205,7 +205,7 @@ def test_a_study_that_keeps_no_weights_has_nothing_to_decode_with():
 @pytest.mark.usefixtures("store")
 def test_a_table_of_a_tuning_needs_something_to_try():
     table = {"name": "tuned", "rows": "model", "value": ["bleu", "bleu_tuned"]}
-    with pytest.raises(ValueError, match=r"bleu_tuned comes from tuning: set its grid in \[decode\]"):
+    with pytest.raises(ValueError, match=r"bleu_tuned comes from tuning the decoder: set the values to try"):
         load_study(translation_text(SEQ2SEQ, table=[table]))
     assert load_study(translation_text(SEQ2SEQ, table=[table], decode=DECODE)).decode is not None
 
