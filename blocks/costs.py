@@ -551,7 +551,7 @@ class _KeptBytes:
 
 
 class _ShapeCache(TorchDispatchMode):
-    """A torch mode that computes the shapes of a function's results once for equal shapes of arguments.
+    """A torch mode that caches the shapes of results by the function and the shapes of its arguments.
 
     Many of torch's functions take 0.1 to 1 ms on the meta device, and loops call them with equal shapes.
     """

@@ -28,7 +28,7 @@ _SERIES, _SUM, _PRODUCT, _OPERAND = range(4)  # binding strength of a context
 
 
 def render(node: Value) -> str:
-    """Return the canonical text of a node, by which equal nodes are written alike.
+    """Return the canonical text of a node. Equal nodes have equal texts.
 
     Arguments are in declared order. Default values and needless parentheses are left out.
     """

@@ -306,9 +306,10 @@ def check_recipe(syntax: Syntax, faults: FaultCollector) -> Node | None:
 
 
 def check_dimension(syntax: Syntax, faults: FaultCollector) -> Dimension | None:
-    """Return a search dimension that is written by itself, without the parameter that it will fill.
+    """Return the search dimension that a syntax tree describes, such as `integer(3, 40)`.
 
-    Report a wrong one and return None.
+    The parameter that it will fill is not known yet, so its bounds are not checked. Report a wrong dimension
+    and return None.
     """
     found = _Checker(faults).value(syntax, _ANY, (syntax.start, syntax.end))
     if isinstance(found, Dimension):
@@ -393,7 +394,7 @@ class _Checker:
         return None
 
     def value(self, syntax: Syntax, parameter: Parameter, span: _Span) -> Value | None:  # noqa: PLR0911 -- as above
-        """Return an argument's value for a parameter: a value of its type, a hole, or a search dimension."""
+        """Return the value of an argument: a value of the parameter's type, a hole, or a search dimension."""
         kind = parameter.kind
         match syntax:
             case ErrorSyntax():
@@ -422,7 +423,10 @@ class _Checker:
             return None
         if syntax.operator == "+":
             self._check_same_output(
-                syntax.operands, parts, "all parts of a sum need the same role", output_kinds.POOL_ADVICE
+                syntax.operands,
+                parts,
+                "all parts of a sum need the same kind of output",
+                output_kinds.POOL_ADVICE,
             )
         else:
             self._check_pools(syntax.operands, parts)
@@ -450,7 +454,7 @@ class _Checker:
         for operand, part in zip(operands, parts, strict=True):
             if pool is not None and part is not None and not output_kinds.is_positionwise(part):
                 what, next_one = (self._faults.quote(one.start, one.end) for one in (pool, operand))
-                law = "only channel blocks may follow a pool"
+                law = "only channel blocks, such as ff, may follow a pool"
                 self._report(pool, f"{what} gives a vector, but {next_one} needs a sequence: {law}")
                 pool = None
             if part is not None and output_kinds.output_kind(part) == output_kinds.VECTOR:
@@ -570,7 +574,9 @@ class _Checker:
             options.append(option)
         if parameter.kind == "recipe":
             values = tuple(argument.value for argument in syntax.arguments)
-            self._check_same_output(values, tuple(options), "all options of a choice need the same role")
+            self._check_same_output(
+                values, tuple(options), "all options of a choice need the same kind of output"
+            )
         checked = tuple(option for option in options if option is not None)
         return ChoiceDimension(checked) if len(checked) == len(options) else None
 

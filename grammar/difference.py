@@ -149,7 +149,7 @@ def _removed(before: BlockNode, after: BlockNode) -> list[str]:
 
 
 def _changed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Describe the differences inside each argument whose value in `before` is not that in `after`.
+    """Describe the differences inside each argument that has different values in `before` and `after`.
 
     If any of these values is not a part of a recipe, return no differences.
     """

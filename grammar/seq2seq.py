@@ -119,21 +119,21 @@ def _faults(settings: Settings) -> Iterator[str]:
         if gives not in (None, SEQUENCE):
             yield f"the {name} must return a sequence, but {render(settings[name])} returns {gives}"
     if settings["attend"] == "inputs" and attention == "none":
-        yield "attend=inputs needs an attention, luong or bahdanau"
+        yield "attend=inputs needs attention=luong or attention=bahdanau"
     if settings["attend"] == "outputs" and settings["positions"] != _POSITIONS.default:
-        yield "positions are appended to attended inputs: they need attend=inputs"
+        yield "positions needs attend=inputs: positions are appended only to attended inputs"
     if attention in ("luong", "bahdanau") and _is_stack(settings["decoder"]):
         law = "needs lstm or gru as the decoder; other decoders attend after every mixer"
         yield f"attention={attention} {law}"
     if settings["feed"] is True and attention == "none":
-        yield "feed=true feeds back the attention context: it needs luong or bahdanau"
+        yield "feed=true needs attention=luong or attention=bahdanau, whose context it feeds back"
     if units != 0:
         for name in both:
             if _is_stack(settings[name]):
                 got = f"got {render(settings[name])} as the {name}"
                 yield f"units={render(units)} needs lstm or gru as encoder and decoder, {got}"
         if settings["attend"] == "inputs":
-            yield "attended inputs have the model's width: units need attend=outputs"
+            yield "units needs attend=outputs: attended inputs have the model's width"
     if (fault := _check_connection(settings)) is not None:
         yield fault
 
@@ -152,7 +152,7 @@ def _check_connection(settings: Settings) -> str | None:
     if is_recurrent(encoder):
         return _check_states(encoder, decoder)
     if settings["attention"] == "none":
-        return "without attention nothing passes to the decoder: expected luong or bahdanau"
+        return "without attention nothing passes to the decoder: expected attention=luong or bahdanau"
     return None
 
 

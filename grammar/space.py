@@ -50,7 +50,7 @@ _Leaf = tuple[Value, int, Derivation]
 
 
 def as_range(value: Value) -> range:
-    """Return a range of the values of a whole-number dimension; for a number, a range of this number only."""
+    """Return the values of a whole-number dimension as a range. A plain number is a range of one value."""
     if isinstance(value, IntegerDimension):
         return range(value.low, value.high + 1, value.step)
     assert isinstance(value, int)

@@ -113,7 +113,9 @@ class Block(nn.Module, ABC):
         Raise BuildError if the state would grow with the stream.
         """
         if self.context_length is None and not self.state_is_bounded:
-            raise BuildError(f"{type(self).__name__} sees the whole past, but a stream is endless")
+            raise BuildError(
+                f"{type(self).__name__} sees the whole past, so its state would grow without end in a stream"
+            )
         y, state = self.step_with_grad(x, state)
         return y, None if state is None else state.detach()
 

@@ -1,4 +1,4 @@
-"""Initialisation of weights: one generator draws them in a fixed order, with a rule for each role.
+"""Initialisation of weights. One generator draws all weights of a model in a fixed order.
 
 The role of a weight says what it does in its module, such as matrix or bias.
 """
@@ -39,7 +39,7 @@ class WeightRole(StrEnum):
 
     @property
     def decays(self) -> bool:
-        """Return whether weight decay applies to this role if norms and biases are exempt from it."""
+        """Return whether weights of this role decay in training that exempts norms and biases from decay."""
         return self in (WeightRole.MATRIX, WeightRole.FILTER, WeightRole.EMBEDDING)
 
 
@@ -232,7 +232,7 @@ class Linear(nn.Linear, Initialisable):
 
 
 class Embedding(nn.Embedding, Initialisable):
-    """Token embeddings, initialised by a rule; the model multiplies them by a scale if the rule needs one."""
+    """Token embeddings, initialised by `rule`. With some rules, the model multiplies them by a scale."""
 
     weight_roles = roles(weight=WeightRole.EMBEDDING)
 
@@ -301,7 +301,7 @@ def initialise(
     *,
     uniform_bias: bool = False,
 ) -> None:
-    """Draw the weights of all modules of a model; `rule` is for linear maps.
+    """Draw the weights of all modules of a model. Linear maps follow `rule`.
 
     A shared module is drawn once.
     """

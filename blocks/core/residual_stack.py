@@ -142,7 +142,7 @@ class PoolingLayer(CompositeBlock):
 
 
 class ResidualStack(CompositeBlock):
-    """A module that applies its sub-layers in order; one with shared weights may occur several times.
+    """A module that applies its sub-layers in order. A sub-layer with tied weights occurs several times.
 
     With `checkpoints`, training stores only the inputs of sub-layers, and recomputes the rest.
     """

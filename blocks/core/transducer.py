@@ -90,7 +90,7 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def step(self, state: StateT, previous: Tensor) -> tuple[Tensor, StateT]:
-        """Compute the next output: return it (batch, outputs), and the state after it.
+        """Return the next output (batch, outputs), and the state after it.
 
         `previous` is the embedding of the output before it.
         """

@@ -103,7 +103,7 @@ class PersistentAttention(WindowedBlock):
 
 @register_block("all_attn")
 class AllAttention(PersistentAttention):
-    """Attention with a single softmax over the window and the persistent vectors."""
+    """Block `all_attn`: attention with a single softmax over the window and the persistent vectors."""
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         extra = None if self.persistent is None else self.persistent.keys_values()
@@ -112,7 +112,7 @@ class AllAttention(PersistentAttention):
 
 @register_block("attn_split")
 class AttentionSplit(PersistentAttention):
-    """Attention with two softmaxes, one over the window and one over the persistent vectors.
+    """Block `attn_split`: attention with two softmaxes, over the window and over the persistent vectors.
 
     Their outputs are added.
     """
@@ -126,7 +126,7 @@ class AttentionSplit(PersistentAttention):
 
 @register_block("head_split")
 class HeadSplit(PersistentAttention):
-    """Attention in which half of the heads see the window, and the other half the persistent vectors."""
+    """Block `head_split`: half of the heads attend to the window, the others to the persistent vectors."""
 
     @classmethod
     def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:
@@ -147,7 +147,7 @@ class HeadSplit(PersistentAttention):
 
 @register_block("single_head")
 class SingleHead(PersistentAttention):
-    """A block like `attn_split`, but with a single wide head for the persistent vectors."""
+    """Block `single_head`: like `attn_split`, but with a single wide head for the persistent vectors."""
 
     @classmethod
     def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:
@@ -165,7 +165,7 @@ class SingleHead(PersistentAttention):
 
 @register_block("ff_attn")
 class FeedForwardAttention(Block):
-    """Attention with one head to persistent vectors only, used in place of a feed-forward layer."""
+    """Block `ff_attn`: attention of one head to persistent vectors only, in place of a feed-forward layer."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()

@@ -35,10 +35,10 @@ from .windows.pieces import MAX_UNFUSED_BF16_LENGTH, MAX_UNFUSED_LENGTH, capped
 
 @register_block("sa")
 class SelfAttention(Block):
-    """Multi-head softmax attention without biases, scores scaled by head_width^-0.5 (Vaswani et al. 2017).
+    """Block `sa`: multi-head softmax self-attention without biases (Vaswani et al. 2017).
 
-    Every position attends to every valid one, or to those up to itself if causal. Keys and values may have
-    fewer heads, each shared by a group of queries (Ainslie et al. 2023).
+    Scores are divided by √head_width. Every position attends to every valid one, or to those up to itself if
+    causal. Keys and values may have fewer heads, each shared by a group of queries (Ainslie et al. 2023).
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:

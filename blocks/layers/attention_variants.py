@@ -41,7 +41,7 @@ def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Te
 
 @register_block("fox")
 class ForgettingAttention(Block):
-    """Causal attention that forgets: the log gates between a key and a query are added to their score.
+    """Block `fox`: causal attention that adds the log gates between a key and a query to their score.
 
     Lin et al. 2025.
     """
@@ -116,7 +116,7 @@ class DifferenceShare(Initialisable):
 
 @register_block("diff_attn")
 class DifferentialAttention(Block):
-    """Attention whose weights are one softmax minus λ times another softmax (Ye et al. 2024).
+    """Block `diff_attn`: its weights are one softmax minus λ times another softmax (Ye et al. 2024).
 
     Values are twice as wide as keys.
     """
@@ -178,7 +178,7 @@ class DifferentialAttention(Block):
 
 @register_block("latent_attn")
 class LatentAttention(Block):
-    """Attention that computes keys and values from one narrow vector per position (DeepSeek-AI 2024).
+    """Block `latent_attn`: keys and values come from one narrow vector per position (DeepSeek-AI 2024).
 
     A rotated key, shared by all heads, carries the position. Generation only stores this key and the narrow
     vector.

@@ -24,7 +24,7 @@ FURTHEST = 128
 
 
 class DistanceBias(nn.Module, ABC):
-    """A bias for each head and distance."""
+    """Base class of biases that are added to attention scores, one for each head and distance."""
 
     @abstractmethod
     def by_distance(self, distances: Tensor) -> Tensor:
@@ -108,7 +108,7 @@ def build_distance_bias(kind: str, heads: int, width: int, *, causal: bool) -> D
 
 
 class PairPositions(nn.Module):
-    """Position numbers for rotations, and distances between positions for biases.
+    """The position numbers in attention scores: for rotations of vectors, and as distances for biases.
 
     Random positions differ between batches in training and are fixed afterwards. Each sequence has as many
     positions as its length, which its mask (batch, length) gives (Ruoss et al. 2023).

@@ -54,7 +54,7 @@ class AttentionScore(Initialisable):
 
 @register_block("attention_pool")
 class AttentionPool(Block):
-    """y = Σ α_t x_t, α = softmax(tanh(w · x_t + b)) (Raffel and Ellis 2016, section 1.3)."""
+    """Block `attention_pool`: y = Σ α_t x_t, α = softmax(tanh(w · x_t + b)) (Raffel and Ellis 2016)."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class AttentionPool(Block):
 
 @register_block("mean_pool")
 class MeanPool(Block):
-    """y = Σ x_t / T over the T valid positions."""
+    """Block `mean_pool`: y = Σ x_t / T over the T valid positions."""
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
@@ -84,7 +84,7 @@ class MeanPool(Block):
 
 @register_block("last")
 class Last(Block):
-    """y = x_T, where T is the last valid position of each row."""
+    """Block `last`: y = x_T, where T is the last valid position of each row."""
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
@@ -194,7 +194,7 @@ def _slopes(across: Tensor, weights: Tensor, above: Tensor, negative_slope: floa
 
 
 class _FusedAttentionPool(torch.autograd.Function):
-    """Attention pool of h = act(W x): Σ α_t h_t, α = softmax(e), e = tanh(w · h + b).
+    """Autograd function: the attention pool of h = act(W x), Σ α_t h_t, α = softmax(e), e = tanh(w · h + b).
 
     Since e is at most 1, exp(e) needs no stabilisation.
     """
@@ -237,7 +237,7 @@ class _FusedAttentionPool(torch.autograd.Function):
 
 
 class _FusedMeanPool(torch.autograd.Function):
-    """Mean pool of h = act(W x): Σ h_t / T."""
+    """Autograd function: the mean pool of h = act(W x), Σ h_t / T."""
 
     @staticmethod
     def forward(ctx: SavedContext, x: Tensor, weight: Tensor, negative_slope: float) -> Tensor:

@@ -59,7 +59,7 @@ class RecurrentLayer(Initialisable):
         self.bias = nn.Parameter(torch.empty(self.maps * width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw input maps Glorot uniform and state maps orthogonal, as TensorFlow does."""
+        """Draw the maps of inputs Glorot uniform, and the maps of states orthogonal, as TensorFlow does."""
         glorot(self.weight_x, self.weight_x.shape[1], self.weight_x.shape[0], generator)
         nn.init.orthogonal_(self.weight_h, generator=generator)
         nn.init.zeros_(self.bias)
@@ -108,7 +108,7 @@ class RecurrentLayer(Initialisable):
 
 
 class LSTMLayer(RecurrentLayer):
-    """An LSTM cell with a forget gate and its bias of 1 (Jozefowicz, Zaremba and Sutskever 2015)."""
+    """An LSTM layer whose forget gate begins with a bias of 1 (Jozefowicz, Zaremba and Sutskever 2015)."""
 
     maps = 4  # input gate, forget gate, candidate, output gate: the kernels' order
     state_count = 2
@@ -156,7 +156,7 @@ class LSTMLayer(RecurrentLayer):
 
 
 class GRULayer(RecurrentLayer):
-    """A GRU cell whose reset gate multiplies the mapped state W h + b, as in cuDNN, and not the state h."""
+    """A GRU layer whose reset gate multiplies the mapped state W h + b, as in cuDNN, and not the state h."""
 
     weight_roles = roles(**RecurrentLayer.weight_roles, state_bias=WeightRole.BIAS)
     maps = 3  # reset gate, update gate, candidate: the kernels' order
@@ -331,13 +331,13 @@ def _has_kernels(*tensors: Tensor) -> bool:
 
 @register_block("lstm")
 class LSTM(Recurrent):
-    """Long short-term memory (Hochreiter and Schmidhuber 1997)."""
+    """Block `lstm`: long short-term memory (Hochreiter and Schmidhuber 1997)."""
 
     layer_class = LSTMLayer
 
 
 @register_block("gru")
 class GRU(Recurrent):
-    """Gated recurrent units (Cho et al. 2014)."""
+    """Block `gru`: gated recurrent units (Cho et al. 2014)."""
 
     layer_class = GRULayer

@@ -28,10 +28,11 @@ from .seq2seq_model import TransductionModel, transduction_faults
 
 
 class BottleneckDecoder(nn.Module):
-    """y_t = gelu(W₂ norm(gelu(W₁ norm(x_last + p_t)))), where p_t encodes position t (Poli et al. 2024).
+    """Decoder that computes the outputs of all positions from the body's last position (Poli et al. 2024).
 
-    It follows the auto-encoder of MAD's program, where p_t are sinusoids. The model's last norm and output
-    layer come after this module.
+    y_t = gelu(W₂ norm(gelu(W₁ norm(x_last + p_t)))), where p_t encodes position t. It follows the
+    auto-encoder of MAD's program, where p_t are sinusoids. The model's last norm and output layer come after
+    this module.
     """
 
     def __init__(self, config: ModelConfig) -> None:

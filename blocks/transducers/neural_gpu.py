@@ -35,9 +35,10 @@ MAX_DROPOUT = 0.9
 
 
 class ImageCGRU(Initialisable):
-    """CGRU(s) = u⊗s + (1−u)⊗tanh(U∗(r⊗s) + B) with gates u, r (Kaiser and Bengio 2016, equation 1).
+    """A convolutional gated recurrent unit on an image (Kaiser and Bengio 2016, equation 1).
 
-    With a tape, each of the three convolutions also adds a convolution of the tape.
+    CGRU(s) = u⊗s + (1−u)⊗tanh(U∗(r⊗s) + B), where s is the image, and u and r are gates. With a tape, each of
+    the three convolutions also adds a convolution of the tape.
     """
 
     weight_roles = roles(
@@ -292,7 +293,7 @@ class NeuralGPU(ParallelNeuralGPU):
 
 @register_transducer("markov_neural_gpu")
 class MarkovNeuralGPU(ParallelNeuralGPU):
-    """A Neural GPU in which each output also depends on the previous embedded output.
+    """A Neural GPU in which each output also depends on the embedding of the previous output.
 
     Kaiser and Bengio 2016, section 2.1.
     """
@@ -321,7 +322,7 @@ class ExtendedNeuralGPUState(State):
 
 @register_transducer("extended_neural_gpu")
 class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
-    """A Neural GPU with a second stack, the decoder, which takes one step from the last image per output.
+    """A Neural GPU with a decoder: a second stack that takes one step for each output, from the last image.
 
     The convolutions of the tape are linear: an output's contribution is the same at every later step, so it
     is computed once. Position 0 of the target, the start symbol, is not written (Kaiser and Bengio 2016,

@@ -159,7 +159,7 @@ class CrossAttention(ResidualStep):
 
 
 class Decoder(nn.Module, ABC, Generic[StateT]):
-    """A map from an encoded source and the outputs so far to the next output."""
+    """Base class of decoders, which compute each output from an encoded source and the earlier outputs."""
 
     output_width: int
 

@@ -74,7 +74,10 @@ RATE_POWER = 8.0
 
 @register_block("min_gru")
 class MinGRU(RecurrentChannels):
-    """h_t = (1−z_t)⊗h_{t−1} + z_t⊗g(W_h x_t + b_h), z_t = σ(W_z x_t + b_z) (Feng et al. 2024)."""
+    """Block `min_gru`: gated recurrent units whose gates depend only on the input (Feng et al. 2024).
+
+    h_t = (1−z_t)⊗h_{t−1} + z_t⊗g(W_h x_t + b_h), z_t = σ(W_z x_t + b_z).
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context, as_int(settings, "channels"), maps=2, active=False)
@@ -123,7 +126,7 @@ class BlockMaps(Initialisable):
 
 
 class DecayRates(Initialisable):
-    """Λ of `rg_lru`, drawn so that σ(Λ)^8 is uniform from 0.9 to 0.999."""
+    """The decay rates Λ of `rg_lru`, drawn so that σ(Λ)^8 is uniform from 0.9 to 0.999."""
 
     weight_roles = roles(weight=WeightRole.RATE)
 
@@ -140,7 +143,10 @@ class DecayRates(Initialisable):
 
 @register_block("rg_lru")
 class RealGatedLinearRecurrence(RecurrentChannels):
-    """h_t = a_t⊗h_{t−1} + √(1−a_t²)⊗i_t⊗u_t, a_t = σ(Λ)^(8 r_t) (De et al. 2024, equations 1 to 4)."""
+    """Block `rg_lru`: channels that decay at learned rates times a gate (De et al. 2024, equations 1 to 4).
+
+    h_t = a_t⊗h_{t−1} + √(1−a_t²)⊗i_t⊗u_t, a_t = σ(Λ)^(8 r_t).
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
@@ -186,9 +192,10 @@ class SelectiveRates(Initialisable):
 
 @register_block("mamba")
 class SelectiveStateSpace(RecurrentChannels):
-    """h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) B_tᵀ, read by C_t (Gu and Dao 2023, algorithm 2).
+    """Block `mamba`: a selective state space (Gu and Dao 2023, algorithm 2).
 
-    a_t = exp(−exp(A) Δ_t), or 2 exp(−exp(A) Δ_t) − 1 (Grazzi et al. 2025).
+    h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) B_tᵀ, read by C_t. a_t = exp(−exp(A) Δ_t) or, if `negative`,
+    2 exp(−exp(A) Δ_t) − 1 (Grazzi et al. 2025).
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -241,7 +248,10 @@ class HeadTransitions(Initialisable):
 
 @register_block("slstm")
 class ScalarLSTM(Block):
-    """c_t = f_t⊗c_{t−1} + i_t⊗z_t, h_t = o_t⊗c_t / n_t, gates from x_t, h_{t−1} (Beck et al. 2024).
+    """Block `slstm`: the scalar memory of the xLSTM, with exponential gates (Beck et al. 2024).
+
+    c_t = f_t⊗c_{t−1} + i_t⊗z_t, n_t = f_t⊗n_{t−1} + i_t, h_t = o_t⊗c_t / n_t. The gates depend on x_t and
+    h_{t−1}.
 
     The sums are divided by the exponential of a stabiliser, the largest log weight so far, which cancels in
     their quotient.

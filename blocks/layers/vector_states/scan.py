@@ -48,7 +48,10 @@ class DiagonalScan(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: SavedContext, grad: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore -- one output
-        """Return the gradients: of summands by a backward scan, of decays by a product with states."""
+        """Return the gradients of decays and summands.
+
+        That of the summands is a scan in reverse order. That of the decays is its product with the states.
+        """
         decay, states = ctx.saved_tensors
         later = torch.cat([decay[:, 1:], torch.zeros_like(decay[:, :1])], 1)
         grad_states = DiagonalScan.apply(later.flip(1), grad.flip(1)).flip(1)

@@ -44,14 +44,14 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("seq2seq(lstm, lstm, attend=inputs)", "attend=inputs needs an attention, luong or bahdanau"),
+        ("seq2seq(lstm, lstm, attend=inputs)", "attend=inputs needs attention=luong or attention=bahdanau"),
         (
             "seq2seq(lstm, lstm, attention=luong, positions=20)",
-            "positions are appended to attended inputs: they need attend=inputs",
+            "positions needs attend=inputs: positions are appended only to attended inputs",
         ),
         (
             "seq2seq(lstm, lstm, feed=true)",
-            "feed=true feeds back the attention context: it needs luong or bahdanau",
+            "feed=true needs attention=luong or attention=bahdanau, whose context it feeds back",
         ),
         (
             "seq2seq(sa, lstm, attention=luong, units=9)",
@@ -59,7 +59,7 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
         ),
         (
             "seq2seq(gru, gru, attention=luong, attend=inputs, units=9)",
-            "attended inputs have the model's width: units need attend=outputs",
+            "units needs attend=outputs: attended inputs have the model's width",
         ),
         (
             "seq2seq(sa, 2 * (sa >> ff(8)), attention=luong)",
@@ -75,7 +75,7 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
         ),
         (
             "seq2seq(sa >> ff(8), lstm)",
-            "without attention nothing passes to the decoder: expected luong or bahdanau",
+            "without attention nothing passes to the decoder: expected attention=luong or bahdanau",
         ),
         (
             "seq2seq(lstm(layers=integer(1, 2)), lstm(layers=integer(1, 2)))",
@@ -84,7 +84,7 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
         ),
         (
             "seq2seq(choice(lstm, sa), lstm)",
-            "without attention nothing passes to the decoder: expected luong or bahdanau",
+            "without attention nothing passes to the decoder: expected attention=luong or bahdanau",
         ),
         ("seq2seq(sa, 2 * ff(8))", "a decoder attends after each mixer, but this decoder has no mixer"),
         (
