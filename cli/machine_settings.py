@@ -247,6 +247,7 @@ def load_settings(
         raise SettingsError("\n\n".join(wrong))
     given: dict[str, Any] = {}
     sources = dict.fromkeys(SETTING_NAMES, "default")
+    # later layers replace the settings of earlier ones
     for layer in layers:
         given |= layer.values
         sources |= {name: layer.describe_source(name) for name in layer.values}

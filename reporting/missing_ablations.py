@@ -226,6 +226,7 @@ def find_missing(study: Study) -> MissingAblations:
     bases = _base_cells(study, first)
     models = [_cell_of(study, label, AS_IS, trial) for label, trial in bases.items()]
     trained = {read_recipe(trial.settings.model.recipe).identity for trial in first}
+    # both of the first two add to `trained`, so that a recipe is requested only once
     requests = [
         *(request for model in models for request in _parts(model, trained)),
         *(request for model in models for request in _simpler_blocks(model, trained)),
@@ -619,7 +620,7 @@ def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _hole(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> str:
     """Add a factor with one value for each cell, and return the placeholder for the factor."""
     parts = [str(key + 1) if isinstance(key, int) else str(key) for key in path]
-    count = 2 if isinstance(path[-1], int) else 1
+    count = 2 if isinstance(path[-1], int) else 1  # a position in a list is no name by itself
     while (name := "_".join(parts[-count:])) in (*levels[0], MODEL, CHANGE, SEED):
         count += 1
     for own, value in zip(levels, values, strict=True):

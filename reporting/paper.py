@@ -126,6 +126,7 @@ def _can_join(theirs: PublishedTable, first: Table, second: Table) -> bool:
 
 
 def _own_rows(theirs: PublishedTable, table: Table) -> set[str]:
+    # by identity, because a paper may print the same number in two cells
     beside = {id(cell.published) for number in _own_numbers(table) for cell in table.cells[number]}
     return {row for (row, _), number in theirs.cells.items() if id(number) in beside}
 

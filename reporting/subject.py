@@ -115,6 +115,7 @@ def _column(levels: Sequence[Level | None]) -> pl.Series:
 
     Its type is the narrowest that holds all levels.
     """
+    # exact types, because a bool is an instance of int as well
     kinds = {type(level) for level in levels if level is not None}
     if kinds == {bool}:
         return pl.Series(levels, dtype=pl.Boolean)

@@ -78,6 +78,7 @@ class TrackerThread:
 
     def put(self, update: TrackerUpdate) -> None:
         """Queue an update without waiting. If the queue is full, drop the update and count it as missing."""
+        # the queue itself has no limit; its size is only approximate, which is enough
         if self._queue.qsize() < MAX_QUEUED:
             self._queue.put(update)
         else:
@@ -86,6 +87,7 @@ class TrackerThread:
     def close(self) -> bool:
         """Send the queued updates, pause open trials and end the thread; return False if time runs out."""
         self._queue.put(None)
+        # after the limit the process may end all the same, because the thread is a daemon
         self._thread.join(CLOSE_S)
         return not self._thread.is_alive()
 
@@ -140,6 +142,7 @@ class TrackerThread:
             known = set(self._tracker.known(trial).epochs)
             self._tracker.begin(trial, at)
             self._open[trial.id] = trial, known
+            # `put` changes `missing` in another thread
             with self._lock:
                 missing = self.missing.pop(trial.id, set()) | set(range(1, before + 1))
                 if missing - known:

@@ -105,6 +105,7 @@ def _opened(study: Study, place: str) -> Iterator[optuna.Study]:
     try:
         yield _find(study, storage, place)
     finally:
+        # without both calls, SQLite keeps the file open
         storage.remove_session()
         storage.engine.dispose()
 

@@ -147,6 +147,7 @@ class LineDisplay(Listener):
                 count, trial = self._progress.counts.total(), self._progress.trial(event.trial)
                 shown = (count, self._progress.total)
                 ended = trial_lines.format_ended(event, trial, shown, self._columns, self._headline)
+        # without the lock: printing on a live display calls `render`, which takes the lock
         if continued:
             self.print_line(continued)
         if ended:

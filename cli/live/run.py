@@ -86,7 +86,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
         _check_reachable(settings.values.address)
     from ...tracking.contract import open_trackers
 
-    trackers = open_trackers(settings.track)
+    trackers = open_trackers(settings.track)  # a wrong tracker is reported before torch loads
     print_waiting("loading torch")
     from ...engine.run.driver import run_study  # loads torch
     from ...engine.trial.failures import MachineError

@@ -203,6 +203,7 @@ def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByF
     Factors with one level are left out, and so are factors whose level follows from another factor's words.
     """
     kept = {factor: levels for factor, levels in seen.items() if len(levels) > 1}
+    # in reverse, so that the first of two factors that follow from each other is kept
     for factor in reversed(tuple(kept)):
         if any(_is_implied_by(factor, word, points) for word in kept if word != factor):
             del kept[factor]

@@ -149,7 +149,8 @@ class CellFigure(CurveKind):
         name = getattr(self, "published", None)
         published = [table for known, table in published_tables() if known == paper] if name else []
         if name is not None and name not in published:
-            unknown = f"no published table '{name}' of {paper or 'a paper: [study] names none'}"
+            whose = f" of {paper}" if paper else ": [study] names no paper"
+            unknown = f"no published table '{name}'{whose}"
             faults.append((("published",), unknown + nearest_hint(name, published)))
         return faults
 

@@ -85,6 +85,7 @@ def collect_samples(
     trained = ends.filter(~pl.col("status").is_in(_LEFT_OUT))
     values = _values(spec, placed, outcomes, metrics).filter(pl.col("value").is_finite())
     frame = trained.drop(name for name in values.columns if name in POSITION_COLUMNS).join(values, on="trial")
+    # a done trial whose value is not finite is not drawn, and counts as one without a value
     drawn, done = pl.col("trial").is_in(frame["trial"].implode()), pl.col("status") == ValueStatus.DONE
     valued = pl.when(done & ~drawn).then(pl.lit(ValueStatus.NO_VALUE)).otherwise("status")
     ends = ends.with_columns(status=pl.when(drawn).then(pl.lit(ValueStatus.DONE)).otherwise(valued))
@@ -156,6 +157,7 @@ def _locate_trials(
     """
     roles, shown = [spec.roles.get(role) for role in ("series", "x", "y")], tuple(spec.roles.values())
     columns = len(levels[spec.panels]) if spec.panels is not None else 1
+    # a trial without a factor has a place only if the figure does not show this factor
     orders = {
         factor: {level_key(level): n for n, level in enumerate(each)}
         | ({} if factor in shown else {level_key(ABSENT): len(each)})
@@ -192,6 +194,7 @@ def _values(
         named = metrics.filter(pl.col("name") == spec.value)
         if currency := SPENT_AXES.get(spec.x):
             named = _with_spent(named, currency, placed, outcomes)
+        # several steps may have the same x, such as an epoch; the last one counts
         return named.unique(["trial", spec.x], keep="last", maintain_order=True).select(
             "trial", pl.col(spec.x).alias("x"), "value"
         )

@@ -292,7 +292,7 @@ def _otherwise_faults(spec: CellsTable) -> Iterator[KeyFault]:
     if spec.otherwise in spec.value:
         yield path, f"expected a metric that is not in value, got '{spec.otherwise}'"
     if len(spec.value) > 1:
-        yield path, f"expected a single metric in value, which this metric replaces, got {len(spec.value)}"
+        yield path, f"expected a single metric in value together with otherwise, got {len(spec.value)}"
     if spec.baseline is not None:
         yield path, "expected no baseline, since differences from it are in parentheses as well"
 
@@ -310,7 +310,8 @@ def _published_faults(
         return
     tables = {name: table for (known, name), table in published_tables().items() if known == paper}
     if spec.published_table not in tables:
-        unknown = f"no published table '{spec.published_table}' of {paper or 'a paper: [study] names none'}"
+        whose = f" of {paper}" if paper else ": [study] names no paper"
+        unknown = f"no published table '{spec.published_table}'{whose}"
         yield ("published",), unknown + nearest_hint(spec.published_table, tables)
     if spec.published_table not in tables or spec.rows not in factors:
         return

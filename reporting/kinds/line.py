@@ -171,6 +171,7 @@ class Lines(Content):
         for line in self.context:
             _line(plot, line, (ACCENT if line.accent else PALE, "-", 1.0 if line.accent else 0.8))
         strokes = dict(line_strokes(self.lines))
+        # the accented line is drawn last, so that it lies above the others
         order = sorted(self.lines, key=lambda line: line.accent)
         for line in order:
             _band(plot, line, strokes[line.name][0], broken=self.ranked)

@@ -500,6 +500,7 @@ class Scaling(Content):
 
     def draw(self, plot: Plot, curve: Curve) -> None:
         plot.frame(x=True, y=True)
+        # the accented series is drawn last, so that it lies above the others
         for series in sorted(self.series, key=lambda series: series.accent):
             _draw_series(plot, series, _stroke(series, alone=len(self.series) == 1))
         named = [series for series in self.series if series.name or series.law]

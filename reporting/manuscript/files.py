@@ -41,6 +41,7 @@ UNKNOWN = r"\textbf{??}"
 """The text that is printed for a number that is unknown or has no value."""
 
 _FLOAT = re.compile(r"\d+\.\d+(e[+-]?\d+)?")
+# an unknown name expands to the macro `am:??`, which prints ?? and warns, also inside captions
 _MACRO = (
     r"% The numbers of the text, by \am{NAME}. Input this file before \begin{document}.",
     r"\newcommand{\am}[1]{\csname am:\ifcsname am:#1\endcsname #1\else ??\fi\endcsname}",

@@ -109,9 +109,8 @@ def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Ma
     `find_store` opens the store at a place, or the configured store if the file names no place.
     """
     if not path.exists():
-        lines = 'two lines suffice, [paper] and studies = ["NAME"]'
-        message = f"no such file; it names the studies of a paper and the numbers of its text: {lines}"
-        message += ", as docs/how-to/paper.md shows"
+        lines = 'two lines suffice, [paper] and studies = ["NAME"]; see docs/how-to/paper.md'
+        message = f"no such file; write one that names the studies of your paper: {lines}"
         raise StudyError(str(path), [StudyFault(message=message)])
     diagnostics = Diagnostics(read_document(path))
     keys = diagnostics.validate(PaperKeys, (), diagnostics.data)
@@ -125,6 +124,7 @@ def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Ma
         raise StudyError(str(path), diagnostics.faults)
     snapshots, numbers = list[Snapshot](), dict[str, PaperNumber]()
     for name, study in studies.items():
+        # the numbers are among the claims here, so that the snapshot has their metrics too
         now = Snapshot.of(replace(study, claims=(*study.claims, *claims[name])), store)
         snapshots.append(replace(now, study=study))
         checked = replace(now, study=replace(study, claims=tuple(claims[name]))).claims()

@@ -152,6 +152,7 @@ class _StreamLayout:
             self.strokes.append(_path(f"M{stream} {first}V{self.y - _ROW + 9}"))
         end = self.y
         names = ("parameters", "kept")
+        # the costs that are not in any part: those of the addition and of its norm
         figures = {
             name: getattr(part, name) - sum(getattr(one, name) for one in part.parts) for name in names
         }

@@ -160,6 +160,7 @@ class PageServer:
         """Listen on a port (0: any free one), and check the store every `look_s` seconds for open pages."""
         self.site, self.access = Site(store, look_s), access
         family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
+        # made here, not by uvicorn, so that a taken address raises an error at once
         self._socket = socket.create_server((access.host, port), family=family)
         self.port: int = self._socket.getsockname()[1]
         self._streams = 0
@@ -264,6 +265,7 @@ class PageServer:
                     version, markup = await run_in_threadpool(part.render)
                     if have.get(part.id) != version:
                         have[part.id] = version
+                        # JSON has no line breaks, which would end the event
                         yield f"event: part\ndata: {json.dumps({'id': part.id, 'markup': markup})}\n\n"
                         spoken = time.monotonic()
                 if time.monotonic() - spoken > HEARTBEAT_S:

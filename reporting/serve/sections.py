@@ -97,7 +97,7 @@ class StudyValues:
         Loaded curves are always reused.
         """
         if earlier is not None and earlier.now.rows == now.rows:
-            self.__dict__ |= earlier.__dict__
+            self.__dict__ |= earlier.__dict__  # cached properties are stored there
         self.now = now
         self._keeper = CourseKeeper(now.store) if earlier is None else earlier._keeper
 
@@ -106,6 +106,7 @@ class StudyValues:
         """Return the study as a snapshot, which the functions of the report take."""
         study, store = self.now.study, self.now.store
         outcomes = pl.concat([self.now.outcomes, self.now.stale])
+        # rows are read without the metrics of probes unless these are named
         if self.now.probed and (named := named_metrics(study)):
             keys = ["trial", "attempt"]
             outcomes = store.trials(named).join(outcomes.select(keys), on=keys, how="semi")

@@ -138,6 +138,7 @@ class StoreReader:
                 self._state = state
         finally:
             now = self._clock()
+            # also after an error, so that an unreadable store is not read in a loop
             self._due = now + max(self._look_s, min(REFRESH_FACTOR * (now - begun_at), MAX_AGE_S))
 
     def _read(self, state: StoreState) -> StoreNow:

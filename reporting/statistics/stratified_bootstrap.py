@@ -210,11 +210,13 @@ def paired_bootstrap(
     if not references or set(lengths) != {len(references)}:
         counts = ", ".join(map(str, lengths))
         raise StatisticsError(f"expected {len(references) or 'some'} lines of each system, got {counts}")
+    # sacreBLEU takes a seed of 0 as no seed
     if seed < 1 or samples < 1:
         raise StatisticsError(f"expected a seed and a sample count of at least 1, got {seed} and {samples}")
     named: list[tuple[str, Sequence[str]]] = [
         (str(number), list(lines)) for number, lines in enumerate((baseline, *systems))
     ]
+    # sacreBLEU (2.6) reads its seed from the environment, when a test is made
     with _seeded(seed):
         test = PairedTest(
             named,

@@ -301,6 +301,7 @@ def find_bold_cells(
     found = differences_at_looks(cells, pairs, counts, margin)
     decided = dict(zip(pairs, decide(found.each, counts), strict=True))
     known_pairs = {pair: each for pair, each in decided.items() if each is not None and each.p is not None}
+    # `ranked` begins with the best, but a pair's shared seeds may order its cells the other way round
     worse = {
         ranked[two if sign * each.shown.mean > 0 else one]
         for (one, two), each in known_pairs.items()

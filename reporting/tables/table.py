@@ -203,6 +203,7 @@ def heading_runs(paths: Sequence[tuple[str, ...]], depth: int) -> Iterator[tuple
     ends, and an empty heading has a single column.
     """
     places = range(len(paths))
+    # an empty heading is grouped by its index, so that it does not join an empty neighbour
     for (path, _), run in groupby(places, lambda at: (paths[at][: depth + 1], not paths[at][depth] and at)):
         yield path[-1], len(list(run))
 
@@ -216,6 +217,7 @@ class Footnotes:
     def mark(self, sentence: str) -> str:
         """Return the mark of a sentence: a to z, then aa, ab and so on."""
         number, letters = len(self._marks) + 1, ""
+        # letters have no zero: z is followed by aa
         while number:
             number, letter = divmod(number - 1, 26)
             letters = chr(ord("a") + letter) + letters

@@ -154,7 +154,7 @@ def tallies_by_look(
     for place, tally in first.items():
         looks = [tally]
         for more in (tallies[place] for tallies in later):
-            if len(more.gaps) > len(tally.gaps):
+            if len(more.gaps) > len(tally.gaps):  # an added trial has no value yet: the look is not reached
                 ended = [gap for gap in more.gaps if gap[0] in _ENDED]
                 lost = ended[len([gap for gap in tally.gaps if gap[0] in _ENDED]) :]
                 trials = looks[-1].trials + len(lost)
@@ -169,6 +169,7 @@ def _locate_trials(
     trials: Sequence[Trial], rows: str, columns: str | None, over: Sequence[str]
 ) -> pl.DataFrame:
     units: dict[object, int] = {}
+    # typed, because 1, 1.0 and True are different levels but equal keys
     text = lru_cache(maxsize=None, typed=True)(level_text)
     names = {factor: _names(trials, factor) for factor in over}
     data: Mapping[str, list[Any]] = {name: [] for name in _LOCATED_SCHEMA}

@@ -106,7 +106,7 @@ class OfflineRuns(Tracker):
         self._settings = self._wandb.Settings(
             mode="offline",
             root_dir=str(place),
-            reinit="create_new",
+            reinit="create_new",  # several trials have open runs at the same time
             silent=True,
             console="off",
             disable_git=True,

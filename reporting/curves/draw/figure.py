@@ -130,6 +130,7 @@ def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
     row_names = TEXT + 6.0 if curve.columns else 0.0
     count, inner = len(curve.panels), WIDTH - 2 * _EDGE - need.end_margin - need.left - row_names
     limit = int((inner + _GAP) // (need.min_width + need.right + _GAP)) if count > 1 else 1
+    # as few rows as fit the width, with the panels spread evenly over them
     columns = curve.columns or math.ceil(count / math.ceil(count / max(min(limit, count), 1)))
     gaps = (columns - 1) * _GAP
     plot_width = min((inner - columns * need.right - gaps) / columns, need.width)

@@ -325,6 +325,7 @@ class Plot:
         from matplotlib.lines import Line2D  # noqa: PLC0415 -- slow to load, and data do without it
 
         width, height = (72 * size for size in self.figure.get_size_inches())
+        # in the figure's coordinates, because the plot's edges would cut a line in its axes
         line = Line2D(
             [(self.left + x) / width for x in xs],
             [(self.bottom + y) / height for y in ys],

@@ -49,7 +49,7 @@ SETTINGS: dict[str, Any] = {
     "font.family": [FONT],
     "text.parse_math": False,  # a dollar in a name is a dollar
     "svg.fonttype": "path",  # looks the same without the font installed
-    "svg.hashsalt": "activemem",
+    "svg.hashsalt": "activemem",  # without it, the ids in an SVG are random
     "pdf.fonttype": 42,  # searchable text
     "path.simplify": True,
     "axes.linewidth": 0.6,

@@ -67,7 +67,7 @@ def render(table: Table, form: str) -> str:
     where = f"{FORMATS.owner(form)}: table format '{form}'"
     try:
         text = FORMATS[form](table)
-    except Exception as error:
+    except Exception as error:  # a plug-in may raise anything
         raise TableError(f"{where}: {type(error).__name__}: {error}") from error
     if not isinstance(text, str):
         raise TableError(f"{where}: expected a text, got {type(text).__name__}")

@@ -57,6 +57,7 @@ def render(table: Table) -> str:
     lines += ["</table>", "<figcaption>"]
     lines += [f'<p class="note"><sup>{note.mark}</sup> {escape(note.text)}</p>' for note in table.footnotes]
     lines += [f'<p class="provenance">{escape(table.provenance)}</p>', "</figcaption>", "</figure>", ""]
+    # in ASCII, the figure can be part of a page in any encoding
     return replace_unprintable("\n".join(lines)).encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 

@@ -387,6 +387,7 @@ def escape(text: str) -> str:
 
     Characters that the T1 encoding does not have are replaced.
     """
+    # TeX would join two hyphens to a dash
     return "".join(map(_escape_character, replace_unprintable(text))).replace("--", "-{}-")
 
 

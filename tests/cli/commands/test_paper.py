@@ -88,5 +88,7 @@ def test_a_wrong_paper_or_text_is_reported(run, paper):
         True,
     )
     told = run("paper", "build", "none.toml").stderr
-    assert told.startswith("none.toml: 1 fault\n\n  no such file; it names the studies of a paper")
-    assert 'two lines suffice, [paper] and studies = ["NAME"], as docs/how-to/paper.md shows' in told
+    assert told.startswith(
+        "none.toml: 1 fault\n\n  no such file; write one that names the studies of your paper"
+    )
+    assert 'two lines suffice, [paper] and studies = ["NAME"]; see docs/how-to/paper.md' in told

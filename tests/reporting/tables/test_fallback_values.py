@@ -179,7 +179,7 @@ def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcome
         ),
         (
             {"value": ["solved_epochs", "loss"]},
-            [(("otherwise",), "expected a single metric in value, which this metric replaces, got 2")],
+            [(("otherwise",), "expected a single metric in value together with otherwise, got 2")],
         ),
         (
             {"baseline": "last"},
