@@ -113,7 +113,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def expect(self, group: Sequence[QuestionT], ahead: int) -> tuple[Sequence[QuestionT], float]:
-        """Return the questions of a group to which seeds are added, and how many are expected to be decided.
+        """Return which questions of a group get more seeds, and how many decisions that is expected to bring.
 
         The decisions fall within `ahead` more looks.
         """

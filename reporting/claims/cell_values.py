@@ -180,7 +180,7 @@ class CellResults:
         return tuple(dict.fromkeys(notes))
 
     def step(self, comparison: Comparison) -> float:
-        """Return the resolution of left minus right: the smallest difference that their values can have."""
+        """Return the resolution of left minus right: the smallest difference that both sides can show."""
         return max(self._step(comparison.left), self._step(comparison.right))
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:

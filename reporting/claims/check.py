@@ -212,9 +212,9 @@ def _verdict(test: PairedTest, threshold: float) -> Verdict:
 
 
 def _shown(difference: float | None, comparison: Comparison) -> float | None:
-    """Return the displayed effect of a comparison.
+    """Return a difference as it is displayed: a speedup as a ratio, anything else unchanged.
 
-    A speedup, which is tested as a difference of logarithms, is displayed as a ratio.
+    A speedup is tested as a difference of logarithms.
     """
     if difference is None or not comparison.is_ratio:
         return difference

@@ -299,7 +299,7 @@ def _task_words(task: TaskSettings, others: Iterable[TaskSettings]) -> str:
 
 
 def _quantities(study: Study) -> list[Quantity]:
-    """Return each metric in a cell that a claim compares, once."""
+    """Return all quantities (a metric in a cell) that the claims of a study compare, without repetition."""
     return list(
         dict.fromkeys(
             quantity

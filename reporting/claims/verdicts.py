@@ -216,7 +216,7 @@ def _opposite(verdict: Verdict) -> Verdict:
 
 
 def _resolving_verdicts(statement: AllOf | AnyOf) -> tuple[Verdict, Verdict]:
-    """Return the verdict that a single part gives to a compound statement, then the verdict that needs all.
+    """Return the verdict of a statement that one part alone can decide, then the one that needs all parts.
 
     A single refuted part refutes "all of"; a single confirmed part confirms "any of".
     """

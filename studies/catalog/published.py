@@ -1,4 +1,4 @@
-"""Numbers that papers have published, found by paper, table, row and column.
+"""Numbers that papers have published, which are looked up by paper, table, row and column.
 
 Results that activemem measures are in stores instead.
 """
@@ -80,7 +80,7 @@ class PublishedTable:
 
 @cache
 def published_tables() -> Mapping[tuple[str, str], PublishedTable]:
-    """All published tables in `published.csv`, found by their paper and their name."""
+    """Return all tables in `published.csv`, by the name of the paper and the name of the table."""
     text = (Path(__file__).parents[1] / "published.csv").read_text(encoding="utf-8")
     cells: dict[tuple[str, str], dict[tuple[str, str], PublishedNumber]] = {}
     for line in csv.DictReader(text.splitlines()):

@@ -63,12 +63,12 @@ class LossTerm(NamedSettings, ABC):
 
     @property
     def watches(self) -> tuple[str, ...]:
-        """Name patterns of the modules whose outputs the term needs, such as `body.layers.*.part`."""
+        """Patterns for the names of the modules whose outputs the term needs: `body.layers.*.part`."""
         return ()
 
     @abstractmethod
     def compute(self, step: TrainingStep) -> Tensor:
-        """Return the term as one number with gradients."""
+        """Return the term as a scalar tensor through which gradients flow."""
 
 
 TermT = TypeVar("TermT", bound=LossTerm)

@@ -89,7 +89,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison `left sign right`; the sign "within" has a margin.
+    """A comparison of two numbers, such as `left > right`, or `left` within `margin` of `right`.
 
     With a speedup on the left both sides are logarithms.
     """
@@ -163,7 +163,10 @@ def iter_comparisons(statement: Statement) -> Iterator[Comparison]:
 
 
 def iter_numbers(number: Number | Comparison) -> Iterator[Number]:
-    """Yield a number and all numbers in it, or all numbers of a comparison, in the order of the text."""
+    """Yield all numbers of which a number or a comparison consists, in the order of the text.
+
+    A number itself comes first.
+    """
     match number:
         case Comparison():
             parts = (number.left, number.right)

@@ -174,7 +174,7 @@ _OPERATOR = re.compile(r"[+*>]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundLevel(syntax.Spanned):
-    """The level to which a variable of a claim is bound, as text, with its position in the claim."""
+    """The level that a variable of a claim stands for, as text, with its position in the claim."""
 
     text: str
 

@@ -1,4 +1,8 @@
-"""Random cells of a grid of any size, derived by SHA-256 from the seed and the names of the factors."""
+"""Random cells of a grid, drawn without making the grid, which may have any size.
+
+The levels follow from SHA-256 hashes of the seed and the factors' names, so they are the same on every
+machine.
+"""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Fidelity(Expansion):
         return len(self.rungs) - 1
 
     def level(self, rung: int) -> dict[str, Level]:
-        """Return the level of the growing setting on a rung, by the setting's name."""
+        """Return the value of the growing setting on a rung, as a mapping from the setting's name."""
         return {self.name: self.rungs[rung]}
 
     def rung_of(self, levels: Mapping[str, Level]) -> int | None:

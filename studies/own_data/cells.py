@@ -73,7 +73,7 @@ class ColumnFaults:
         return bool(self._first)
 
     def add(self, index: int, column: str, message: str, kind: str = "") -> None:
-        """Add a fault of a row.
+        """Record a fault in a row: the message about the row's value in a column.
 
         Without `kind`, messages with the same words before `, got` are of the same kind.
         """
@@ -182,7 +182,7 @@ def missing_column(wanted: str, found: Sequence[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return the beginning of a text on one line, with placeholders for unprintable characters."""
+    """Return the beginning of a text as one printable line, for a message."""
     shown = printable(text[: MAX_QUOTE_LENGTH + 1])
     return shown if len(text) <= MAX_QUOTE_LENGTH else f"{shown[: MAX_QUOTE_LENGTH - 1]}…"
 

@@ -155,7 +155,7 @@ class OwnCorpus:
     pieces: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description to store, from which a study can be read without the user's files."""
+        """Return the description that a store keeps, to load the study later without the user's files."""
         pieces = {} if self.pieces is None else {"pieces": self.pieces}
         found = {"facts": self.facts, "tokenizer": self.tokenizer}
         facts = {key: each.model_dump(mode="json") for key, each in found.items() if each is not None}

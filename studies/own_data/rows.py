@@ -46,7 +46,10 @@ def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a fi
 
 
 def read_sentence(value: Any) -> str | None:  # noqa: ANN401 -- as above
-    """Return a sentence, which is a text of one line; None if it is blank, to leave its pair out."""
+    """Return a text of one line as a sentence; None if it is blank, so that its pair is left out.
+
+    Raise ValueError for any other value.
+    """
     if not isinstance(value, str) or "\n" in value.strip():
         raise ValueError(f"expected a sentence in one line, got {shown(value)}")
     return _checked(value.strip("\n")) if value.strip() else None
@@ -60,7 +63,10 @@ def is_missing(value: Any) -> bool:  # noqa: ANN401 -- as above
 
 
 def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
-    """Return the name of the class in a label, which is a non-blank text, a whole number, or a boolean."""
+    """Return a label as the name of a class; it may be a non-blank text, a whole number or a boolean.
+
+    Raise ValueError for any other value.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # what pandas makes of whole numbers where some are missing
     if isinstance(value, str | int) and (text := str(value).strip()):

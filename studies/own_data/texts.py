@@ -94,12 +94,12 @@ def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, 
 
 
 def _first_byte(data: bytes) -> int:
-    """Return the offset of a text's first byte, after a byte order mark."""
+    """Return the offset at which a text begins: after the byte order mark, if there is one."""
     return len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
 
 
 def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) -> OwnText:
-    """Return the facts about a text.
+    """Return the facts about the splits of a text, and store its summary in the reader.
 
     `splits` has for each split the SHA-256 and the bytes of its file, and where the split starts and stops.
     """

@@ -131,9 +131,9 @@ def find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tu
 
 
 def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ReachLimit, ...]:
-    """Return the models whose reach limits the lengths that they can learn; merge equal limits.
+    """Return the longest lengths that models can learn, where their reach limits these lengths.
 
-    `labelled` has the label and the settings of each model.
+    Models with equal limits share a result. `labelled` has the label and the settings of each model.
     """
     limits: dict[str, ReachLimit] = {}
     for label, settings in labelled:

@@ -342,9 +342,9 @@ class RecipeSpace:
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
-        """Return the values of the dimensions in a recipe, by name.
+        """Return the values of dimensions with which the search would make this recipe, by dimension.
 
-        None if the recipe is not in the space.
+        Return None if the recipe is not in the space.
         """
         if self._pattern is None:
             return None

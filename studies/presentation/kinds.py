@@ -85,7 +85,7 @@ class ResultKeys(StrictModel):
         raise NotImplementedError
 
     def level_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault for each key with the name of a level that is not among the selected levels."""
+        """Yield a fault for each key that names a level which `select` does not include."""
         levels = selected_levels(getattr(self, "select", {}), factors)
         for key, factor in self.level_keys.items():
             if (name := getattr(self, key)) is None:
@@ -329,9 +329,9 @@ def _report_unknown_kind(
 def _report_wrong_kind(
     diagnostics: Diagnostics, role: Role, path: KeyPath, kind: str, *, in_file: bool
 ) -> None:
-    """Report a table or figure of a grid in a study with a search, or one of a search in a grid.
+    """Report a kind that shows points of a search in a study without one, or cells of a grid in a search.
 
-    Some kinds show the cells of a grid, others the points of a search.
+    The message lists the kinds that the study can have.
     """
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     has = ("the cells of a grid; a search has none", "the points of a search; a grid has none")

@@ -103,7 +103,7 @@ def parameter_count(settings: TrialSettings) -> int:
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
-    """Return the sequence length for which the costs of a trial are computed; the longest of several.
+    """Return the sequence length at which a trial's costs are computed; of several lengths, the longest.
 
     Return REFERENCE_TOKENS if the length grows.
     """

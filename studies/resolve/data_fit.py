@@ -1,4 +1,4 @@
-"""Check that a user's corpus has enough training data at the lengths that a task reads."""
+"""Checks that a user's corpus has enough training data at the lengths that a task reads."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ RESULTS_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One cell of a study with one seed, which is the unit that is trained and stored.
+    """One training: a cell of a study, or a point of a search, with one seed.
 
     `levels` are the factors' levels, or a search point's values, as written in the study file.
     """

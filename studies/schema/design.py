@@ -78,14 +78,11 @@ class Expansion:
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
-        """Return the values for the placeholders of a cell that this feature fills.
-
-        Return None if the feature reports faults.
-        """
+        """Return the values with which this feature fills placeholders in a cell; None after a fault."""
         return Filling()
 
     def change(self, settings: TrialSettings, levels: Mapping[str, Level]) -> TrialSettings:
-        """Return the settings of a cell as the feature changes them."""
+        """Return the settings of a cell after the changes of this feature."""
         return settings
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
@@ -613,7 +610,7 @@ class DesignReader:
             self.diagnostics.report(path, f"{expected}, got {self.header.max_seeds}")
 
     def _check_search(self, listed: Collection[int]) -> None:
-        """Report keys and cells that only a grid can have, if the study has a search, and the reverse."""
+        """Report keys that belong to a grid in a study with a search, or to a search in a grid."""
         given = self.header.model_fields_set
         if not self.diagnostics.has_search:
             if self.header.baseline_seeds is not None:

@@ -117,7 +117,7 @@ NONE, RACE = "none", "race"
 
 
 class SamplerSettings(StrictModel):
-    """Settings of a sampler that has only a name."""
+    """Settings of a sampler; subclasses add the keys of samplers that have more than a name."""
 
     name: str
     """the name of the sampler"""
@@ -148,7 +148,7 @@ class EvolutionSettings(SamplerSettings):
 
 
 class SchedulerSettings(StrictModel):
-    """Settings of a scheduler that has only a name."""
+    """Settings of a scheduler; subclasses add the keys of schedulers that have more than a name."""
 
     name: str
     """the name of the scheduler"""

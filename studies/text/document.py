@@ -283,7 +283,7 @@ class Diagnostics:
         self.invalid.add(path)
 
     def report_faults(self, path: KeyPath, faults: Iterable[Fault]) -> None:
-        """Add faults of a text, each located at its words, and mark the value at this path as invalid."""
+        """Add faults, each at its position in a text value, and mark the value at this path as invalid."""
         for fault in faults:
             self.report_invalid(path, fault.message, within=(fault.start, fault.end))
 

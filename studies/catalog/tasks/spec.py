@@ -106,7 +106,7 @@ class TaskSpec:
 
     @property
     def test_sets_title(self) -> str:
-        """The word for the property in which the test sets differ, such as `Length`."""
+        """The column heading above the names of the test sets, such as `Length`."""
         return TEST_SETS
 
     @property

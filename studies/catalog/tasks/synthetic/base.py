@@ -127,9 +127,9 @@ class LengthTask(SyntheticTask, ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticSpec(TaskSpec):
-    """A registered synthetic task; `set_title` names the property in which its test sets differ.
+    """A registered synthetic task; `set_title` is the heading above the names of its test sets.
 
-    `symbols` says what the numbers of inputs and targets stand for.
+    `symbols` says what the numbers in inputs and targets stand for.
     """
 
     set_title: str

@@ -15,7 +15,10 @@ OPERATIONS = ("MIN", "MAX", "MED", "SM")
 
 
 class ListopsSettings(LengthTask):
-    """Settings of listops in `[task]`; lengths count an expression without the query token."""
+    """Keys of `[task]` for listops.
+
+    Its lengths count only the expression, without the query token at its end.
+    """
 
     lengths: tuple[int, int] = Field(default=(500, 2000), strict=False)
     """the shortest and the longest training expression; all lengths between are equally frequent"""
