@@ -102,7 +102,7 @@ class BucketPlace(Place):
         return self.bucket.head(self._key(path)) is not None
 
     def put(self, path: Path, data: bytes | None = None) -> None:
-        """Write data to the local file, if any, then upload the file as an object."""
+        """Write `data`, if there are any, to the local file, and upload this file as an object."""
         if data is not None:
             self._write_here(path, data)
         key = self._key(path)

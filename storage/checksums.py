@@ -96,6 +96,8 @@ METADATA_KEY: Final = "activemem"
 _LENGTH_BYTES: Final = 8
 _DIGITS: Final = 8
 _BLANK: Final = b"0" * _DIGITS
+# safetensors begins with the length of its header; then come these bytes, since there is one key whose text
+# begins with the checksum
 _START: Final = b'{"__metadata__":{"activemem":"{\\"crc32\\":\\"'
 _AT: Final = _LENGTH_BYTES + len(_START)
 
@@ -152,7 +154,7 @@ class Record(BaseModel):
 
 
 def encode_record(values: Mapping[str, Any], indent: int | None = None) -> bytes:
-    """Return values as JSON with a line end; the first key is a SHA-256 of all other bytes."""
+    """Return values as JSON, whose first key is the SHA-256 checksum of all other bytes."""
     data = json.dumps({"checksum": "", **values}, indent=indent).encode() + b"\n"
     found = _EMPTY.match(data)
     assert found is not None, "the checksum is the first key"

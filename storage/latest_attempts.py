@@ -99,9 +99,10 @@ def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
     unread = [fault.path.parent for fault in quarantine.faults]
     for partition in entries(layout.root / "metrics"):
         with (
+            # most file systems give scandir the kind of each entry, without another request
             suppress(FileNotFoundError, NotADirectoryError),
             os.scandir(partition) as found,
-        ):  # mostly no look
+        ):
             if any(each.name.endswith(DATA_ENDING) and not each.is_file() for each in found):
                 unread.append(partition)
     layout.place.list_names(layout.quarantine / "metrics")

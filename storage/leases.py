@@ -184,6 +184,7 @@ class Leases:
                 if found.ended or not (found.gone or own or found.attempt <= gone):
                     return found
                 attempt = found.attempt + 1
+            # the token makes the first line unique, so that `is_lost` recognises this claim
             page = {"owner": asdict(self.owner), "lease_s": self.lease_s, "token": secrets.token_hex(8)}
             header = encode_record(page)
             paths = self.layout.lease(trial, attempt), self.layout.lease(trial, attempt + 1)
@@ -229,7 +230,10 @@ class Leases:
                 lease.beat()
 
     def _as_seen(self, trial: str, attempt: int, data: bytes) -> LeaseState:
-        """Return a lease's state from its bytes; a lease with an unreadable owner still expires."""
+        """Return the state of a lease, given the bytes of its file.
+
+        A lease whose owner cannot be read also expires.
+        """
         header, ended, beats = data.partition(b"\n")
         try:
             record = decode_record(header + ended, _Header)

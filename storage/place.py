@@ -144,6 +144,7 @@ class FolderPlace(Place):
         return read_regular(path)
 
     def exists(self, path: Path) -> bool:
+        # a broken link counts too, since no file can be created in its place
         return os.path.lexists(path)
 
     def put(self, path: Path, data: bytes | None = None) -> None:
@@ -186,7 +187,7 @@ class FolderPlace(Place):
             return False
         try:
             os.write(descriptor, data)
-        except OSError:
+        except OSError:  # an empty file would keep others from the trial until it expires
             path.unlink(missing_ok=True)
             raise
         finally:

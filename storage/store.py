@@ -188,6 +188,7 @@ class Store:
         self._replace("metrics", trial, metric_frame(trial, metrics) if metrics else None)
         try:
             self._layout.place.put_new(path, encode(trial_frame(trial)))
+        # another process has stored this attempt since the check above
         except FileExistsError:
             raise refused from None
 
@@ -289,14 +290,17 @@ class Store:
         return self._latest_rows(("metrics", *MEASURED_LATER), trials)
 
     def courses(self, trials: Collection[str]) -> pl.DataFrame:
-        """Return the metrics of these trials with the columns of `metrics`, without probes and tuning."""
+        """Return the metrics that these trials reported in training.
+
+        The columns are those of `metrics`; metrics of probes and tuning are left out.
+        """
         return self._latest_rows(("metrics",), trials)
 
     def metric_course(self, name: str | None, attempts: pl.DataFrame) -> pl.DataFrame:
-        """Return all values of a metric (None: of all) in these attempts, with the columns of `metrics`.
+        """Return the values of a metric after each epoch of these attempts.
 
-        `attempts` are rows of `trials`. A file with a single attempt is read only if it is one of these
-        attempts.
+        If `name` is None, return all metrics. The columns are those of `metrics`. `attempts` are rows of
+        `trials`. A file with a single attempt is read only if it is one of these attempts.
         """
         columns = [each for each in METRICS.names() if each != "study"]
         rows = latest_copies(read_attempts(self._quarantine, "metrics", columns, attempts))

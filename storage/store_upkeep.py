@@ -522,6 +522,7 @@ class StoreUpkeep:
         stored = set(self._rows("trials", old)["trial"])
         try:
             with self._claimed("rename", stored | self._with_leases(trials)):
+                # a trial's row is written last, as in a run, so that a trial with a row has everything
                 for dataset in reversed(_ORDER):
                     rows = self._rows(dataset, old).with_columns(study=pl.lit(new))
                     if len(rows):

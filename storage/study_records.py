@@ -22,7 +22,7 @@ _NEXT_STEP: Final = "run the study again from its file to rewrite its record"
 
 
 class _OwnCorpus(Record):
-    """The user's data files in a study record: the tables that name the files, as text, and facts."""
+    """Record of the user's data files: the tables that name them, and facts such as their hashes."""
 
     written: str
     facts: dict[str, Any] | None = None

@@ -139,17 +139,18 @@ def linearise(tree: Tree) -> list[str]:
 
 
 def bracket_of(symbol: str) -> int:
-    """Return 1 for an opening bracket, -1 for a closing one, 0 for a tag."""
+    """Return 1 if a symbol is an opening bracket, -1 if it is a closing one, and 0 if it is a tag."""
     if len(symbol) == 1:
         return 0
     return symbol.startswith("(") - symbol.startswith(")")
 
 
 def parse_linearised(symbols: Sequence[str], words: Sequence[str]) -> Tree | None:
-    """Build a tree from symbols and a word for each tag (Kaiser and Bengio 2016, section 3).
+    """Build a tree from the symbols of a linearised tree and the words of its sentence.
 
-    Return None if brackets do not match, a constituent is empty or has different labels at its ends, or the
-    numbers of tags and words differ.
+    The words replace the tags in order (Kaiser and Bengio 2016, section 3). Return None if brackets do not
+    match, a constituent is empty or has different labels at its ends, or the numbers of tags and words
+    differ.
     """
     stack: list[tuple[str, list[Tree | Leaf]]] = [(ROOT, [])]
     waiting = iter(words)

@@ -1,4 +1,4 @@
-"""Measures of outputs: BLEU of sentences, and labelled brackets of trees."""
+"""Measures of outputs: BLEU for sentences, and scores of labelled brackets for trees."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def bleu_by_length(
     """
     buckets: dict[int, list[int]] = {}
     for sentence, length in enumerate(lengths):
+        # an empty source counts as one word
         buckets.setdefault((max(length, 1) - 1) // WIDTH, []).append(sentence)
     return {
         f"{bucket * WIDTH + 1}-{(bucket + 1) * WIDTH}": bleu(

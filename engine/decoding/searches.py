@@ -1,4 +1,4 @@
-"""Searches for the best output sequence of each source sequence: greedy, beam, or over lengths."""
+"""Searches for the best output of a model for each source: greedy, beam, and over output lengths."""
 
 from __future__ import annotations
 
@@ -247,10 +247,11 @@ def beam_search(
 
 
 class BeamSearch:
-    """Search state: the best finished output of each sentence, and the hypotheses that may still beat it.
+    """State of a beam search: the best finished output of each sentence, and rivals that may beat it.
 
-    Among the `beam` best continuations, those with an end symbol are finished outputs. The search continues
-    from the `beam` best unfinished ones, as long as one of them can still rank higher than the best output.
+    The rivals are the unfinished hypotheses. Among the `beam` best continuations, those with an end symbol
+    are finished outputs. The search continues from the `beam` best unfinished ones, as long as one of them
+    can still rank higher than the best output.
     """
 
     def __init__(self, sources: Tensor, bounds: Bounds, *, beam: int, ranking: Ranking) -> None:
@@ -550,12 +551,13 @@ def decode(
     try_lengths: bool = False,
     sizes: SizeSearch = PLAIN_SIZES,
 ) -> list[Decoded]:
-    """Return the best output that a search finds for each source (batch, n), padded with 0.
+    """Return the best output that a search finds for each source.
 
-    A beam of 1 is greedy. Each output has at most `max_length` symbols, its end included: one number for all,
-    or one for each (batch,). `Ranking` defines the penalties. A model whose transducer has
-    `depends_on_target_length` writes exactly `max_length` symbols if the source has fewer. With `try_lengths`
-    the length is searched among `sizes`, compared without penalties, or estimated by a line.
+    `sources` (batch, n) are padded with 0. A beam of 1 is greedy. Each output has at most `max_length`
+    symbols, its end included: one number for all, or one for each (batch,). `Ranking` defines the penalties.
+    A model whose transducer has `depends_on_target_length` writes exactly `max_length` symbols if the source
+    has fewer. With `try_lengths` the length is searched among `sizes`, compared without penalties, or
+    estimated by a line.
     """
     ranking = Ranking(length_penalty=length_penalty, coverage_penalty=coverage_penalty)
     bounds = torch.as_tensor(max_length, device=sources.device).expand(len(sources))

@@ -196,6 +196,7 @@ def _inputs(trained: TrainedModel, batch: int, length: int, *, lengths: bool) ->
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
+    # torch's exporters log and print details that are of no use to a user
     logging.disable(logging.ERROR)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):

@@ -117,6 +117,7 @@ class ActivememTokenizer(PreTrainedTokenizer):
         end = self._names[self._symbols.end_of_line]
         start = end if self._streams else self._names[LINE_START]
         special = {"bos_token": start, "eos_token": end, "pad_token": end}
+        # special tokens in a saved configuration must not replace those of the model
         super().__init__(**{**options, **special})
 
     @property

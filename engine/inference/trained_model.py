@@ -43,6 +43,7 @@ def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, 
         first_bytes=encoded.first_bytes,
         end_bytes=0 if symbols.documents else 1,
     )
+    # the first token has no context and is not scored
     if not task.by_line and (len(split.tokens) < 2 or split.words < 2):
         raise DataError(
             f"expected a text of at least two words to score, got a text of {len(text)} characters"
@@ -121,6 +122,7 @@ class TrainedModel:
         settings, beginning = Sampling(**sampling), _checked_text(beginning)
         first = symbols.encode_beginning(beginning)
         if not (task.by_line or symbols.documents):
+            # a model needs at least one input
             start = [symbols.end_of_line] if symbols.begins_with_mark or not first else []
             drawn = generate_symbols(model, [*start, *first], settings, end=None)
             return decode_pieces(drawn, symbols, first)
@@ -150,6 +152,7 @@ def _checked_text(text: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise DataError(surrogate_fault(error)) from error
+    # a byte order mark is not part of the text
     return text.removeprefix("\ufeff")
 
 

@@ -190,7 +190,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _rightness(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return whether each output is correct."""
+        """Return for each scored target whether the model's output is correct."""
 
     @abstractmethod
     def _rows_of_targets(self, examples: Examples) -> Tensor:
@@ -236,7 +236,7 @@ class TaggingExamplesObjective(GeneratedObjective):
     """Objective with symbols as targets; outputs are computed only at the scored positions."""
 
     def causal_view(self) -> CausalView | None:
-        """Return the longest scored example with a function that computes the model's outputs for it.
+        """Return the data of the causality test, with the longest example of the dev and test sets.
 
         Return None if the task is not causal. After a bottleneck every output may depend on the whole input,
         but the body's output for a token may not.

@@ -157,6 +157,7 @@ class PairData:
     def length_line(self) -> LengthLine:
         """Return a line that estimates target lengths from source lengths, fitted to training pairs."""
         sources, targets = self.train.source.line_lengths, self.train.target.line_lengths
+        # + 1 for the end symbol
         kept = torch.maximum(sources, targets) <= self.max_length + 1
         return LengthLine.fit(sources[kept], targets[kept])
 
@@ -226,6 +227,7 @@ def generate(
         of_batch = None if costs is None else costs.select(batch.pairs.to(device))
         found = search_outputs(model, batch.sources.to(device), decoding, sizes=sizes, costs=of_batch)
         outputs.update(zip(batch.pairs.tolist(), found, strict=True))
+    # batches group pairs of similar lengths, so the order of the split is restored here
     return [outputs[number] for number in range(len(outputs))]
 
 
@@ -284,7 +286,7 @@ def _number_lines(side: Split) -> list[str]:
 
 
 def number_line(symbols: Sequence[int]) -> str:
-    """Return the numbers of the symbols before the end symbol, without start symbols."""
+    """Return symbols as a line of their numbers, up to the end symbol and without start symbols."""
     text = takewhile(lambda symbol: symbol != END, symbols)
     return " ".join(str(symbol) for symbol in text if symbol != START)
 

@@ -97,7 +97,7 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
         return self._losses(outputs, labels).sum() * parts / scored
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Return the metrics of the dev split, and after the last epoch of the test split."""
+        """Return the metrics of the dev split and, after the last epoch, also those of the test split."""
         measured = self._scores(model, self._corpus.dev, "dev")
         return measured | self._scores(model, self._corpus.test, "test") if last else measured
 

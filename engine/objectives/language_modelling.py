@@ -78,6 +78,7 @@ class LanguageObjective(Objective[Model]):
 
         def losses(model: nn.Module, rows: Tensor) -> Tensor:
             assert isinstance(model, Model)
+            # the targets stay the same, so that a different loss shows a different output
             return self._losses(model, rows, targets.to(rows.device).expand(len(rows), -1))
 
         return CausalView(inputs=inputs, first=0, symbols=self.interface.vocab, outputs=losses)
@@ -266,6 +267,7 @@ class LineObjective(LanguageObjective, StreamedObjective[Model, LineBatch]):
         inputs, lengths = on_device(rows, self.device), on_device(own_lengths, self.device)
         nats = model.nll_at(inputs, targets, places, lengths)
         self._show(inputs, nats, targets)
+        # divide by the tokens of the whole batch, since its parts may have different numbers of tokens
         return nats.sum() * parts / int(batch.lengths.sum())
 
     def test_batches(self) -> Iterator[Examples]:

@@ -99,12 +99,14 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
     def _draw_batch(self) -> RegressionBatch:
         size, data = self.settings.train.batch_size, self._data
         if self._task.variable:
+            # one length for the whole batch, so that it has no padding
             lengths = draw_lengths(self._shortest, self._longest, 1, data).expand(size)
             return self._problem.batch(lengths, int(lengths[0]), data)
         lengths = draw_lengths(self._shortest, self._longest, size, data)
         return self._problem.batch(lengths, self._longest, data)
 
     def _test_batches(self) -> Iterator[RegressionBatch]:
+        # seeded at each call, so that the test sequences are always the same
         generator = torch.Generator().manual_seed(derive_seed(self.settings.seed, "evaluation"))
         if not self._task.variable:
             for _ in range(_TEST_SEQUENCES // _TEST_BATCH_SIZE):

@@ -31,7 +31,7 @@ from ..core.models import meta_model
 
 
 class Lion(torch.optim.Optimizer):
-    """Lion: updates along the sign of a mix of momentum and gradient; weights decay as in AdamW."""
+    """Lion optimiser: steps along the sign of a mix of momentum and gradient, with AdamW's weight decay."""
 
     def __init__(
         self,
@@ -426,6 +426,7 @@ def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> Non
     if not isinstance(model, BaseModel) or (base := model.config.mup) is None:
         return
     weights = find_weights(model.get_submodule("body"))
+    # weights that are not matrices have a fan-in of 1
     maps = {each for each, found in weights.items() if found.fan_in >= max(base, 2)}
     groups = []
     for group in optimizer.param_groups:

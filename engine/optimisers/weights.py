@@ -122,6 +122,7 @@ def clip_gradients_per_map(model: nn.Module, norm: float) -> None:
     Matrices that share a weight, such as queries, keys and values, are clipped one by one.
     """
     for _, gradient in _maps(model):
+        # 1e-6 as in torch's clip_grad_norm_
         gradient.mul_((norm / (gradient.norm() + 1e-6)).clamp(max=1.0))
 
 

@@ -194,6 +194,7 @@ class Packer:
             if training is not None and (form := self._form(training)) is not None:
                 shape = f"{training.objective.step_shape}, {training.steps_left} steps"
                 found.append(((form, shape), Member(attempt, training)))
+        # `groupby` needs equal keys next to each other
         found.sort(key=itemgetter(0))
         for (form, _), group in groupby(found, key=itemgetter(0)):
             members = [member for _, member in group]

@@ -35,7 +35,10 @@ class CoordinateError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerChange:
-    """The mean change of a layer's activations at each width, and the exponent of its growth."""
+    """The mean change of a layer's activations at each width.
+
+    `exponent` is the power of the width with which the change grows.
+    """
 
     layer: str
     changes: Mapping[int, float]

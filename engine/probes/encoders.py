@@ -116,6 +116,7 @@ def measure_memory(traces: Iterable[tuple[Trace, Tensor]]) -> MemoryStatistics:
 
 def quantiles(values: Tensor, count: int) -> list[float]:
     """Return `count` evenly spaced quantiles, at (i + 0.5) / count."""
+    # by the method hazen, these are the sorted values themselves if there are `count` of them
     shares = (np.arange(count) + 0.5) / count
     return np.quantile(values.numpy(), shares, method="hazen").tolist()
 

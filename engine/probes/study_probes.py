@@ -149,6 +149,7 @@ def _probe_study(study: Study, store: Store, machine: Machine, sequences: int) -
     stored = _stored_values(study.name, store, comparable)
     for group in comparable:
         yield from _probe(group, stored, machine)
+    # each measured trial has left a small file
     store.upkeep.compact()
 
 

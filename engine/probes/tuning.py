@@ -121,6 +121,7 @@ class _Tuning:
         candidates = (
             Decoding(
                 beam=beam,
+                # a penalty has no effect on greedy search, or if all outputs have the same length
                 length_penalty=length_penalty if beam > 1 and mixes_lengths else 0.0,
                 coverage_penalty=coverage_penalty if beam > 1 and mixes_lengths and covers else 0.0,
                 sizes="all" if mixes_lengths else sizes,

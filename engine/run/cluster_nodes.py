@@ -141,8 +141,10 @@ def check_node(
         if machine.gpus and not gpu_bytes:
             fails = f", because CUDA fails: {fault}" if (fault := gpu_fault()) is not None else ""
             raise NodeError(f"expected the GPU that Ray reports, but torch finds none{fails}")
+        # read something, so that a store that cannot be reached is found here
         place.open().records.latest()
         load_plugin_files(plugins)
+        # only now, because the settings may have classes of plug-ins
         trials = pickle.loads(settings)
         if faults := [fault for each in trials if (fault := plugin_fault(each)) is not None]:
             raise NodeError(faults[0])

@@ -336,7 +336,7 @@ class Worker:
         return Lockstep(attempts, self._buffer, self._packer)
 
     def flush(self) -> list[Event]:
-        """Store ended trials; return their events."""
+        """Store the outcomes of ended trials; return the events that report their ends."""
         return self._buffer.flush()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:

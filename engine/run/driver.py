@@ -288,7 +288,7 @@ class RunCounter(Relay):
         super().on_planned(trials)
 
     def on_event(self, event: Event) -> None:
-        """Count ended trials, and collect trials of other drivers."""
+        """Count a trial that has ended, or note a trial that another driver has claimed."""
         if isinstance(event, Ended):
             self.ended[event.trial] = event.status
             if len(self.ended) % ENDED_BETWEEN_LOOKS == 0:
@@ -298,6 +298,7 @@ class RunCounter(Relay):
             self.machine_failure = event.reason
         elif isinstance(event, ClaimedElsewhere):
             self.taken[event.trial] = event
+            # otherwise a clean stop would be recorded in a checkpoint of the other driver
             self.planned.discard(event.trial)
         self._stop.requested |= self.machine_failure is not None or self.has_failed_too_often
         super().on_event(event)
@@ -367,6 +368,7 @@ class RunRounds:
             self._counter.on_planned([job.trial for job in now])
             given_up += self._run(GridCohorts(now, pack=self._pack))
             taken_now = self._counter.pop_claimed_elsewhere()
+            # trials that other drivers have taken do not count against `max_trials`
             left -= len(now) - len(taken_now)
             elsewhere |= {trial: event for trial, event in taken_now.items() if not event.ended}
             if not free and left > 0:

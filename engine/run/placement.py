@@ -44,9 +44,9 @@ def with_whole_gpu(machine: Machine) -> Machine:
 def with_share(
     machine: Machine, all_settings: Sequence[TrialSettings], *, cpus: float, at_once: int | None = None
 ) -> Machine:
-    """Set the share of a GPU for each trial, on a machine with this many CPUs.
+    """Return the machine with a share of a GPU set for each trial.
 
-    At most `at_once` trials can train at the same time; None means any number.
+    The machine has `cpus` CPUs. At most `at_once` trials can train at the same time; None means any number.
     """
     machine = with_gpu_bytes(machine)
     if machine.gpus != "auto":
@@ -201,6 +201,7 @@ def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, flo
     device, spent = torch.device(machine.device), 0.0
     trainings = list[Training]()
     for precision in ("float32", "bf16"):
+        # so many steps that no epoch ends during the measurement
         train = settings.train.model_copy(update={"precision": precision, "steps_per_epoch": sys.maxsize})
         trainings.append(Training(settings.model_copy(update={"train": train}), device, machine.data))
         # the first step is slower than all others, so it is not measured
@@ -232,6 +233,7 @@ def _measure_step(settings: TrialSettings, machine: Machine) -> float:
             began = clock()
             training.take_steps()
             if not is_cpu:
+                # otherwise only the launch of the kernels would be measured
                 torch.cuda.synchronize()
             seconds.append(clock() - began)
             if len(seconds) > 1 and sum(seconds) > MEASURED_S:

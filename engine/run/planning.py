@@ -117,6 +117,7 @@ def measure_steps(machine: Machine) -> MeasureSteps:
         steps = {flops: each for flops, each in steps_to_measure(trials).items() if flops <= _PLANNED_FLOPS}
         if not steps:
             return None
+        # a home folder may be shared by machines of different speeds
         key = (platform.node(), [settings_to_json(each) for each in steps.values()])
         found = remember("speed", key, lambda: _measure_speed(steps, machine.data))
         speed = [(float(flops), nanoseconds / 1e9) for flops, nanoseconds in found.items()]
@@ -242,6 +243,7 @@ def _where_here(plan: Plan, machine: Machine, at_once: int | None, *, local: boo
     others = f" (other processes use {format_bytes(held)})" if held else ""
     if local:
         return f"this machine's GPU, {gpu.name}, for one trial at a time{others}"
+    # a GPU may be split into instances, each for another process
     count = max(count, count_gpus_of_processes())
     name = f"this machine's {f'{count} GPUs' if count > 1 else 'GPU'}, {gpu.name}"
     shared = plan.memory and _shared(plan.memory[1], gpu, count, machine, others=others, at_once=at_once)
@@ -392,4 +394,5 @@ def _on_cpus(plan: Plan, machine: Machine, seconds: float, workers: int) -> str:
     longest = plan.max_trial_s if seconds == plan.estimate.seconds else 0.0  # a trial cannot be split
     wall_s = max(seconds / workers, longest)
     core_hours = f"{seconds * machine.cpus / 3600:,.1f} core-hours, "
+    # 0.0 core-hours say less than the time
     return f"{'' if core_hours.startswith('0.0') else core_hours}{format_duration(wall_s)}"

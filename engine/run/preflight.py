@@ -63,7 +63,10 @@ def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
 
 
 def sees_future(block: BlockNode) -> bool:
-    """Return whether changing a later input changes an earlier output of the block, in double precision."""
+    """Return whether an earlier output of a block changes if a later input changes.
+
+    The outputs are computed in double precision.
+    """
     return bool(moved_outputs(make_block(block, causal=True)).tril(-1).any())
 
 
@@ -248,17 +251,20 @@ def _evaluations(interface: ModelInterface) -> Iterator[tuple[Tensor, Tensor]]:
             shape: tuple[int, ...] = (_ROWS, columns) if columns > 1 else (_ROWS,)
             numbers = torch.randn(2, *shape, generator=generator)
             yield numbers[0], numbers[1]
+            # equal predictions, for which a correlation, for example, is not defined
             yield torch.zeros(shape), numbers[1]
         case TaskKind.LANGUAGE:
             yield torch.rand(_ROWS, generator=generator), targets
             yield torch.zeros(_ROWS), targets
         case _:
             yield torch.randn(_ROWS, symbols, generator=generator).log_softmax(-1), targets
+            # only wrong predictions, for which a share may be 0 / 0
             first = one_hot(torch.zeros(_ROWS, dtype=torch.int64), symbols).float()
             yield first.log_softmax(-1), torch.full((_ROWS,), symbols - 1)
 
 
 def _task_faults(task: GeneratedTask) -> Iterator[str]:
+    # this package's tests check its own tasks
     if type(task).__module__.startswith(f"{OWN}."):
         return
     try:

@@ -43,7 +43,7 @@ _NO_GPU_RESTRICTION = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
 
 
 class _WorkerLeavesError(Exception):
-    """Error of a worker that must end, because its node is drained or its GPU is lost.
+    """Error that ends a worker, because its node is drained or its GPU is lost.
 
     A different worker resumes its trials.
     """
@@ -200,6 +200,7 @@ class _LeaveWatcher:
         self.is_preempted = True
         if self._working:
             stop_soon()
+        # between two steps nothing is lost if Ray's own handler ends the process
         elif callable(self._before):
             self._before(number, frame)
 

@@ -101,6 +101,7 @@ class _CohortSearcher(_NeverPickled, Searcher):
         name = self._names.pop(trial_id)
         if self._stop.requested:
             return
+        # a cohort that has failed for good must not be stored as pruned
         completed = error or bool((result or {}).get(COMPLETED))
         for event in self._source.cohort_ended(name, completed=completed):
             self._listener.on_event(event)
@@ -124,13 +125,13 @@ class _EventCallback(_NeverPickled, tune.Callback):
         result: dict[str, Any],
         **info: object,
     ) -> None:
-        """Forward the events since the last result."""
+        """Forward the events of a worker since its last result to the listener."""
         for event in result.get("events", ()):
             self._listener.on_event(event)
 
 
 class _Stopper(_NeverPickled, tune.Stopper):
-    """Stopper for cohorts that the source prunes, and for all cohorts on a requested stop."""
+    """Rule by which Tune stops the cohorts that the source prunes and, on request, all cohorts."""
 
     def __init__(self, searcher: _CohortSearcher, stop: Stop, metric: str | None, run: str) -> None:
         self._searcher, self._stop, self._metric = searcher, stop, metric
@@ -192,16 +193,19 @@ def run_cohorts(
         )
         searcher = _CohortSearcher(source, stop, listener, partial(_count_workers, machine))
         run_config = tune.RunConfig(
+            # Tune's own files are not needed after the run
             storage_path=scratch,
             callbacks=[_EventCallback(listener)],
             stop=_Stopper(searcher, stop, metric, run),
             failure_config=tune.FailureConfig(max_failures=MAX_COHORT_DEATHS),
+            # trials keep their own checkpoints in the store
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             verbose=0,
         )
         bundle = {"CPU": machine.cpus, "GPU": _gpus(machine)}
         tuner = tune.Tuner(
             tune.with_resources(actor, tune.PlacementGroupFactory([bundle])),
+            # -1, because the searcher says when no cohort is left
             tune_config=tune.TuneConfig(search_alg=searcher, num_samples=-1, reuse_actors=True),
             run_config=run_config,
         )

@@ -51,7 +51,7 @@ class HeadWatch:
         threading.Thread(target=self._look, name="head watch", daemon=True).start()
 
     def run(self, what: Callable[[], _ResultT]) -> _ResultT:
-        """Call a function; raise HeadLostError as soon as the head is gone."""
+        """Call a function and return its result; raise HeadLostError as soon as the head is gone."""
         result: Future[_ResultT] = Future()
         thread = threading.Thread(target=_run, args=(what, result), name="cluster", daemon=True)
         thread.start()

@@ -225,6 +225,7 @@ def evaluate_epoch(
     last, the model is evaluated again as after a last epoch. That evaluation uses the weights of the best
     epoch if they are kept. An interruption changes no state. Raise LeakError.
     """
+    # after an interruption, the evaluation begins again from these states
     before, called_before = objective.state(), callbacks.state() if callbacks else {}
 
     def measure(model: AnyModel, *, last: bool) -> Metrics:
@@ -247,6 +248,7 @@ def evaluate_epoch(
                 else:
                     replaced.enter_context(weights.replaced(best.weights))
                     measured = measure(model, last=True) | {"best_epoch": float(best.epoch)}
+            # early stopping is known only now, so this evaluation is repeated as the last one
             elif best is None and stopping.is_impatient and not stopping.is_last_epoch:
                 objective.restore(before)
                 measured = measure(model, last=True)

@@ -471,6 +471,7 @@ def evaluate_with_room(objective: Objective[ModelOf], model: ModelOf, *, last: b
 
 def free_memory() -> None:
     """Free unused device memory. A lost device raises no error here; the next computation reports it."""
+    # reference cycles, such as those of tracebacks, may still hold tensors
     gc.collect()
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         with suppress(RuntimeError):

@@ -89,8 +89,10 @@ class TimeBudget:
         spent.
         """
         if device.type == "cuda":
+            # kernels run on after their launch, so wait for them
             torch.cuda.synchronize(device)
         self.spent += time.perf_counter() - began
+        # the estimate may be too low, but the schedule must not end before the training
         return max(step + 1, round(step * self._seconds / self.spent))
 
     def is_spent(self, epoch: int) -> bool:
@@ -187,6 +189,7 @@ class Training:
             except (NotANumberError, LeakError):
                 self.stopping = stopping  # a failed epoch counts
                 raise
+        # until all parts are at the next epoch, a checkpoint would mix two epochs
         seconds, self._is_torn = self.work.epoch_seconds, True
         self.schedule.after_epoch(measured)
         self.stopping = stopping

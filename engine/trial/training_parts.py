@@ -98,6 +98,7 @@ class RecentLosses:
 
         This happens every `every` steps. Their mean is too high if it exceeds the last `patience` means.
         """
+        # the sum stays on the device, so that a step need not wait for the GPU
         self._sum, self._steps = self._sum + loss, self._steps + 1
         if self._steps < self._settings.every:
             return
@@ -165,6 +166,7 @@ def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path
     if isinstance(state, dict):
         items = cast("dict[Any, Any]", state).items()
         return {name: to_device(each, device, but, (*path, name)) for name, each in items}
+    # not isinstance, because a named tuple cannot be built from one iterable
     if type(state) in (list, tuple):
         places = enumerate(cast("list[Any]", state))
         return type(state)(to_device(each, device, but, (*path, place)) for place, each in places)
@@ -393,6 +395,7 @@ class LossTerms:
         self._scored = Scored(inputs, outputs, targets)
 
     def _keep(self, name: str, _module: nn.Module, _inputs: object, output: object) -> None:
+        # passes without gradients, such as those that make guesses, are no part of the loss
         if isinstance(output, Tensor) and torch.is_grad_enabled():
             self._activations.append((name, output))
 
@@ -451,6 +454,7 @@ class GradientNorm:
     def after_backward(self) -> None:
         """Record the norm of a whole step's gradients, before they are clipped or used."""
         gradients = [weight.grad for weight in self._model.parameters() if weight.grad is not None]
+        # sums of very many squares lose digits in single precision
         square = torch.stack([each.double().square().sum() for each in gradients]).sum()
         self._norms = self._norms + square.sqrt()
 

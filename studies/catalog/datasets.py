@@ -141,6 +141,7 @@ class HeldOutFractions:
 
     def split_of(self, source: str) -> str:
         """Return the split of a pair with this source sentence; a hash of the sentence determines it."""
+        # a number from 0 to 1 that does not depend on the machine or on other pairs
         place = int.from_bytes(source_key(source)[:8], "big") / 2**64
         if place < self.test:
             return "test"
@@ -149,6 +150,7 @@ class HeldOutFractions:
 
 def source_key(source: str) -> bytes:
     """Return the SHA-256 digest of a source sentence, ignoring upper case and repeated spaces."""
+    # sentences that differ only in case or spaces share a split, or a test sentence could occur in training
     return hashlib.sha256(" ".join(source.casefold().split()).encode()).digest()
 
 
@@ -239,6 +241,7 @@ def require_dataset(name: str, kind: type[DatasetT] = Dataset) -> DatasetT:
     """Return the dataset of this kind and name; raise CorpusError with the nearest name or all names."""
     found = _datasets().get(name)
     if not isinstance(found, kind):
+        # a path in place of a name is a common mistake
         if "." in name or "/" in name:
             raise CorpusError(f'for a file of your own write corpus = {{ path = "{name}" }}')
         raise CorpusError(f"unknown {kind.KIND} '{name}'{nearest_hint(name, dataset_names(kind))}")

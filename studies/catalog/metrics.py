@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Measure(Protocol):
-    """A metric's accumulator over one evaluation, with the interface of torchmetrics.
+    """Interface of a metric that is computed batch by batch over one evaluation, as in torchmetrics.
 
     A trial creates a new accumulator for each evaluation of its model.
     """
@@ -256,6 +256,7 @@ def better_arrow(metric: Metric) -> str:
 
 def format_number(value: float, decimals: int) -> str:
     """Format a number with these decimals, grouped thousands and a true minus sign; never as minus zero."""
+    # the option z turns -0.0 into 0.0
     return format(value, f"z,.{decimals}f").replace("-", "−").replace("inf", "∞")
 
 

@@ -171,8 +171,10 @@ def rates_depend_on_length(schedule: ScheduleSettings, steps: int) -> bool:
 
     A plug-in's schedule counts as dependent after its warm-up.
     """
+    # + 1, because after each step the rate of the next step is set
     if schedule.name == "warmup_stable_decay" or isinstance(schedule, PluginSchedule):
         return steps + 1 >= schedule.warmup
+    # at the last step of the warm-up these schedules are still at the peak
     return schedule.name in FALLING and steps + 1 > schedule.warmup
 
 

@@ -52,7 +52,7 @@ def vocabulary_from_dict(record: Mapping[str, Any]) -> Vocabulary:
 
 
 def load_vocabulary(kind: str, content: bytes) -> Vocabulary:
-    """Rebuild a vocabulary from the bytes that its method `content` returned."""
+    """Rebuild a vocabulary of this kind from the bytes that its method `content` returned."""
     if kind == "bpe":
         from .subwords import SubwordVocabulary  # noqa: PLC0415  as above
 

@@ -40,7 +40,7 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def content(self) -> bytes:
-        """Return the vocabulary as bytes, for `restore`."""
+        """Return the vocabulary as bytes, from which `load_vocabulary` rebuilds it."""
 
     def unknown(self, sentence: str) -> tuple[str, ...]:
         """Return the symbols of a sentence that are not in the vocabulary; by default there are none."""
@@ -143,13 +143,13 @@ class ByteVocabulary(Vocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        """Return the vocabulary; sentences and size are ignored."""
+        """Return the vocabulary, which is the same for all sentences and sizes."""
         del sentences, size
         return cls()
 
     @classmethod
     def restore(cls, content: bytes) -> Self:
-        """Return the vocabulary; the content is ignored."""
+        """Return the vocabulary, which needs no stored content."""
         del content
         return cls()
 
@@ -164,6 +164,7 @@ class ByteVocabulary(Vocabulary):
         return [FIRST_SYMBOL + byte for byte in sentence.encode()]
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
+        # a model may write bytes that are not valid UTF-8
         return bytes(number - FIRST_SYMBOL for number in symbols if number >= FIRST_SYMBOL).decode(
             "utf-8", errors="replace"
         )

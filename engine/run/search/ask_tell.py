@@ -54,7 +54,7 @@ FIRST_DRAWN = 10
 
 
 class SobolSampler(optuna.samplers.QMCSampler):
-    """Optuna's scrambled Sobol sequence, beginning at a given position."""
+    """Optuna's sampler of a scrambled Sobol sequence, set to a given position in the sequence."""
 
     def __init__(self, seed: int, place: int, *, draw_seed: int) -> None:
         drawn = optuna.samplers.RandomSampler(seed=draw_seed)
@@ -83,9 +83,8 @@ class CmaEsSampler(optuna.samplers.CmaEsSampler):
         ended = whole_study(study).get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         if len(ended) < FIRST_DRAWN or not search_space:
             return {}
-        one_point = optuna.create_study(
-            direction=study.direction
-        )  # Optuna would keep its state in the trials
+        # a separate study, because Optuna would keep the state of CMA-ES in the trials of the given one
+        one_point = optuna.create_study(direction=study.direction)
         one_point.ask()
         with warnings.catch_warnings():  # Optuna's version is pinned
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -315,7 +314,7 @@ class AskTell:
     def propose(
         self, accept: Callable[[Values], SearchPoint | None], begun: int
     ) -> tuple[SearchPoint, optuna.Trial, str] | None:
-        """Return a new search point, its Optuna trial and its sampler; None if no point is left.
+        """Return a new search point, its Optuna trial and its sampler's name; None if no point is left.
 
         `accept` returns the point with these values if it is new, else None. `begun` is the number of points
         so far.
@@ -409,7 +408,10 @@ class RungStudies:
 
     @property
     def current(self) -> optuna.Study:
-        """Return the study from which the sampler proposes."""
+        """Return the study that proposes points: that of the highest rung with enough ended points.
+
+        If no rung has enough, return the study of the first rung.
+        """
         for study, complete in zip(reversed(self._studies), reversed(self._complete), strict=True):
             if complete >= self._enough:
                 return study
@@ -492,7 +494,10 @@ class UnseenPoints:
                 yield values
 
     def in_order(self) -> Iterator[Values]:
-        """Yield the untried points in order, each once per search; yield none if a dimension is real."""
+        """Yield the untried points in a fixed order, each once per search.
+
+        Yield none if a dimension has real numbers.
+        """
         for values in islice(self._in_order, MAX_ENUMERATED_POINTS):
             if values in self:
                 yield values

@@ -42,7 +42,7 @@ RESULT_KEYS = ("value", "metric", "metrics", "result", "results", "mean", "score
 
 
 class PointError(ActivememError):
-    """Error for a line of JSON that describes no point of the search; the message lists all faults."""
+    """Error for a JSON object that describes no point of the search; the message lists all faults."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
@@ -50,10 +50,11 @@ class PointError(ActivememError):
 
 
 def read_handed_in(study: Study, line: object) -> SearchPoint:
-    """Return the search point that a line of JSON gives by values of dimensions, by a recipe, or by both.
+    """Return the search point that a JSON object describes by values, by a recipe, or by both.
 
-    The values must include all dimensions that the recipe does not determine. Raise PointError if the line is
-    no point of the study's space or has a result: results come only from trainings.
+    The values are those of dimensions. The values must include all dimensions that the recipe does not
+    determine. Raise PointError if the line is no point of the study's space or has a result: results come
+    only from trainings.
     """
     if not isinstance(line, Mapping):
         raise PointError([f"expected an object with values or a recipe, got {_kind(line)}"])

@@ -51,10 +51,12 @@ def _recall(task: MadSettings, generator: Generator, training: bool) -> tuple[Te
     noisy = torch.zeros(pairs, dtype=torch.bool)
     if task.problem == "noisy_recall":
         noisy = torch.rand(pairs, generator=generator) < task.noise
+        # at least one pair before the last one must have a key
         noisy[torch.randint(pairs - 1, (), generator=generator)] = False
         seen = key[:-1][~noisy[:-1]]
         key[-1], noisy[-1] = seen[torch.randint(len(seen), (), generator=generator)], False
     else:
+        # the last key repeats an earlier one, so that every sequence has a target
         key[-1] = key[torch.randint(pairs - 1, (), generator=generator)]
     sequence = torch.stack([key, values[key]], 1)
     if bool(noisy.any()):

@@ -145,7 +145,10 @@ def multiplication_table(group: str) -> Tensor:
 
 @cache
 def group_elements(group: str) -> tuple[tuple[int, ...], ...]:
-    """Return a group's permutations in the order of their numbers; a permutation p maps i to p[i]."""
+    """Return the permutations of a group in a fixed order; a permutation p maps i to p[i].
+
+    The number of an element is its index in this order.
+    """
     if group == "A4xZ5":
         turns = [tuple(4 + (place + turn) % 5 for place in range(5)) for turn in range(5)]
         return tuple((*even, *turn) for even in _even(4) for turn in turns)

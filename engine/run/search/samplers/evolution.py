@@ -219,11 +219,13 @@ def _another(options: Sequence[Any], value: Any, rng: Random) -> Any:  # noqa: A
 
 def _nearby(numbers: IntDistribution | FloatDistribution, value: float, rng: Random) -> float:
     place, found = place_of(numbers, value), value
+    # rounding to a step may give the old number again
     while found == value:
         found = at(numbers, _reflected(place + rng.gauss(0, STEP)))
     return found
 
 
 def _reflected(place: float) -> float:
+    # reflect at both ends: clipping would make the ends likelier than all other numbers
     inside = place % 2
     return 2 - inside if inside > 1 else inside

@@ -58,7 +58,7 @@ class KernelSettings:
     noise: float
 
     def scaled(self, points: Sequence[Numbers]) -> Numbers:
-        """Return all features, each divided by the length scale of its group; each row is a point."""
+        """Return the features of points, each divided by its group's length scale; a row is a point."""
         pairs = zip(points, self.lengths, strict=True)
         return np.hstack([each / length for each, length in pairs])
 
@@ -90,7 +90,7 @@ class GaussianProcess:
         self._whitened = solve_triangular(self._root, values, lower=True, check_finite=False)
 
     def predict(self, points: Sequence[Numbers]) -> tuple[Numbers, Numbers]:
-        """Return the mean and the standard deviation of the signal at points."""
+        """Return the means and the standard deviations of the values at points, without noise."""
         across = np.exp(-0.5 * squared_distances(self._points, self._settings.scaled(points)))
         inner = solve_triangular(self._root, across, lower=True, check_finite=False)
         signal = (self._whitened @ self._whitened) / len(self._whitened)
@@ -119,7 +119,7 @@ def log_likelihood(distances: Sequence[Numbers], values: Numbers, settings: Kern
 
 
 def settings_grid(lengths: Sequence[Sequence[float]], noises: Sequence[float]) -> list[KernelSettings]:
-    """Return all combinations of the groups' length scales and the noise levels."""
+    """Return hyperparameters for all combinations of length scales and noise levels."""
     return [KernelSettings(lengths=tuple(each), noise=noise) for *each, noise in product(*lengths, noises)]
 
 

@@ -147,7 +147,7 @@ def whole_study(study: optuna.Study) -> optuna.Study:
 
 
 class PerStudyCache(Generic[KnownT]):
-    """Cache of a sampler's state for the latest Optuna study.
+    """Cache with the state of a sampler for the Optuna study for which it was last called.
 
     A search with rungs has several studies.
     """
@@ -365,7 +365,7 @@ class RecipeFeatures:
         return found
 
     def labels(self, values: Mapping[str, Level]) -> dict[int, int]:
-        """Return the count of each label in the tree of a search point's recipe."""
+        """Return how often each label occurs in the tree of a search point's recipe."""
         levels, root = {**self._fixed, **values}, self._root
         if self._has_dimensions:
             root = resolve(root, levels.get)
