@@ -316,10 +316,11 @@ class PlannedTrialEntry(Page):
 class StudyPlanPage(Page):
     """The output of `study plan`: `models` with their costs, and `trials` with their estimated times.
 
-    A model's `memory` is the peak memory of a training step over its trials in bytes. The page's `memory` is
-    the largest of these, with its parts. `match` is the size solved for each model. `elsewhere` is the number
-    of a search's points that other studies have trained. `ladder` has the sizes of [ladder], and `rungs` has
-    the rungs of a search whose fidelity is not epochs.
+    A model's `memory` is the largest memory in bytes that a training step of any of its trials takes. The
+    page's `memory` is the largest of all models, with its parts. `match` names the size that is computed for
+    each model so that costs match. `elsewhere` is the number of a search's points that other studies have
+    trained. `ladder` has the sizes of [ladder], and `rungs` has the rungs of a search whose fidelity is not
+    epochs.
     """
 
     study: str

@@ -67,6 +67,7 @@ def model_file_of_trial(store: Store, trial: str) -> Path:
     """
     trials = store.trials(columns=KEY_COLUMNS)
     rows = trials.filter(pl.col("trial").str.starts_with(trial))
+    # an empty prefix would match every trial
     found = sorted(store.files.trials_with_weights(rows["trial"])) if trial else []
     if len(found) != 1:
         which = f"{len(found)}: {', '.join(found[:_MAX_NAMED])}" if found else "none"

@@ -1,7 +1,7 @@
 """Ablations that a reviewer may request and that a study lacks, and a study file that trains them.
 
 Every request is a cell close to a model of the study: another recipe, or another value of one setting. A
-model is a recipe of the study, in the cell in which all other factors are at the baseline's level.
+model is a recipe of the study, in the cell whose other levels are those of the baseline.
 """
 
 from __future__ import annotations

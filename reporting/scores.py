@@ -182,6 +182,7 @@ def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
         for task in names:
             tasks.append(f"{metric} of {task}" if len(spec.value) > 1 else task)
             for method in methods:
+                # sorted, so that resamples do not depend on the order of rows in the store
                 found[method].append(tuple(sorted(by_place.get((method, task), ()))))
         gaps += observations.gaps
         planned += observations.planned

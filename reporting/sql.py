@@ -85,6 +85,7 @@ def _answer(sql: str, tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -
     with tempfile.TemporaryDirectory(prefix="activemem-query-") as folder:
         files, answer = dict[str, str](), Path(folder, "answer")
         for name, table in tables.items():
+            # a table that the statement does not name is not read; only its columns are known
             is_named = re.search(rf"\b{name}\b", sql, re.IGNORECASE) is not None
             frame = table.collect() if is_named else pl.DataFrame(schema=table.collect_schema())
             files[name] = str(Path(folder, f"{name}.arrow"))

@@ -21,7 +21,8 @@ def main() -> None:
     request = json.load(sys.stdin)
     tables = {name: pl.read_ipc(path) for name, path in request["tables"].items()}
     context = pl.SQLContext(frames=tables, eager=False)
-    pl.DataFrame({"a": [1, 2]}).lazy().group_by("a").len().collect()  # starts Polars' threads
+    # starts Polars' threads before memory is limited, since each reserves address space
+    pl.DataFrame({"a": [1, 2]}).lazy().group_by("a").len().collect()
     _limit(request["memory_bytes"], request["seconds"])
     try:
         # one row more than allowed shows that the answer is too long

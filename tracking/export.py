@@ -78,7 +78,7 @@ def _export_trial(
         return None
     tracker.begin(shown, row["started"].timestamp())
     for epoch, metrics in new.items():
-        tracker.log(shown, epoch, metrics, finished)
+        tracker.log(shown, epoch, metrics, finished)  # the store has no times of single epochs
     final = {each["name"]: each["value"] for each in row["metrics"]}
     tracker.end(shown, TrackedEnd(status=row["status"], reason=row["reason"], metrics=final, at=finished))
     return len(new)

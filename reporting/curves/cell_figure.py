@@ -437,6 +437,7 @@ class FigureCells:
         The position of the mark fixes the level, or the factor has only one selected level.
         """
         panel, columns = at.get("panel"), len(self.levels.get(self.spec.panels or "", ())) or 1
+        # panels are numbered row by row
         row, column = divmod(panel, columns) if isinstance(panel, int) else (None, None)
         roles = {
             self.spec.rows: row,

@@ -145,6 +145,7 @@ def _row(plot: Plot, bar: Bar, row: float, *, points: bool) -> None:
     if bar.published is not None:
         plot.mark_published(bar.published, row, INK)
         mark = plot.x(bar.published)
+        # a diamond that would cover the bar's number moves the number to the right
         if end - 4 < mark < end + text_width(bar.text, TICK, bold=True) + 8:
             end = mark + 3
     look = {"color": INK} if bar.value is not None else {"color": DIM, "style": "italic"}

@@ -179,6 +179,7 @@ def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:
     for number, (place, value) in enumerate(zip(places, values, strict=True)):
         if number and value != values[number - 1]:
             yield Point(x=place, y=values[number - 1])
+        # the last point extends the line to the end of the search
         if not number or value != values[number - 1] or number == len(places) - 1:
             yield Point(x=place, y=value)
 

@@ -1,8 +1,8 @@
 r"""The files of a paper: tables, figures, appendix, computing time, licences and numbers.
 
-A file depends only on paper.toml, the studies and the store. It has no date and no version of this program,
-so that a file is stale exactly if the store gives another one. The `.tex` file of a figure has a hash of the
-figure's data, so that it is stale if the drawing is; drawings themselves differ between machines.
+A file depends only on paper.toml, the studies and the store. It has no date and no version of this program.
+So a file is stale if, and only if, the store now gives another one. Drawings are not compared, since they
+differ between machines. Instead, the `.tex` file of a figure has a hash of the figure's data.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The file paper.toml: which studies a paper uses, and the numbers that its text quotes.
 
-A number is an expression, which is one side of a claim's comparison. The reader of claims parses it, knows
-its cells and averages it over seeds. A study's table of numbers is checked with the study: unknown metrics,
-factors and levels are faults.
+A number is an expression, like one side of a claim's comparison. It is read and evaluated as in a claim: over
+the cells that it names, averaged over their seeds. Unknown metrics, factors and levels are faults.
 """
 
 from __future__ import annotations

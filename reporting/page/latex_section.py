@@ -98,6 +98,7 @@ def figure_float(study: Study, curve: Curve, file: str, drawn: bytes) -> str:
 
     A wide figure spans both columns; no figure is wider than the surrounding text.
     """
+    # the width of the drawing is the width of the PDF's page
     found = _MEDIA_BOX.search(drawn)
     environment = "figure" if found and float(found[1]) <= COLUMN_FIGURE + 1 else "figure*"
     caption = " ".join([f"{curve.caption}.", *curve.notes])

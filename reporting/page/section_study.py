@@ -91,6 +91,7 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
     found: dict[KeyPath, dict[str, None]] = {}
     for settings in iter_settings(inputs):
         for path, value in _flat(settings.model_dump(mode="json", exclude={"seed"})):
+            # as JSON text, because a value may be a list, which is no key
             found.setdefault(path, {})[json.dumps(value, ensure_ascii=False)] = None
     written = inputs.study.template.texts
     texts = {

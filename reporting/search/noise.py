@@ -188,6 +188,7 @@ def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
     """
     from scipy.special import gammaincinv, log_ndtr  # noqa: PLC0415 -- only noise needs it
 
+    # an integral over the other mean's normal error, then one over the estimate of the deviation
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     weights = weights / weights.sum()
     ranks = (np.arange(4 * _NODES) + 0.5) / (4 * _NODES)

@@ -146,7 +146,7 @@ class Site:
             name: (_STATIC / name).read_bytes() for name in ("live.js", "icon.svg")
         }
         self._files = {_address(name, data): (name, data) for name, data in contents.items()}
-        style_file, script, icon = self._files
+        style_file, script, icon = self._files  # in the order of `contents`
         self._file_addresses = {"style": style_file, "script": script, "icon": icon}
 
     def answer(self, path: str, query: Mapping[str, str]) -> Response:

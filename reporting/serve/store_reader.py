@@ -63,7 +63,7 @@ class BegunTrial:
 class StudyNow:
     """A study at one moment, with its outcomes and its unfinished trials.
 
-    Two moments with equal `rows` have the same outcomes, and with equal `begun_key` the same begun trials.
+    `rows` is a text that changes with the outcomes, and `begun_key` one that changes with the begun trials.
     `stale` has outcomes from a different version of a plug-in, which do not count. `probed` says that models
     of the store, of any study, have been probed or tuned.
     """

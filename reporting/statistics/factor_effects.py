@@ -2,8 +2,8 @@
 
 The model has the mean, the seeds as blocks, every factor, and every interaction of two factors that the cells
 can estimate. It is fitted by least squares to the trials that have a value. With several seeds, the error is
-the variance within cells after removing the seeds' effects. With one seed, the residuals are the error. If a
-term's own estimates vary more between seeds than this error, their variance is its error. So cells with
+the variance within cells after removing the seeds' effects. With one seed, the residuals are the error. If
+the estimates of a term vary more than this error predicts, the error of the term is scaled up. So cells with
 unequal variances raise no false findings (`bench/interval_coverage.py` simulates both).
 """
 
@@ -488,6 +488,7 @@ def biases(
 
 def _are_confounded(cells: TermColumns, given: Sequence[Term], one: Term, other: Term) -> bool:
     """Return whether the effects of two terms are inseparable in a model that also has the terms `given`."""
+    # the ranks of separable terms add up
     base = matrix_rank(cells.model(given))
     parts = sum(matrix_rank(cells.model([*given, each])) - base for each in (one, other))
     return matrix_rank(cells.model([*given, one, other])) - base < parts

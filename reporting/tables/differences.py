@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class ColumnDifferences:
     """The differences in one column of a table, by row, and the result of each test.
 
-    If `decided` differences are tested, they have a p-value, which is corrected for the number of `tests`.
+    `decided` has the decision on each difference. A tested difference has a p-value, corrected for `tests`.
     `families` is the number of groups with their own pooled variance. `detectable` are the differences that
     are detected with a power of 80 % around each baseline; empty if unknown. `choices` is the largest number
     of candidates from which a difference was chosen. `margin` is the smallest difference that matters, if the

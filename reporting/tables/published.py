@@ -84,6 +84,7 @@ def difference_from_baseline(number: PublishedNumber, baseline: PublishedNumber 
     """Return the difference of two printed numbers, with their decimals; "" if one is not a number."""
     if baseline is None or number is baseline or not (number.text and baseline.text):
         return ""
+    # decimal arithmetic keeps the printed digits, as in 0.30 − 0.10 = 0.20
     return with_sign(str(Decimal(number.text) - Decimal(baseline.text)))
 
 

@@ -36,10 +36,10 @@ class Tally:
 
     `units` has, for each value, the number of the unit by which cells are paired: the seed, or the
     combination of the seed and the levels of the factors in `over`. `gaps` has status and reason of each
-    trial without a value. For a pick, `label` names the levels that the trials have of the factors in `over`;
-    it is empty if they have all levels. If one value is infinite, so is the centre: then `values` is empty,
-    and `gaps` has the infinite ones. If trials ended before they reached a target, `values` is empty too:
-    `reached` has the values of the others, and `limits` the costs of the censored ones.
+    trial without a value. If the table picks levels of the factors in `over`, `label` names them, otherwise
+    it is empty. If a value is infinite, so is the mean: `values` is empty, and `gaps` has only the infinite
+    values. If trials ended before they reached a target, the mean is unknown: `values` is empty, `reached`
+    has the costs at which the other trials reached it, and `limits` the costs at which these trials ended.
     """
 
     trials: int

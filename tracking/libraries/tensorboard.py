@@ -40,6 +40,7 @@ class TensorBoardFiles(Tracker):
             for value in event.summary.value:
                 if value.tag == _OUTCOME:
                     status = self._array(value.tensor).item().decode().partition(":")[0]
+                # the tags of final metrics have a slash
                 elif value.metadata.plugin_data.plugin_name == "scalars" and "/" not in value.tag:
                     epochs.add(event.step)
         return Known(epochs=frozenset(epochs), status=status)

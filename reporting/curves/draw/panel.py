@@ -114,6 +114,7 @@ def tick_texts(numbers: Sequence[float]) -> list[str]:
         ),
         9,
     )
+    # the format option z avoids a negative zero
     return [format(number, f"z,.{decimals}f").replace("-", "−") for number in numbers]
 
 

@@ -161,6 +161,7 @@ def _groups(columns: Sequence[TextColumn], max_width: int) -> Iterator[list[Text
 def _balance_groups(columns: Sequence[TextColumn], max_width: int) -> list[list[TextColumn]]:
     """Split columns into as few groups as fit, with the widest group as narrow as possible."""
     fewest = _fill_groups(columns, max_width)
+    # the narrowest limit with which no more groups are needed
     candidates = (_fill_groups(columns, limit) for limit in range(1, max_width))
     return next((groups for groups in candidates if len(groups) == len(fewest)), fewest)
 
