@@ -417,10 +417,10 @@ def _read_study(
     # first, because features and levels that are tables change the data that all other readers see
     expansions, header, design = _read_design(diagnostics)
     written = diagnostics
-    if diagnostics.document.as_written is not None:  # without overrides
+    if diagnostics.document.as_written is not None:  # the file without its overrides
         written = Diagnostics(diagnostics.document.as_written)
         _, _, as_written = _read_design(written)
-        if not written.invalid:  # else levels are faulty
+        if not written.invalid:  # otherwise its levels have faults
             design = replace(design, as_written=as_written)
     paper = header.paper if header else None
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
@@ -608,7 +608,7 @@ class Shown(NamedTuple):
     claims: Sequence[Claim]
 
 
-_MAX_TRIED = 200  # cells of a study with other faults whose settings are made to check its metrics
+_MAX_TRIED = 200  # cells; in a larger study with other faults, metrics are not checked
 
 
 def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trials: Sequence[Trial]) -> None:

@@ -145,6 +145,6 @@ def _by_kind(
     for kind, model in kinds.items():
         found = _table(name, model, definitions)
         found["properties"]["kind"] = {"const": kind}
-        if kind == "cells":  # the kind of a table that names none
+        if kind == "cells":  # a table without `kind` is of this kind
             found["required"] = [each for each in found["required"] if each != "kind"]
         yield found

@@ -450,7 +450,9 @@ class ComparableCells:
             pool = self._pools[group, seeds]
             if pool is None:
                 return None
-            parts.append((squares / 2 * pool.variance, pool))  # a pool is the variance of two cells
+            parts.append(
+                (squares / 2 * pool.variance, pool)
+            )  # a pool has the variance of a difference of two cells
         variance = math.fsum(each for each, _ in parts)
         if not variance:
             return None

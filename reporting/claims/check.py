@@ -283,7 +283,7 @@ def comparison_labels(claim: Claim) -> dict[Comparison, str]:
         shared = _shared_levels(parts)
         metric_in_prefix = len({each.metric for each in parts}) == 1 < len(metrics) and all(
             any(factor in varied for factor, _ in cell_key(each.cell) - shared) for each in parts
-        )  # only if levels remain that distinguish the sides
+        )  # otherwise nothing would distinguish the two sides
         with_metrics = len(metrics) > 1 and not metric_in_prefix
         writer = _LabelWriter(varied=varied, names=names, omitted=shared, metrics=with_metrics)
         prefix = writer.levels(parts[0].cell, shared - claim_levels) if parts else []

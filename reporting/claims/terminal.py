@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 INDENT = 2
 _GAP = 2  # columns between words and numbers
-_MOST_SEEDS = 100  # above this, the bound of the difference says more than the needed number of seeds
+_MOST_SEEDS = 100  # if more are needed, the largest possible difference is shown instead
 _MAX_CELLS_NAMED = 2  # further cells with the same gap are only counted
 
 
@@ -68,11 +68,11 @@ def claims_to_terminal(
     lines separate the claims if one of them has several comparisons.
     """
     rows = [row for each in checked for row in _rows(each)]
-    widths: dict[int, int] = {}  # width of verdicts with the gap, by indent
+    widths: dict[int, int] = {}  # the width of the column of verdicts, by indent
     for row in rows:
         widths[row.indent] = max(widths.get(row.indent, 0), len(row.verdict) + 3)
     numbers, blank_lines = _numbers(rows), any(row.indent > INDENT for row in rows)
-    column = max(INDENT + max(widths.values()), width - max(map(len, numbers)))  # column of the numbers
+    column = max(INDENT + max(widths.values()), width - max(map(len, numbers)))  # where the numbers begin
     lines: list[str] = []
     for row, right in zip(rows, numbers, strict=True):
         if blank_lines and lines and row.indent == INDENT:

@@ -17,7 +17,7 @@ from ...grammar import RecipeError, parse
 from ...grammar.nodes import BlockNode, SumNode
 
 _DEVIATION = re.compile(r"std ([0-9.]+) ")
-_WORDS = "printed as "  # begins the note of a number that is printed as words
+_WORDS = "printed as "  # the note of a number that is printed as words begins with this
 
 HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
     "nats a position": False,

@@ -214,8 +214,14 @@ FUNCTIONS = ("all", "any", "min", "max", "mean", "law", "best", "worst", "argmax
 SIGNS = (">", ">=", "<", "<=", "==", "!=")
 
 _OPEN = {"(": ")", "[": "]", "{": "}"}
-_ENDS = (")", "]", "}", ",")  # of a level, outside its own brackets
-_LEVEL_KEYWORDS = ("and", "or", "for", "except", "over")  # likewise, unless they are the whole level
+_ENDS = (")", "]", "}", ",")  # signs that end a level, outside its own brackets
+_LEVEL_KEYWORDS = (
+    "and",
+    "or",
+    "for",
+    "except",
+    "over",
+)  # words that end a level, unless they are the whole level
 
 RuleResult = TypeVar("RuleResult")
 
@@ -254,7 +260,7 @@ class _ClaimParser(TokenReader):
     def __init__(self, text: str, faults: FaultCollector) -> None:
         super().__init__(tokenize(text))
         self._faults = faults
-        self._depth = 0  # of open brackets
+        self._depth = 0  # the number of open brackets
 
     def claim(self) -> SyntaxNode:
         """Parse `claim = either END`."""
@@ -412,7 +418,7 @@ class _ClaimParser(TokenReader):
         `for` or `except` ends a level unless it is the whole level: there is a task `and`.
         """
         tokens: list[Token] = []
-        inside: list[str] = []  # what closes the brackets that the level has opened
+        inside: list[str] = []  # the closing signs of the brackets that the level has opened
         while self.token.kind != "end":
             kind = self.token.kind
             if not inside and (kind in _ENDS or (tokens and kind in _LEVEL_KEYWORDS)):

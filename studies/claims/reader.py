@@ -165,9 +165,9 @@ def cell_key(cell: Iterable[tuple[str, Level]]) -> CellKey:
 RANKING_FUNCTIONS = ("best", "worst", "argmax", "argmin")
 
 _FOLDS: Mapping[str, Literal["min", "max", "mean"]] = {"min": "min", "max": "max", "mean": "mean"}
-_MAX_COMBINATIONS = 1000  # of levels, or comparisons, in a claim
+_MAX_COMBINATIONS = 1000  # the most combinations of levels in a loop, and the most comparisons in a claim
 _MAX_ROUNDS = 10 * _MAX_COMBINATIONS
-_FEWEST_SIZES = 2  # that a law goes through
+_FEWEST_SIZES = 2  # the fewest smaller sizes from which `law` predicts
 _MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">=", "==": "==", "!=": "!="}
 _OPERATOR = re.compile(r"[+*>]")
 
@@ -208,7 +208,7 @@ class _Resolver:
 
     def __init__(self, scope: Scope, faults: FaultCollector, each: str | None) -> None:
         self._scope, self._faults, self._each = scope, faults, each
-        self._num_rounds = 0  # of all loops, so that nested ones stay bounded
+        self._num_rounds = 0  # counted over all loops of the claim, so that nested loops stay bounded
 
     def fail(self, place: syntax.Spanned, message: str) -> None:
         """Record a fault unless it is already recorded."""

@@ -57,7 +57,7 @@ class Stepwise(RowDesign):
                 example = f"target = {{ {name} = … }}"
                 message = f"expected two levels, or a target level in {example}, got {len(levels)}"
                 yield ("factors", name), message
-        if not all(self.factors.values()):  # which is a fault of its own
+        if not all(self.factors.values()):  # `read_factors` reports factors without levels
             return
         order = list(self.inner)
         for name, condition in self.conditions.items():

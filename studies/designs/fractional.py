@@ -148,7 +148,7 @@ def fractional_rows(factors: int, resolution: int) -> tuple[Row, ...]:
 def smallest_fraction(factors: int, resolution: int) -> tuple[int, ...]:
     """Return the columns of the smallest fraction with at least this resolution and minimum aberration."""
     assert 0 <= factors <= MAX_FACTORS
-    basic = factors.bit_length()  # as many runs as main effects and their mean need
+    basic = factors.bit_length()  # 2 ** basic runs are enough to estimate all main effects and the mean
     while (columns := minimum_aberration(factors, min(basic, factors), resolution)) is None:
         basic += 1
     return columns
@@ -242,7 +242,9 @@ class Aliases:
 def find_aliases(rows: Sequence[Row]) -> Aliases:
     """Find the aliases in runs of factors with two levels, 0 and 1."""
     factors = range(len(rows[0]))
-    contrasts = [int("".join(str(row[factor]) for row in rows), 2) for factor in factors]  # a bit a run
+    contrasts = [
+        int("".join(str(row[factor]) for row in rows), 2) for factor in factors
+    ]  # one bit for each run
     whole, groups = (1 << len(rows)) - 1, dict[int, list[Effect]]()
     for effect in [*((each,) for each in factors), *combinations(factors, 2)]:
         contrast = reduce(xor, (contrasts[factor] for factor in effect))

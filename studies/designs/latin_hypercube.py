@@ -59,7 +59,7 @@ def latin_hypercube_rows(
             met.add(row)
         if not again:
             return tuple(zip(*columns, strict=True)) if columns else ((),)
-        for at in again:  # a level changes places with that of another cell: each stays as frequent
+        for at in again:  # two cells swap a level, so each level stays as frequent
             column = columns[draw(seed, "column", number, at) % len(columns)]
             other = draw(seed, "cell", number, at) % cells
             column[at], column[other] = column[other], column[at]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TABLE = "ladder"
 
-_FEWEST = 2  # sizes of a ladder
+_FEWEST = 2  # the fewest sizes of a ladder
 _GAP = 3
 _NARROWEST = 8  # characters of a model's name that are always shown
 

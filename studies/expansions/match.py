@@ -190,7 +190,7 @@ class SizeMatcher:
         def match(size: int) -> SizeMatch | None:
             try:
                 return self._match(size, self._costs(levels, size), target)
-            except InvalidTableError:  # too many blocks
+            except InvalidTableError:  # this size makes too many blocks
                 return None
 
         def balance(size: int) -> float:

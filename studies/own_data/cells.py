@@ -187,7 +187,7 @@ def quoted(text: str) -> str:
     return shown if len(text) <= MAX_QUOTE_LENGTH else f"{shown[: MAX_QUOTE_LENGTH - 1]}…"
 
 
-_Row = tuple[int, list[str]]  # the line in which it begins
+_Row = tuple[int, list[str]]  # the line in which the row begins, and its fields
 
 
 def read_csv(text: str, columns: Sequence[str]) -> Cells:

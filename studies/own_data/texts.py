@@ -176,7 +176,7 @@ def read_own_documents(
     drawn = HeldOutFractions(dev=shares.get("dev", 0.0), test=shares.get("test", 0.0))
     counts, found, sizes, sound = Counter[str](), list[OwnShards](), list["array[int]"](), True
     for source, digests in zip(sources, files, strict=True):
-        documents, lengths = Counter[str](), array("Q")  # in bytes, with the end
+        documents, lengths = Counter[str](), array("Q")  # each length is in bytes, plus 1 for the end
         for text in _texts(reader, digests or (), named.text, "documents"):
             if text is None:
                 sound = False

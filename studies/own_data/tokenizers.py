@@ -105,7 +105,7 @@ def _size_of_json(data: bytes) -> int:
         vocabulary = found["model"]["vocab"]
         if isinstance(vocabulary, Mapping):
             numbers = list(vocabulary.values())
-        else:  # of a unigram model: a list of tokens with their scores
+        else:  # a unigram model has a list of tokens with their scores
             numbers = list(range(len(vocabulary)))
         numbers += [each["id"] for each in found.get("added_tokens") or ()]
         size = 1 + max(map(int, numbers))

@@ -133,7 +133,9 @@ def step_memory(
         model_config(settings.model, interface),
         tokens,
         interface.past,
-        2 * sequences if getattr(settings.task, "separate_documents", False) else sequences,  # with padding
+        2 * sequences
+        if getattr(settings.task, "separate_documents", False)
+        else sequences,  # padding, at most
         checkpoints=checkpoints and not train.compile,
         accumulates=train.accumulate > 1,
     )

@@ -239,24 +239,24 @@ class Plan:
     trials: tuple[PlannedTrial, ...]
     total: int
     subset_size: int | None
-    counts: Mapping[str, int]  # of the outcomes in the store, by status
-    num_remaining: int  # to run; in a grid also pruned and incomplete trials and those without weights
+    counts: Mapping[str, int]  # the number of stored outcomes, by status
+    num_remaining: int  # trials to run; in a grid also pruned and incomplete ones, and those without weights
     num_missing_weights: int  # done trials whose weights the study keeps but the store lacks
     models: tuple[ModelCost, ...]
     estimate: TimeEstimate
-    memory: tuple[str, StepMemory] | None  # of the model whose step holds most
-    test: TrialTest | None  # the costliest at lengths of its own
-    max_trial_s: float  # of the longest trial to run, 0 if unknown
-    resumed_from: Mapping[str, ShorterTrial]  # of trials that begin where a shorter one ended
+    memory: tuple[str, StepMemory] | None  # the model whose step needs the most memory, by its label
+    test: TrialTest | None  # the costliest test of a trial
+    max_trial_s: float  # the time of the longest trial to run, 0 if unknown
+    resumed_from: Mapping[str, ShorterTrial]  # by trial id, the shorter trial from which it continues
     reach_limits: tuple[ReachLimit, ...]
     insufficient_reach: tuple[InsufficientReach, ...]
     over_budget: tuple[ModelCost, ...]
-    elsewhere: int  # points of a search that other studies have trained
-    stale: Mapping[str, StaleTrial]  # those that the store has of plug-ins with other source, by id
-    max_seeds_note: str  # that it has no effect, or what it changes if it was set after trials had ended
-    timed_devices: Mapping[str, int]  # of stored trainings with a time budget, with their numbers
+    elsewhere: int  # the number of a search's points that other studies have trained
+    stale: Mapping[str, StaleTrial]  # stored trials that ran with other plug-in source, by current id
+    max_seeds_note: str  # a note if max_seeds has no effect, or has changed since trials ended
+    timed_devices: Mapping[str, int]  # the number of stored trainings with a time budget, by device
     data: DataFacts
-    flops: float  # of all remaining trials, at most
+    flops: float  # an upper bound for all remaining trials
 
     machine: MachineNotes | None = None
 
@@ -300,7 +300,9 @@ def make_plan(
         if only is None or one.id in only
     )
     trials = [one.trial for one in planned]
-    asked = {trial.id for trial in study.trials} if only is None else only  # behind gates, too
+    asked = (
+        {trial.id for trial in study.trials} if only is None else only
+    )  # trials behind gates are planned, too
     to_run = trials_to_run(study, store, statuses, only=asked)
     without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
     if study.search:

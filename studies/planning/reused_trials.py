@@ -115,7 +115,7 @@ def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
         if changes := changed_code(text):
             try:
                 now = trial_id(with_code(settings_from_json(text)))
-            except ValueError:  # with keys that are no longer known
+            except ValueError:  # the settings have keys that no longer exist
                 continue
             yield StaleTrial(stored=trial, now=now, changes=changes)
 
@@ -158,9 +158,9 @@ class ShorterTrials:
         for trial, text in rows.select("trial", "settings").iter_rows():
             try:
                 settings = settings_from_json(text)
-            except ValueError:  # of a plug-in or a corpus that is no longer known
+            except ValueError:  # the trial needs a plug-in or a corpus that is no longer known
                 continue
-            if trial_id(settings) == trial:  # else results have changed since
+            if trial_id(settings) == trial:  # otherwise RESULTS_VERSION has been raised since
                 shorter = ShorterTrial(trial=trial, epochs=settings.train.epochs)
                 self._found.setdefault(_without_epochs(settings), []).append(shorter)
 
@@ -217,7 +217,7 @@ class FittingTrials:
         self._study, self._space = study, RecipeSpace(study)
         ends = study.boundary_trials()
         self._tasks = {trial.settings.task.name for trial in ends}
-        # these differ between points or seeds, or mean the same
+        # keys that differ between points or seeds, and the code, whose text may differ for equal digests
         apart = {*study.template.holes, RECIPE_PATH, (SEED,), ("code",)}
         self._fixed = _shared([json.loads(settings_to_json(trial.settings)) for trial in ends], apart)
         self._found: dict[str, Trial | None] = {}
@@ -236,7 +236,7 @@ class FittingTrials:
         try:
             settings = settings_from_json(row["settings"])
             recipe = self._space.values(parse(settings.model.recipe))
-        except (ActivememError, ValueError, KeyError):  # of an earlier version, or with other plug-ins
+        except (ActivememError, ValueError, KeyError):  # a row of an earlier version, or with other plug-ins
             return None
         values = None if recipe is None else {**recipe, **self._other_values(settings.model_dump())}
         if values is None:
@@ -244,7 +244,7 @@ class FittingTrials:
         try:
             known = {name: values[name] for name in self._study.choose(lambda name, _: values[name])}
             trials = [self._study.trial_for(known, settings.seed, at) for at in self._study.point_levels]
-        except (ValueError, KeyError):  # a value is of no dimension, or nothing tells one
+        except (ValueError, KeyError):  # a value is outside its dimension, or no value is known
             return None
         return next((trial for trial in trials if trial.id == row["trial"]), None)
 

@@ -181,7 +181,9 @@ def _outcomes_on_this_device(outcomes: pl.DataFrame) -> pl.DataFrame:
         here = here.filter(pl.col("cuda_version").fill_null("") == "")
     if not len(here):
         return here
-    device = pl.col("device").str.replace(r", (a share of|batches in) .*$", "")  # how it was used
+    device = pl.col("device").str.replace(
+        r", (a share of|batches in) .*$", ""
+    )  # drops how the device was used
     latest = here.sort("finished", "trial").select(device).item(-1, 0)
     return here.filter(device == latest)
 
@@ -199,7 +201,7 @@ class RecipeTimes:
 
     def __init__(self) -> None:
         self._seconds: Counter[str] = Counter()  # by recipe
-        self._shares: Counter[str] = Counter()  # of trials, by recipe
+        self._shares: Counter[str] = Counter()  # trained fractions of trials, by recipe
 
     def add(self, recipe: str, seconds: float, share: float) -> None:
         """Record the seconds that a part of a trial has taken; `share` is the fraction of the trial."""
@@ -232,7 +234,7 @@ def max_seconds_in_process(workers: int) -> float:
     For longer grids, parallel training saves more than the start of Ray costs.
     """
     workers = max(2, workers)
-    return SHORT_S * (workers + 1) / (workers - 1)  # what is saved is total · (1 - 1 / workers)
+    return SHORT_S * (workers + 1) / (workers - 1)  # parallel workers save total · (1 - 1 / workers)
 
 
 def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, TrialSettings]:

@@ -128,12 +128,12 @@ class ValueStatus(StrEnum):
     """
 
     DONE = "done"  # it has a finite value
-    INFINITE = "infinite"  # it ended with an infinite value of a metric that had better be low
+    INFINITE = "infinite"  # it ended with an infinite value of a metric for which lower is better
     CENSORED = "censored"  # it ended before it reached a target
     BEGUN = "begun"  # it has a checkpoint and no outcome
     PENDING = "pending"  # it is trained, and the probe that measures the metric has not run
     FAILED = "failed"
-    DIVERGED = "diverged"  # its training ended with most of what it had learnt lost
+    DIVERGED = "diverged"  # its training lost most of what it had learnt
     NO_VALUE = "none"  # it ended without a finite value
     PRUNED = "pruned"  # it was stopped early
     INCOMPLETE = "incomplete"  # its metrics are damaged or missing, and it runs again
@@ -258,7 +258,7 @@ def _why(study: str, metric: str) -> pl.Expr:
     if target := read_target(metric):
         unit = "" if find_metric(metric).unit else f" {target.currency}"
         censored = pl.format(f"did not reach {target} in {{}}{unit}", number)
-        if target.currency == "seconds":  # which differ from seed to seed
+        if target.currency == "seconds":  # the seconds differ from seed to seed, so the note names none
             censored = pl.lit(f"did not reach {target}")
         why = pl.when(pl.col("status") == ValueStatus.CENSORED).then(censored).otherwise(why)
     return pl.when(pl.col("status") == ValueStatus.DIVERGED).then(strayed).otherwise(why)

@@ -118,7 +118,7 @@ def start_turns(study: Study) -> dict[str, int]:
         return {trial.id: 0 for trial in study.trials}
     if study.header.order == "decide":
         return _turns_by_claim(study)
-    if study.header.order == "shuffled":  # by ids: they are hashes, and stay when trials are added
+    if study.header.order == "shuffled":  # ids are hashes, and do not change when trials are added
         return {trial: turn for turn, trial in enumerate(sorted(trial.id for trial in study.trials))}
     seen, turns = Counter[CellKey](), dict[str, int]()
     for trial in study.trials:
@@ -145,7 +145,7 @@ def _turns_by_claim(study: Study) -> dict[str, int]:
             key
             for comparison in iter_comparisons(claim.statement)
             for quantity in iter_quantities(comparison)
-            if (key := cell_key(quantity.cell)) in cells  # not a cell that overrides removed
+            if (key := cell_key(quantity.cell)) in cells  # overrides may have removed the cell
         }
         for claim in study.claims
     ]

@@ -174,7 +174,7 @@ def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, s
 def unselected_baseline_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, str]]:
     """Yield a fault if the table lacks the baseline, so that no difference can be computed."""
     if not all(design.factors.values()) or design.count() > MAX_TRIALS:
-        return  # a fault of its own
+        return  # other checks report these faults
     changes = read_changes(spec, design)
     if any(changes.rows[row.baseline].name != BASELINE for row in changes.rows) or not changes.rows:
         several = {name: level for name, level in changes.baseline.items() if len(design.factors[name]) > 1}

@@ -477,7 +477,7 @@ def _mixed_in_one_place(
 ) -> dict[str, tuple[Level, ...]]:
     levels_at: dict[tuple[str, ...], dict[str, dict[str, Level]]] = {}
     if design.count() > MAX_TRIALS:
-        return {}  # a fault of its own
+        return {}  # `GridBuilder` reports too many cells
     for cell in design.cells():
         if is_selected(select, cell):
             place = tuple(level_key(cell[name]) for name in shown)
@@ -491,6 +491,6 @@ def absent_factors(names: Iterable[str], select: Mapping[str, Any], design: Desi
     """Return the factors among `names` that a selected cell lacks because their conditions are not met."""
     conditional = [name for name in names if name in design.conditions]
     if not conditional or design.count() > MAX_TRIALS:
-        return []  # too many cells are a fault of their own
+        return []  # `GridBuilder` reports too many cells
     lacking = [cell for cell in design.cells() if is_selected(select, cell)]
     return [name for name in conditional if any(cell[name] == ABSENT for cell in lacking)]

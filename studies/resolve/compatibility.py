@@ -178,7 +178,7 @@ def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
         return
     if isinstance(task.corpus, OwnText):
         size, lines = task.corpus.train.stop - task.corpus.train.start, task.corpus.train.lines
-    else:  # of its smallest source
+    else:  # the size of its smallest source
         size = min(each.bytes + each.documents for each in task.corpus.sources)
         lines = task.corpus.rows.train
     at_once = 1 if task.batching == "packed" else rows

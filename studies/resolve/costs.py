@@ -301,7 +301,7 @@ def max_training_flops(settings: TrialSettings) -> float:
     bound = max_learnable_length(settings)
     if bound is not None:
         top = max(start, min(top, bound + task.length_step))
-    growing = (top - start) // task.length_step + 1  # epochs
+    growing = (top - start) // task.length_step + 1  # the number of epochs
     growing -= growing % 2 == 0  # `_mean_epoch_flops` needs a middle; the last epoch then counts at the top
     mean = _mean_epoch_flops(
         settings, task, range(start, start + growing * task.length_step, task.length_step)
@@ -338,7 +338,7 @@ def _epoch_flops(settings: TrialSettings, task: AlgorithmicTask, length: int) ->
 @lru_cache(maxsize=1024)
 def _with_min_vocab(config: ModelConfig) -> ModelConfig:
     if config.vocab is None or config.source_vocab is not None:
-        return config  # the output of a model of two sequences has a width of its own
+        return config  # a model of two sequences has two vocabularies
     return replace(config, vocab=1 + max(config.cutoffs, default=0))
 
 

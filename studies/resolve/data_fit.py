@@ -92,7 +92,7 @@ def group_by_length(lengths: Sequence[int]) -> list[list[int]]:
 _BYTES_PER_TOKEN = 4
 """The assumed number of bytes of a token that is not a character."""
 
-_BATCHES = 64  # drawn to estimate their padding
+_BATCHES = 64  # batches that are drawn to estimate the padding
 
 
 def separated_padding(settings: TrialSettings, summary: CorpusSummary) -> str:

@@ -175,7 +175,7 @@ def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
             cycle = _shortest_path(hole[1], name, texts)
             if not cycle:
                 continue
-            if not reported.intersection(cycle):  # it ends with the name
+            if not reported.intersection(cycle):  # one report for a cycle; `cycle` ends with `name`
                 through = f" through {', '.join(cycle[:-1])}" if cycle[:-1] else ""
                 diagnostics.report(
                     (_FRAGMENTS, name), f"'{name}' contains itself{through}", within=hole.span()
@@ -187,7 +187,7 @@ def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
 def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]:
     """Return a shortest chain of fragments from `start` to `goal`, both included; empty if there is none."""
     paths, seen = [[start]], {start}
-    for path in paths:  # grows while it is walked
+    for path in paths:  # the loop appends to this list
         if path[-1] == goal:
             return path
         steps = [hole for hole in HOLE_PATTERN.findall(texts.get(path[-1], "")) if hole not in seen]
@@ -228,7 +228,7 @@ def check_recipes(draft: Draft) -> None:
         _expand(draft, RECIPE_PATH, text)
     names = _part_holes(text, recipe)
     names += [nearby for hole in names if (nearby := _nearest_declared(hole, draft.declared_names()))]
-    for name in names:  # grows while it is walked
+    for name in names:  # the loop appends to this list
         parts = [(path, level) for path, level in axes.get(name, ()) if isinstance(level, str)]
         for path, level in parts:
             if level in draft.template.table_levels.get(name, {}):
@@ -259,7 +259,9 @@ def check_holes(draft: Draft) -> None:
             used.add(hole[1])
             if hole[1] not in declared:
                 near = nearest_hint(hole[1], declared)
-                used.add(_nearest_declared(hole[1], declared))  # one fault is enough
+                used.add(
+                    _nearest_declared(hole[1], declared)
+                )  # so that the nearest name is not reported as unused
                 draft.diagnostics.report_invalid(
                     path, f"no value for the hole {{{hole[1]}}}{near}", within=hole.span()
                 )
@@ -420,8 +422,8 @@ def _required_levels(design: Design, levels: Mapping[str, Level], name: str) -> 
     """
     asked = list(design.conditions.get(name, {}).items())
     found = dict(levels)
-    for other, of in asked:  # grows while it is walked
-        if of and not has_level(of, found[other]):  # a condition without any level is a fault of its own
+    for other, of in asked:  # the loop appends to this list
+        if of and not has_level(of, found[other]):  # `read_conditions` reports a condition without levels
             found[other] = of[0]
         asked += design.conditions.get(other, {}).items()
     return design.with_absent(found)

@@ -35,7 +35,7 @@ class StudyBudget:
 
     max_parameters: int | None = None
     max_step_flops: float | None = None
-    limits: tuple[Limit, ...] = ()  # of what follows from a trial's text
+    limits: tuple[Limit, ...] = ()  # limits of a search on costs that are known before training
 
     def allows(self, settings: TrialSettings) -> bool:
         """Return whether a trial's model is within all limits."""
@@ -66,7 +66,7 @@ class StudyBudget:
             yield step_flops(settings), self.max_step_flops, "{:.4g} FLOPs a step, at most {:.4g}"
 
 
-_MAX_FAULTS = 20  # of cells that only several levels together make invalid
+_MAX_FAULTS = 20  # after this many faults, further cells are not checked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,9 @@ class GridBuilder:
     budget: StudyBudget
     tolerance: float
     expansions: Sequence[Expansion] = ()
-    reported: set[tuple[KeyPath | None, str]] = field(default_factory=set)  # cells that no size can match
+    reported: set[tuple[KeyPath | None, str]] = field(
+        default_factory=set
+    )  # what was reported of cells that no size can match
 
     def build(self) -> TrialGrid:
         """Return the grid of all valid cells; empty if there are too many trials.

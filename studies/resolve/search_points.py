@@ -42,11 +42,11 @@ def resolve_point(
 
     recipe = template.expand(template.texts[RECIPE_PATH])
     holes = list(recipe.holes)
-    if recipe.dimensions:  # else nothing in it is left out
+    if recipe.dimensions:  # without dimensions, all placeholders of the recipe are used
         taken = resolve(recipe.root, lambda name, _: value(name))
         holes = list(dict.fromkeys(node.name for node in walk(taken) if isinstance(node, HoleNode)))
     holes += template.other_holes
-    for hole in holes:  # grows while it is walked
+    for hole in holes:  # the loop appends to this list
         if isinstance(level := value(hole), str):
             holes += [inner for inner in template.names_in_level(level, hole) if inner not in holes]
     return {name: chosen[name] for name in dimensions if name in chosen}

@@ -227,7 +227,7 @@ class Template:
 
 def _with_inner_names(names: Iterable[str], inside: Callable[[str], Iterable[str]]) -> list[str]:
     every = list(dict.fromkeys(names))
-    for name in every:  # grows while it is walked
+    for name in every:  # the loop appends to this list
         every += [inner for inner in dict.fromkeys(inside(name)) if inner not in every]
     return every
 

@@ -156,7 +156,7 @@ class Design:
     """
 
     combined_factors: Mapping[str, tuple[Level, ...]]
-    listed_cells: Mapping[int, Mapping[str, Level]]  # by their place in the file
+    listed_cells: Mapping[int, Mapping[str, Level]]  # by their index in [[cells]]
     baseline: Mapping[str, Level]
     matched_size: MatchedSize | None = None
     around: tuple[str, ...] = ()
@@ -292,7 +292,7 @@ class Design:
     def _count_combined(self) -> int:
         if self.conditions:
             return sum(1 for _ in itertools.islice(self._combine(), MAX_TRIALS + 1))
-        return math.prod(map(len, self.crossed.values()))  # without making them
+        return math.prod(map(len, self.crossed.values()))  # counted without making the cells
 
     def cells(self) -> Iterator[dict[str, Level]]:
         """Yield every cell with every seed once.

@@ -146,12 +146,12 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
     names = list(dict.fromkeys([*(each.name for each in goals), *metrics, *(each.name for each in bounds)]))
     values = {name: _values(study, tried, name) for name in names}
     rows: dict[PointKey, list[Mapping[str, Any]]] = {}
-    lower: dict[PointKey, list[Mapping[str, Any]]] = {}  # of rungs below the last
+    lower: dict[PointKey, list[Mapping[str, Any]]] = {}  # rows of rungs below the last
     points: dict[PointKey, dict[str, Level]] = {}
     trained: list[Trial] = []
     top = 0 if study.fidelity is None else study.fidelity.top
     for row, rung in zip(tried.iter_rows(named=True), rungs_of(study, tried), strict=True):
-        is_whole = rung == top  # and so a result of its point
+        is_whole = rung == top  # only the last rung gives a point its result
         trial = tried_trial(study, row["trial"], json.loads(row["factors"]))
         assert trial is not None, "the outcome belongs to the search"
         trained += [trial] if is_whole else []

@@ -63,7 +63,7 @@ def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
     `first` is the start of the line, and `what` is tomllib's message.
     """
     span, message, found = (start, start + 1), what, text[start : start + 1]
-    if what == "Cannot overwrite a value":  # noticed at the end of the line
+    if what == "Cannot overwrite a value":  # tomllib reports the end of the line
         span, message = (first, start), "this key was set before"
     elif what == "Invalid value":
         end = _value_end(text, start)
@@ -116,7 +116,7 @@ class Document:
     the file without its overrides; None if there are no overrides.
     """
 
-    source: str  # what messages call it
+    source: str  # the name of the file in messages
     text: str
     data: Mapping[str, Any]
     places: Mapping[KeyPath, tuple[str, KeyValueSpan]]

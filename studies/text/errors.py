@@ -15,7 +15,7 @@ from ...errors import ActivememError
 from .toml_positions import KeyPath, Span
 
 _NUMBER = re.compile(r"([0-9]+(?:,[0-9]{3})*)")
-_WIDTH = 80  # a message that would pass this column goes below its caret
+_WIDTH = 80  # columns; a longer message goes below its carets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -273,7 +273,7 @@ def format_value(value: object) -> str:
 
 def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
     for part in path:
-        if isinstance(part, int):  # a table of a list of them
+        if isinstance(part, int):  # the index of a table in a list
             continue
         model = next(_models_in(model.model_fields[str(part)].annotation))
     return model

@@ -15,7 +15,7 @@ from ...text.strict_model import StrictModel, validate
 from .spec import ModelInterface, TaskError, TaskKind, TaskSettings, TaskSpec, add_own_task, require_task
 
 _SOURCE = "Active memory in a Transformer, section 4.2, and its released program"
-_MAX_LENGTH = 1 << 20  # tokens; a task learnable at this length has no ceiling
+_MAX_LENGTH = 1 << 20  # tokens; a task that can be learnt up to this length counts as unlimited
 
 Length = Annotated[int, Field(ge=1, le=_MAX_LENGTH)]
 """A length as `[task]` states it; some tasks have sequences of twice this length."""
@@ -133,7 +133,7 @@ class AlgorithmicTask(TaskSpec):
     length_step: int = 1
     min_length: int = 1
     odd_lengths_only: bool = False
-    doubles_length: bool = False  # the sequence is twice as long as the nominal length
+    doubles_length: bool = False  # a sequence has twice as many tokens as its length in [task]
     required_reach: Callable[[int], Reach]
     unguessable_reach: Callable[[int], Reach]
     example: tuple[str, str, str] | None = None
@@ -219,7 +219,7 @@ def _addition_needs(length: int) -> Reach:
 
 
 def _addition_certain(length: int) -> Reach:
-    # a carry from two places back matters once in four
+    # a carry from two places away changes an output with a probability of only 1/4
     bits = (length - 1) // 2
     return Reach(left=bits + 1, right=min(2, bits - 1))
 
