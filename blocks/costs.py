@@ -115,7 +115,10 @@ def _words(reach: Reach) -> str:
 Numbers = dict[str, int]
 
 _SHORT_LENGTHS = (4, 5, 6)
-"""The lengths at which a block with a loop over positions is measured; FLOPs are quadratic in the length."""
+"""The lengths at which a block with a loop over positions is measured.
+
+Three lengths determine the FLOPs at all lengths, because FLOPs are quadratic in the length.
+"""
 
 _LONG_LENGTHS = (32, 64, 96)
 """The lengths at which a model with a loop over positions is measured if its sequences are longer."""
@@ -238,7 +241,7 @@ def measure_step(
 
     def measure(at: int) -> Numbers:
         found: Numbers = {}
-        for _ in range(1 + accumulates):
+        for _ in range(1 + accumulates):  # the first step creates the gradients to which the second one adds
             found = _run_step(model, batch=batch, length=at, past=past, scored=-(-scored * at // length))
         return found
 
@@ -527,6 +530,7 @@ class _KeptBytes:
     def __init__(self, model: nn.Module) -> None:
         self._model, self._names = model, [""]
         self._own = _storages(model)
+        # weak keys, so that tensors that the forward pass frees again do not count
         self._kept: weakref.WeakKeyDictionary[torch.UntypedStorage, str] = weakref.WeakKeyDictionary()
 
     @contextmanager
@@ -660,7 +664,7 @@ class _AllocationMode(TorchDispatchMode):
 
     def _watch(self, storage: torch.UntypedStorage, count: int) -> None:
         self._seen[storage] = True
-        weakref.finalize(storage, self._free, count)
+        weakref.finalize(storage, self._free, count)  # the memory is free when no tensor uses the storage
 
     def _free(self, count: int) -> None:
         self.live -= count

@@ -287,7 +287,7 @@ MAX_BLOCKS = 10_000
 """The maximum number of blocks in a model with all repeats written out."""
 
 MAX_COMBINATIONS = 10_000
-"""The maximum number of combinations of a block's dimensions that are tried for conflicts."""
+"""The maximum number of combinations of a block's arguments that are tested for conflicts."""
 
 _Span = tuple[int, int]
 

@@ -30,8 +30,10 @@ from .nodes import (
 )
 
 Resolver = Callable[[str, Dimension], Scalar | Dimension | HoleNode]
-"""A function that maps a name and its dimension to a value, a label of a choice, or a hole, or to the
-dimension itself to leave it open."""
+"""A function of the name of a search dimension and the dimension.
+
+It returns a value, the label of a choice's option, a hole, or the dimension itself to leave it open.
+"""
 
 
 def option_label(option: Value) -> Scalar:

@@ -41,7 +41,7 @@ class SearchDimension(Expression):
 
 
 Placeholder = SearchDimension | RecipeHole
-"""Placeholders for a parameter's value."""
+"""A placeholder for a parameter's value that is not chosen yet."""
 
 ArgumentValue = int | float | bool | str | Recipe | SearchDimension
 """The possible types of an argument; a string is a word, or the text of a recipe."""

@@ -45,7 +45,7 @@ ResidualInit = Literal["plain", "depth", "zero"]
 zero."""
 
 OutputActivation = Literal["none", "relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"]
-"""The output activation of a model of numbers."""
+"""The activation after the output layer, for models whose outputs are real numbers."""
 
 Rule = tuple[bool, str]
 """A condition's result, and the message if it is false."""
@@ -149,6 +149,7 @@ class ModelConfig:
     bottleneck: bool = False
 
     def __post_init__(self) -> None:
+        # wrong types are refused at once, because the checks of bounds cannot compare them
         if faults := _type_faults({each.name: getattr(self, each.name) for each in fields(self)}):
             raise ModelConfigError.of_faults(faults)
 

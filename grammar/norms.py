@@ -34,7 +34,7 @@ class RmsNormKind(NormKind):
 
 
 class PluginNorm(NormKind, ABC):
-    """A normalisation from a plug-in."""
+    """Base class of normalisations from plug-ins."""
 
     @abstractmethod
     def build(self, width: int, eps: float) -> nn.Module:

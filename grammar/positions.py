@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 MAX_POSITIONS = 2048
-"""The default number of positions if it must be known, as in Ruoss et al. 2023."""
+"""The default number of positions, for encodings that need a maximum, as in Ruoss et al. 2023."""
 
 
 class PositionKind:
@@ -100,7 +100,7 @@ class RandomisedPairs(SizedPosition):
 
 
 class PluginPosition(PositionKind, ABC):
-    """Position vectors from a plug-in."""
+    """Base class of positional encodings from plug-ins."""
 
     @abstractmethod
     def build(self, width: int) -> nn.Module:

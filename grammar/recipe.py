@@ -186,7 +186,7 @@ def parse_dimension(text: str) -> Dimension:
 
 
 def _parse_text(text: str, faults: FaultCollector) -> Syntax:
-    """Return the syntax tree of the text; report a text that is too long."""
+    """Return the syntax tree of the text. Raise RecipeError at once if the text is empty or too long."""
     if len(text) > MAX_LENGTH:
         faults.add(0, 1, f"expected at most {MAX_LENGTH} characters, got {len(text)}")
     elif not text.strip():

@@ -36,7 +36,7 @@ from .vocabulary.spec import (
 )
 
 DEFAULT_HEADS, DEFAULT_HEAD_WIDTH = 8, 64
-"""The default heads of the cross-attention after a sub-layer without heads."""
+"""The number and the width of the heads of a cross-attention after a sub-layer that has no heads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

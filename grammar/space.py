@@ -40,7 +40,10 @@ from .recipe import Expression, Recipe, parse
 from .vocabulary.spec import lookup, spec_of
 
 Derivation = dict[int, tuple[Dimension, Scalar]]
-"""Each chosen dimension by its index in the text, with its value; for a choice, the option's index."""
+"""A mapping from the index of a dimension in the text to the dimension and its value.
+
+The value of a choice is the index of its option.
+"""
 
 _Placed = tuple[Value, int]
 """A part of the space, and the index of its first dimension."""
@@ -317,7 +320,7 @@ ESTIMATE_SAMPLES = 1_000
 """The number of sampled members for an estimate."""
 
 MAX_TRIES = 20_000
-"""The number of consecutive members over the budget after which sampling fails."""
+"""The number of consecutive draws over the budget, or of repeated draws, after which sampling gives up."""
 
 
 SHOWN_LENGTH = 60

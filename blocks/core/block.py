@@ -125,7 +125,7 @@ class Block(nn.Module, ABC):
         Here the state may grow with the stream.
         """
         length = self.context_length
-        if length == 0:
+        if length == 0:  # the slices below do not work for 0: [-0:] is everything
             return self(x), None
         past = x[:, :0] if state is None else state
         if length is not None:
@@ -224,7 +224,7 @@ def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:
     """
 
     def window(settings: Settings, context: CostContext) -> int:
-        with torch.device("meta"):
+        with torch.device("meta"):  # the shape is enough, so nothing is computed
             block = cls.build(settings, Context(config=context.config))
             _, state = block.step_with_grad(torch.zeros(1, 1, context.width), None)
         return 0 if state is None else state.numel()
@@ -273,7 +273,7 @@ def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamStat
         for column in columns
     ]
     split = [(None,) * parts if each is None else each.tensor_split(parts) for each in together]
-    if not split:
+    if not split:  # no block has a state
         return [first] * parts
     return [StreamState(first.past_length, states) for states in zip(*split, strict=True)]
 

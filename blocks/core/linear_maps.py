@@ -16,7 +16,7 @@ ROW_GROUPS = 16
 """The number of sequences into which rows are grouped; with fewer, torch would compute them by MKL."""
 
 LEAST_ROWS = 256
-"""With fewer rows, copying the weight into oneDNN's layout takes longer than oneDNN saves."""
+"""The minimum number of rows: for fewer, copying weights into oneDNN's layout costs more than it saves."""
 
 LEAST_PRODUCTS = 2**23
 """The minimum number of multiplications; with fewer, both libraries take the same time."""

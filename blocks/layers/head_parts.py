@@ -21,7 +21,7 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
     "gelu": functional.gelu,
 }
-"""Gates as functions of a linear map of the input."""
+"""The activations that turn a linear map of the input into a gate, by their names."""
 
 
 def _silu_gradient(grad_silu: Tensor, x: Tensor) -> Tensor:

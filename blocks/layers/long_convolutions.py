@@ -32,8 +32,11 @@ SINE_RATE = 10.0
 """The initial frequency of the sines of a filter's network."""
 
 LEAST_LEFT, FASTEST, SLOWEST = 0.01, 0.3, 1.5
-"""A filter's window falls to LEAST_LEFT within a share of all taps; the shares lie between FASTEST and
-SLOWEST, and the rates of the channels are evenly spaced."""
+"""The window of a filter falls to LEAST_LEFT within a share of all taps.
+
+The share is SLOWEST for the first channel and FASTEST for the last one. The rates of the channels are evenly
+spaced.
+"""
 
 
 def convolve(x: Tensor, filters: Tensor) -> Tensor:

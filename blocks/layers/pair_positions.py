@@ -43,7 +43,7 @@ class DistanceBias(nn.Module, ABC):
             steps = torch.arange(distances.shape[-1] - keys, -1, -1, device=distances.device)
             biases = biases[..., steps[:, None] + torch.arange(keys, device=distances.device)]
         else:
-            biases = biases.unfold(-1, keys, 1).flip(-2)
+            biases = biases.unfold(-1, keys, 1).flip(-2)  # the first window belongs to the last query
         return biases if distances.dim() == 1 else biases.transpose(0, 1)
 
 
@@ -125,6 +125,7 @@ class PairPositions(nn.Module):
         Each pair of channels has a rate, from 1 to about 10⁻⁴. Its angle is the rate times the position. For
         random positions with a mask, the angles are (batch, length, width / 2).
         """
+        # in double precision, because single precision rounds the large angles of far positions
         rates = 1e4 ** -(torch.arange(0, width, 2, device=x.device, dtype=torch.float64) / width)
         length = x.shape[1]
         self.check(start, length)

@@ -32,9 +32,9 @@ from .feedforward import Activation
 
 
 class AttentionScore(Initialisable):
-    """The score of each position, tanh(w · x + b); w is drawn as N(0, 1 / width), b is zero.
+    """The score of each position in an attention pool, tanh(w · x + b).
 
-    As in the program of Raffel and Ellis 2016.
+    At first w is drawn from N(0, 1 / width) and b is zero, as in the program of Raffel and Ellis 2016.
     """
 
     weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)

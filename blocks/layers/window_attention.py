@@ -55,7 +55,10 @@ class UniformLinear(Linear):
 
 
 class PositionVectors(Initialisable):
-    """A vector for each distance, drawn from N(0, 1); the first is for the furthest key on the left."""
+    """Trained vectors for the distances between queries and keys, drawn from N(0, 1).
+
+    The first vector is for the greatest distance, that of the furthest key on the left.
+    """
 
     weight_roles = roles(weight=WeightRole.EMBEDDING)
 
@@ -242,7 +245,7 @@ class WindowedBlock(Block):
 
     def __init__(self) -> None:
         super().__init__()
-        self.register_load_state_dict_post_hook(_after_load)
+        self.register_load_state_dict_post_hook(_after_load)  # loaded weights may have other spans
 
     @abstractmethod
     def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:

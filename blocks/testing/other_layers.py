@@ -41,7 +41,7 @@ ERROR_LEVEL = 0.01
 """The probability that equal distributions of initial weights are called different, for a whole layer."""
 
 _LEAST_NUMBERS, _MOST_DRAWS = 4000, 100
-"""The number of values of each weight to draw at least, and the number of layers to draw at most."""
+"""The minimum number of values that are drawn of each weight, and the maximum number of layers drawn."""
 
 
 class OtherLayerError(ActivememError):
@@ -217,12 +217,19 @@ _NAMES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("decay.1", "rows", (r"gk_proj\.1\.weight",)),
     ("decay.1.bias", "rows", (r"gk_proj\.1\.bias",)),
 )
-"""The names of a map of the block in other packages; the first whose weight has a fitting shape is used."""
+"""Rules that find the weights of a map of the block in other packages.
+
+A rule has the name of the map, the way to build the map (see `_Part`), and patterns of names. The first rule
+that gives a weight of the right shape is used.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightMap:
-    """A mapping of another layer's weights to a block's weights; some biases of the layer become zero."""
+    """A mapping of another layer's weights to a block's weights.
+
+    `zeroed` are biases of the layer that the block does not have; they become zero.
+    """
 
     parts: tuple[_Part, ...]
     zeroed: tuple[str, ...]

@@ -73,7 +73,7 @@ def outputs_equal_the_reference(text: str, *, causal: bool) -> None:
 
 
 LONGEST = 130
-"""The longest sequence that is compared with a reference: beyond two chunks of every block."""
+"""The longest sequence that is compared with a reference; it is longer than two chunks of any block."""
 
 GRADIENT_LENGTHS = (1, 2, 9, 33, LONGEST)
 """The lengths at which gradients are compared with those of a reference."""

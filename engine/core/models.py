@@ -105,7 +105,7 @@ def checkpointing_fault(settings: TrialSettings, model: AnyModel) -> str | None:
 _OPERATIONS: tuple[Any, ...] = attrgetter(
     "cuda.matmul", "mkldnn.matmul", "cudnn", "cudnn.conv", "cudnn.rnn", "mkldnn.conv", "mkldnn.rnn"
 )(torch.backends)
-"""Operations with their own float32 precision in torch; matrix products first."""
+"""Operations with their own float32 precision in torch. Matrix products come first, for `_legacy_setting`."""
 
 
 class PrecisionError(ActivememError):
@@ -158,6 +158,7 @@ def _replace_precisions(old: Sequence[str], new: Sequence[str], of_cudnn: bool |
     `of_cudnn` is the value for cuDNN's older TF32 flag; None leaves the flag unchanged. Torch's compiler, and
     code that disables cuDNN temporarily, read the older flags, which must not contradict the new ones.
     """
+    # the older flags come first, because setting them also changes some of the newer settings (torch 2.13)
     if (legacy := _legacy_setting(new)) != _legacy_setting(old):
         torch.set_float32_matmul_precision(legacy)
     if of_cudnn is not None:

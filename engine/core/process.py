@@ -153,13 +153,13 @@ class DeviceStream:
 
 
 GRACE_S = 5.0
-"""Extra time for the running step or evaluation after a stop or time limit, before it is interrupted."""
+"""Seconds that a running step or evaluation still has after a stop request or the time limit."""
 
 NATIVE_GRACE_S = 5.0
-"""Further time for native code, which runs no Python; after it the process is killed."""
+"""Further seconds for native code, in which Python cannot raise an exception; then the process is killed."""
 
 REPEAT_S = 1.0
-"""Interval between repeated interruptions of code that catches every exception."""
+"""Seconds between repeated interruptions, for code that catches every exception."""
 
 
 class Interruption(BaseException):

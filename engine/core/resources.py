@@ -165,7 +165,7 @@ def _has_driver() -> bool:
 
 
 Gpus = float | Literal["auto"]
-"""GPUs of a trial: a share of one GPU, a number of GPUs, 0 for none, or "auto" for a GPU if there is one."""
+"""GPUs of a trial: a share of one GPU up to 1, 0 for none, or "auto" for a GPU if there is one."""
 
 
 class ResourceError(ActivememError):
@@ -279,4 +279,4 @@ class Machine:
 
 
 ONE_CPU = Machine(gpus=0.0)
-"""The default resources of a trial."""
+"""The resources of a trial that trains on one CPU core and no GPU."""

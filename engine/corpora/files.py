@@ -117,6 +117,7 @@ def verify_source(dataset: Dataset, source: SourceFile, place: Path) -> None:
 
 def file_digest(path: Path, like: str) -> str:
     """Return the checksum of a whole file, by the same algorithm as the digest `like`."""
+    # some published checksums are MD5, which Python refuses on some systems unless declared as insecure
     with path.open("rb") as file:
         found = hashlib.file_digest(file, lambda: hashlib.new(_algorithm(like), usedforsecurity=False))
     return f"{_algorithm(like)}:{found.hexdigest()}"
@@ -158,7 +159,7 @@ def _opened(path: Path, source: SourceFile) -> Iterator[Stream]:
     with _unpacked(path, source) as file:
         if source.size is None:
             yield file
-        elif path.suffix == ".zip" and source.names[-1].endswith(".sgm"):
+        elif path.suffix == ".zip" and source.names[-1].endswith(".sgm"):  # SGML: a <seg> for each sentence
             segments = _SEGMENT.findall(file.read().decode("utf-8"))
             yield io.BytesIO(b"".join(map(_segment, segments)))
         else:

@@ -108,6 +108,7 @@ def _joined(treebank: Treebank, index: Path) -> TreeFiles:
     if not path.is_file():
         raise missing_error(treebank, f"{plain.name} (.xz) in {index.parent}")
     with as_data_error(treebank, index):
+        # without the heading, and without the empty text after the last line break
         rows = index.read_text("utf-8").split("\n")[1:-1]
     sizes: dict[int, int] = {}
     for row in rows:

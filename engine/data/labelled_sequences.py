@@ -184,6 +184,7 @@ def iter_labelled_batches(
     for number in count(position):
         if number // batches != drawn:
             drawn = number // batches
+            # a seed for each pass, so that a resumed training gets the same order as an uninterrupted one
             generator = torch.Generator().manual_seed(derive_seed(seed, f"rows of pass {drawn}"))
             order = torch.randperm(rows, generator=generator)
         place = number % batches * batch_size

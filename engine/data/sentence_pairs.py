@@ -356,6 +356,7 @@ def iter_pair_batches(
     for number in count(position):
         if number // len(sizes) != drawn:
             drawn = number // len(sizes)
+            # a seed for each pass, so that a resumed training gets the same batches as an uninterrupted one
             generator = torch.Generator().manual_seed(derive_seed(seed, f"pairs of pass {drawn}"))
             kept = fitting[torch.randperm(len(fitting), generator=generator)[: sum(sizes)]]
             buckets = torch.div(lengths[kept], width, rounding_mode="floor")

@@ -193,4 +193,5 @@ def open_numbers(place: Path, name: str, files: Mapping[str, Mapping[str, Any]])
     if (found := path.stat().st_size) != size * kind.itemsize:
         expected = f"expected {size * kind.itemsize:,} bytes, got {found:,}"
         raise DataError(f"{path}: {expected}; remove {path.parent} to recreate it")
+    # a private mapping: an accidental write to the tensor does not change the file
     return torch.from_file(str(path), shared=False, size=size, dtype=kind)

@@ -44,7 +44,7 @@ from .measured_costs import Numbers, measure
 NO_REACH = Reach(left=0, right=0)
 
 PREVIOUS_PART, SOURCE_EMBEDDING, TARGET_EMBEDDING = "", "source embedding", "target embedding"
-"""The predecessors of a part that are not named parts: the previous part, and the inputs."""
+"""Names of predecessors: the previous part, whatever its label, and the embeddings of source and target."""
 
 
 class PartKind(StrEnum):

@@ -143,6 +143,7 @@ class _CacheFile:
         if self._found is None:
             self._found = _read(_path())
         found = self._new.get(key, self._found.get(key))
+        # another program may have changed the file; `type`, because isinstance(True, int) is true
         if not isinstance(found, dict) or not all(type(n) is int and n >= 0 for n in found.values()):
             return None
         return found

@@ -44,7 +44,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A parameter of a block, with its type, its default and its bounds, which are inclusive.
+    """A parameter of a block, with its type, its default and its inclusive bounds.
 
     `words` are the values of kind "word", and examples for kind "name".
     """

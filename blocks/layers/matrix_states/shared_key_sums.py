@@ -193,6 +193,7 @@ def _decay_gradient(grown: Tensor, grad_states: Tensor | None, states: Tensor, s
         parts = functional.pad(grown, (0, 0, 0, -length % size)).unflatten(1, (-1, size))
         ends = functional.pad(ends, (0, 0, 0, parts.shape[1] - ends.shape[1])).unsqueeze(2)
         grown = torch.cat([parts[:, :, :-1], parts[:, :, -1:] + ends], 2).flatten(1, 2)
+    # a log decay is part of the running sums of its own and all later positions
     return grown.flip(1).cumsum(1).flip(1)[:, :length]
 
 

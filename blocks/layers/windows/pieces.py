@@ -221,7 +221,7 @@ def _values(form: WindowForm, given: WindowInputs, weights: Tensor, piece: Query
         y = y + unskew(within, piece).contiguous() @ given.vectors[form.distances(piece)]
     if given.extra_values is not None:
         y = y + _of_heads(outside, given.extra_values)
-    if form.keyless(piece):
+    if form.keyless(piece):  # its softmax is over hidden keys only, so it is uniform, not zero
         first = torch.arange(piece.query_count, device=y.device) == 0
         y = y.masked_fill(first[:, None], 0.0)
     return y

@@ -22,7 +22,7 @@ _MAX_TILE = 2**17
 """The maximum size of a tile with several sequences: half of a second-level cache."""
 
 _APART = 16
-"""The padding between columns of gradients, in numbers."""
+"""The padding between columns of gradients, counted in elements."""
 
 _NUM_INPUTS = len(WindowInputs._fields)
 
@@ -160,7 +160,7 @@ class _Tile(NamedTuple):
             y = torch.bmm(inside, values)
         if self.form.pos_values and (vectors := self.vectors) is not None:
             y.baddbmm_(self.by_distance(weights), vectors)
-        if self.form.keyless(self.piece):
+        if self.form.keyless(self.piece):  # its softmax is over hidden keys only, so it is uniform, not zero
             y[:, 0] = 0.0
         return y
 
@@ -230,7 +230,7 @@ class _Tiles(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: SavedContext, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         ctx.form, tensors = inputs[0], inputs[2:]
-        ctx.mark_non_differentiable(*output[1:])
+        ctx.mark_non_differentiable(*output[1:])  # the weights are outputs only so that they can be saved
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors, *output)
 
@@ -303,6 +303,7 @@ def _add_gradients(
     given, (p, kept) = tile.given, weights
     q, dy = tile.of_queries(given.q).contiguous(), tile.of_queries(output[0]).contiguous()
     if tile.form.keyless(tile.piece):
+        # not in place, because dy may share memory with the gradient that autograd has passed
         dy = dy.index_fill(1, dy.new_zeros(1, dtype=torch.int64), 0.0)
     level = (dy * tile.of_queries(output[1])).sum(-1, keepdim=True)
     read = p

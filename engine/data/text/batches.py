@@ -80,6 +80,7 @@ def iter_line_batches(
     for number in count(position):
         if number // batches != shuffled:
             shuffled = number // batches
+            # a seed for each pass, so that a resumed training gets the same order as an uninterrupted one
             generator = torch.Generator().manual_seed(derive_seed(seed, f"lines of pass {shuffled}"))
             order = fitting[torch.randperm(len(fitting), generator=generator)]
         place = number % batches * batch_size
@@ -139,6 +140,7 @@ def iter_stream_batches(
     blocks_per_pass(tokens, batch_size=batch_size, context=context)  # raises if there is none
     row = (len(tokens) - 1) // batch_size  # targets
     starts, skipped = torch.arange(batch_size) * row, position
+    # even the largest offset leaves one block in each row
     for offset in _offsets(min(context, row - context + 1), offsets):
         blocks = (row - offset) // context
         for place in range(min(skipped, blocks), blocks):

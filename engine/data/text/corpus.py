@@ -36,7 +36,7 @@ FORMAT = 3
 _DOCUMENTS = 1_000  # documents encoded at a time
 
 _LISTS = {"words": "vocabulary.txt", "bpe": "pieces.model", "byte_bpe": "tokenizer.json"}
-"""Files that list learnt tokens; the others are known without the text."""
+"""The file of the learnt tokens, for each kind of tokens that is learnt from the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

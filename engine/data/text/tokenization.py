@@ -196,6 +196,7 @@ def _chunks(data: bytes) -> Iterator[bytes]:
     """Yield a text in chunks that end at line ends."""
     start = 0
     while start < len(data):
+        # `find` always succeeds, because the text ends with a line break
         stop = data.find(b"\n", min(start + _CHUNK, len(data) - 1)) + 1
         yield data[start:stop]
         start = stop
