@@ -27,7 +27,7 @@ _REPORTED = "activemem.reported_plugins"  # the broken plug-ins that a context h
 
 
 class _CommandGroup(PanelGroup):
-    """A group of commands; each of its commands has the option `--plugin`."""
+    """A group of commands, which all have the option `--plugin`."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
         """Return the named command; add the option `--plugin` unless the command is a group."""
@@ -39,7 +39,10 @@ class _CommandGroup(PanelGroup):
 
 
 class _Program(_CommandGroup):
-    """The program; for wrong input and system errors, it prints a message instead of a traceback."""
+    """The command-line program.
+
+    For wrong input and system errors, it prints a message instead of a traceback.
+    """
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 -- a context that Typer keeps to itself
         return [name for entries in PANELS.values() for name in entries]

@@ -27,7 +27,10 @@ class PanelCommand(TyperCommand):
 
 
 class PanelGroup(TyperGroup):
-    """A group whose help lists each command under the heading in its `rich_help_panel`, and options last."""
+    """A group whose help lists each command under the heading in its attribute `rich_help_panel`.
+
+    Options come last.
+    """
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- classes that Typer keeps to itself
         """Write the commands, then the options."""

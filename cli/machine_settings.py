@@ -174,10 +174,10 @@ _ONLY_IN_FILE = "track"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSettings:
-    """The current settings with their sources; paths are relative to the working directory.
+    """The current settings with their sources.
 
-    `results` is a text if it is the address of an object store. `track` has the places of the programs that
-    follow studies.
+    Paths are relative to the working directory. `results` is a text if it is the address of an object store.
+    `track` has the places of the programs that follow studies.
     """
 
     values: MachineSettings

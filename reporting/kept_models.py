@@ -82,9 +82,10 @@ def model_file_of_trial(store: Store, trial: str) -> Path:
 
 
 def best_first(models: list[KeptModel], metric: str) -> list[KeptModel]:
-    """Return the models that have a metric, the best first; models with equal values keep their order.
+    """Return the models that have a metric, the best first.
 
-    Raise KeptModelError if no model has the metric, or if neither direction of the metric is better.
+    Models with equal values keep their order. Raise KeptModelError if no model has the metric, or if neither
+    direction of the metric is better.
     """
     measured = [model for model in models if metric in model.metrics]
     if not measured:

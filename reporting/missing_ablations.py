@@ -1,4 +1,4 @@
-"""Ablations that a reviewer may request and that a study lacks, and a study file that trains them.
+"""Ablations that a reviewer may request and that a study lacks, as a list or as a study file.
 
 Every request is a cell close to a model of the study: another recipe, or another value of one setting. A
 model is a recipe of the study, in the cell whose other levels are those of the baseline.

@@ -1,4 +1,4 @@
-"""A published paper: its tables with our measured numbers beside them, and a sheet of all results."""
+"""A published paper: its tables next to measured numbers, and an overview of all results."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ class ResultSubject:
         return Observations(values=tuple(values), gaps=gaps, trials=ids, cells=cells)
 
     def fixed(self, shown: Iterable[str | None]) -> Mapping[str, Level]:
-        """Return the levels that all trials share, for factors that vary in the study and are not shown."""
+        """Return the levels of factors that vary in the study, but not in these trials, and are not shown."""
         named = [name for name in shown if name is not None]
         return fixed_levels([trial.levels for trial in self.trials], named, self.study.design)
 

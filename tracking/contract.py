@@ -1,4 +1,7 @@
-"""The interface of trackers; each file in `tracking/libraries` implements it for one program."""
+"""The interface of trackers.
+
+Each file in `tracking/libraries` implements it for one program.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ class TrackingError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedTrial:
-    """A trial as it is sent to trackers; its display name ends with its id."""
+    """A trial as it is sent to trackers.
+
+    Its display name ends with its id.
+    """
 
     id: str
     study: str

@@ -1,4 +1,7 @@
-"""Listener that sends the events of a running study to trackers; each tracker has a thread and a queue."""
+"""Listener that sends the events of a running study to trackers.
+
+Each tracker has a thread and a queue.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,10 @@ class TrackerThread:
             self._miss(update)
 
     def close(self) -> bool:
-        """Send the queued updates, pause open trials and end the thread; return False if time runs out."""
+        """Send the queued updates, pause open trials and end the thread.
+
+        Return False if the time limit ends first.
+        """
         self._queue.put(None)
         # after the limit the process may end all the same, because the thread is a daemon
         self._thread.join(CLOSE_S)
@@ -182,7 +188,10 @@ class Tracking(Relay):
             self._send(TrackerUpdate(what="tables", study=study, tables=tables))
 
     def close(self) -> list[str]:
-        """Send the queued updates within a time limit; return a line for each tracker with missing data."""
+        """Send the queued updates within a time limit.
+
+        Return a line for each tracker with missing data.
+        """
         return [line for thread in self._threads if (line := _close(thread))]
 
     def _send(self, update: TrackerUpdate) -> None:

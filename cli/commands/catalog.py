@@ -1,4 +1,4 @@
-"""The commands `activemem list`, `show` and `agent-guide`: the names that studies can use, and a guide."""
+"""The commands `activemem list` and `show` for names that studies can use, and `agent-guide`."""
 
 from __future__ import annotations
 

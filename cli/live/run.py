@@ -77,9 +77,10 @@ class RunRequest:
 
 
 def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
-    """Run a study, print its summary and return it; return None if an interrupt ended the run at once.
+    """Run a study, print its summary, and return it.
 
-    Raise MachineError, with the command to continue, if a machine fails.
+    Return None if an interrupt ended the run at once. Raise MachineError, with the command to continue, if a
+    machine fails.
     """
     store, study = settings.store, request.study
     if not request.local:
@@ -348,7 +349,10 @@ def _print_why_no_seeds(results: StudyResults, left_s: float | None) -> None:
 
 
 def run_from_options(options: RunOptions) -> Summary | None:
-    """Run a study as the options say, print JSON if requested, and return the summary, if there is one."""
+    """Run a study as the options say, and return its summary, if there is one.
+
+    If requested, also print JSON.
+    """
     budget_s = options.budget_s()
     settings = load_settings(options.settings())
     study = load_to_run(options.study, settings.store, options.overrides or ())

@@ -82,7 +82,10 @@ def _singular(kind: str) -> str:
 
 
 def kind_page(kind: str) -> NameListPage:
-    """Return all names of a kind with their facts; for blocks, also the plug-ins that cannot be used."""
+    """Return all names of a kind with their facts.
+
+    The page of blocks also has the plug-ins that cannot be used.
+    """
     from ..pages import NameListPage
 
     if kind == "blocks":
@@ -139,7 +142,10 @@ def name_page(kind: str, name: str) -> TaskEntry | MetricEntry | NameEntry:
 
 
 def format_kind(kind: str) -> list[str]:
-    """Return a line for each name of a kind; for a name from a plug-in, the line names the plug-in."""
+    """Return a line for each name of a kind.
+
+    If a name is from a plug-in, its line names the plug-in.
+    """
     if kind == "blocks":
         return [blocks.format_blocks(_block_specs())]
     if kind == "tasks":

@@ -235,9 +235,10 @@ def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return a short text for each level; numbers are as in `_full_texts`.
+    """Return a short text for each level.
 
-    Arguments of blocks are left out, and so are the first and last words that all levels share.
+    Numbers are as in `_full_texts`. Arguments of blocks are left out, and so are the first and last words
+    that all levels share.
     """
     words = [level for level in levels if isinstance(level, str)]
     return {

@@ -96,7 +96,10 @@ class Bar:
 
 
 class Content:
-    """Base class of a panel's content; each kind of figure has a subclass that measures and draws it."""
+    """Base class of a panel's content.
+
+    Each kind of figure has a subclass, which measures and draws its content.
+    """
 
     __slots__ = ()
 

@@ -545,7 +545,10 @@ _GAP = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects(Content):
-    """The means at each factor's levels; `center` is the mean of all values, or None without values."""
+    """The means at the levels of each factor.
+
+    `center` is the mean of all values, or None without values.
+    """
 
     factors: tuple[FactorMeans, ...]
     center: float | None

@@ -118,7 +118,10 @@ class Matrix(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the sizes of a heat map, with room for names left and below and a number in each cell."""
+        """Return the sizes of a heat map.
+
+        It has room for names on the left and below, and for a number in each cell.
+        """
         first = contents[0]
         down, across = max(len(first.rows), 1), max(len(first.columns), 1)
         name_width, pitch = measure_names(first.rows)

@@ -127,7 +127,7 @@ def _interaction(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction(Content):
-    """A line for each level of one factor; its points are the levels of another factor.
+    """A line for each level of one factor, with a point for each level of another factor.
 
     A point's `x` is the index of its level.
     """

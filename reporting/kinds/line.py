@@ -54,7 +54,7 @@ _SAMPLE = 20.0  # length of the line sample before a name
 
 
 class LineFigure(SeriesFigure):
-    """`[[curve]] kind = "line"`: lines of mean values; a band around each line shows the spread."""
+    """`[[curve]] kind = "line"`: lines of mean values, each with a band that shows the spread."""
 
     kind: Literal["line"]
     published: str | None = None
@@ -126,10 +126,10 @@ def _published(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines(Content):
-    """The lines of one panel; `context` has the lines of the other panels, drawn in the background.
+    """The lines of one panel.
 
-    If the lines are `ranked`, because they end close together, their names are listed in rank order with a
-    sample of each line.
+    `context` has the lines of the other panels, which are drawn in the background. If the lines are `ranked`,
+    because they end close together, their names are listed in rank order with a sample of each line.
     """
 
     lines: tuple[Line, ...]
@@ -142,7 +142,10 @@ class Lines(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the sizes of a panel with lines: ticks are on the left and below, names on the right."""
+        """Return the sizes of a panel with lines.
+
+        Ticks are on the left and below, names on the right.
+        """
         every = [line for content in contents for line in (*content.lines, *content.context)]
         points = [point for line in every for point in line.points]
         published = [number for line in every for number in line.published]
@@ -201,7 +204,10 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str,
 
 
 def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str, Dash, float]]) -> None:
-    """List the lines' names beside the plot, with a sample of each line; the highest mean comes first."""
+    """List the lines' names beside the plot, with a sample of each line.
+
+    The line with the highest mean comes first.
+    """
     names = crop_names(line.name for line in lines)
     ranked = sorted(lines, key=lambda line: -sum(point.y for point in line.points) / len(line.points))
     for number, line in enumerate(ranked):

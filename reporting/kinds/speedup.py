@@ -1,4 +1,4 @@
-"""`speedup`: a table with the cost of the baseline to reach a target, divided by the cost of each row."""
+"""`speedup`: a table with the baseline's cost to reach a target, divided by the cost of each row."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dic
 
 
 def _digits(text: str) -> str:
-    """Return the first numeral of a text, with thousands separators removed; "" if there is none."""
+    """Return the first numeral of a text without its thousands separators; "" if there is none."""
     found = _NUMERAL.search(text)
     return re.sub(r"[^\d.]", "", found[0]) if found else ""
 

@@ -113,7 +113,7 @@ def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> Pl
 
 
 def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
-    """Yield sentences on a search's noise, the best point's lead, and the points as good as the best."""
+    """Yield sentences on a search's noise, on the best point's lead, and on points that are as good."""
     goal, noise = found.goals[0], measure_noise(found, found.goals[0].name)
     if noise is None or not found.complete:
         return

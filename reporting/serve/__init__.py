@@ -1,7 +1,7 @@
-"""A web server whose pages show the current contents of a store; requests never change the store.
+"""A web server whose pages show the current contents of a store.
 
-`http_server` answers the allowed requests. `site` makes the responses: pages, figures, and changed parts
-of pages. `store_reader` reads the store once for all viewers. `sections` are the parts of a study's page:
-`progress`, `learning` curves with the trials, and the sections of the report. Templates are in
-`templates/`, the style of pages and their script in `static/`.
+Requests never change the store. `http_server` answers the allowed requests. `site` makes the responses:
+pages, figures, and changed parts of pages. `store_reader` reads the store once for all viewers. `sections`
+are the parts of a study's page: `progress`, `learning` curves with the trials, and the sections of the
+report. Templates are in `templates/`, the style of pages and their script in `static/`.
 """

@@ -1,7 +1,7 @@
-"""The HTTP server of the pages; it sends changes to open pages as events.
+"""The HTTP server of the pages.
 
-Pages need no script except for these updates. The events (server-sent events) contain parts of a page, each
-made once for all viewers.
+It sends changes to open pages as events. Pages need no script except for these updates. The events
+(server-sent events) contain parts of a page, each made once for all viewers.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class ServeError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Check of requests: a request needs the right Host header and, if a token is set, this token.
+    """Check of requests to the server.
 
-    The Host header must name this machine. Raises ServeError if other machines can reach the host without a
-    token, or if the token is short.
+    A request needs a valid Host header and, if a token is set, this token. The Host header must name this
+    machine. Raises ServeError if other machines can reach the host without a token, or if the token is short.
     """
 
     host: str
@@ -216,7 +216,7 @@ class PageServer:
         )
 
     def _refusal(self, request: Request, query: dict[str, str]) -> Response | None:
-        """Return the response to a request that is not allowed; None for an allowed request."""
+        """Return the response to a request that is not allowed, or None for an allowed request."""
         if request.method not in ("GET", "HEAD"):
             return _text(405, "Expected GET: these pages are read-only.", {"Allow": "GET, HEAD"})
         if len(request.query_params.multi_items()) > MAX_QUERY_PARTS:

@@ -316,7 +316,10 @@ class CourseKeeper:
         self._courses: pl.DataFrame | None = None
 
     def read(self, outcomes: pl.DataFrame) -> pl.DataFrame:
-        """Return the histories of these attempts; only new attempts are read from the store."""
+        """Return the metric histories of these attempts.
+
+        Only new attempts are read from the store.
+        """
         ended = outcomes.select(*_ATTEMPT, "study")
         new = ended if self._known is None else ended.join(self._known, on=_ATTEMPT, how="anti")
         if self._courses is None or len(new):

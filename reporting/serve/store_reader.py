@@ -85,7 +85,10 @@ class StudyNow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreNow:
-    """The contents of a store at one moment: studies, studies that cannot be read, and damaged files."""
+    """The studies in a store at one moment.
+
+    A study that cannot be read is a StudyError. `read_at` is the time of reading.
+    """
 
     studies: Mapping[str, StudyNow | StudyError]
     read_at: datetime

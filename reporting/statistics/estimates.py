@@ -63,7 +63,7 @@ def estimate(values: Iterable[float], *, spread: Spread = "sd") -> Estimate:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean; its value does not depend on the order of the values, not even in the last bit."""
+    """Return the mean, which is the same in every bit for every order of the values."""
     return math.fsum(values) / len(values)
 
 

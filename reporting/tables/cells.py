@@ -50,10 +50,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TableCells:
-    """A table of cells while it is built; each property is computed on first use.
+    """A table of cells while it is built.
 
-    If the table has a smallest difference, differences are tested at several looks as seeds are added.
-    `counts` are the numbers of seeds at the looks; the last look is shown.
+    Each property is computed on first use. If the table has a smallest difference, differences are tested at
+    several looks as seeds are added. `counts` are the numbers of seeds at the looks; the last look is shown.
     """
 
     spec: CellsTable
@@ -422,7 +422,10 @@ def _difference_text(difference: Difference | None, metric: Metric, significance
 
 
 def spread_texts(estimate: Estimate | None, metric: Metric, spread: Spread) -> tuple[str, str]:
-    """Return the text after `±` and the text of the interval; one of them, or both, are empty."""
+    """Return the text after `±`, and the text of the interval.
+
+    At least one of them is empty.
+    """
     if estimate is None or estimate.spread is None or estimate.low is None or estimate.high is None:
         return "", ""
     if metric.name in ANALYTIC_COSTS and not estimate.spread:

@@ -209,7 +209,10 @@ def heading_runs(paths: Sequence[tuple[str, ...]], depth: int) -> Iterator[tuple
 
 
 class Footnotes:
-    """The footnotes of one table, collected while cells are filled; equal sentences share a mark."""
+    """The footnotes of one table, collected while its cells are filled.
+
+    Equal sentences share a mark.
+    """
 
     def __init__(self) -> None:
         self._marks: dict[str, str] = {}
@@ -237,10 +240,11 @@ def build_table(
     paper_only: bool = False,
     begun: Collection[str] = (),
 ) -> Table:
-    """Return the table that `spec` describes; `outcomes` are the latest attempts of the study's trials.
+    """Return the table that `spec` describes.
 
-    `published` adds the paper's numbers, `paper_only` also the rows and columns that only the paper has.
-    `begun` are the trials with a checkpoint. Raise TableError if the specification does not fit the study.
+    `outcomes` are the latest attempts at the study's trials. `published` adds the paper's numbers,
+    `paper_only` also the rows and columns that only the paper has. `begun` are the trials with a checkpoint.
+    Raise TableError if the specification does not fit the study.
     """
     spec = spec.with_levels(study.design)
     if wrong := list(spec.faults(study.design, study.paper)):

@@ -1,5 +1,5 @@
-"""One file for each tracking program; the library of a program is loaded only when it is used.
+"""Implementations of trackers, one file for each program.
 
-Each file has a function `open_tracker`, which takes the folder or address of the data: `tensorboard`,
-`mlflow`, `wandb`, `trackio`.
+The library of a program is loaded only when the program is used. Each file has a function `open_tracker`,
+which takes the folder or address of the data: `tensorboard`, `mlflow`, `wandb`, `trackio`.
 """

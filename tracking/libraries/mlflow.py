@@ -82,7 +82,10 @@ class MlflowRuns(Tracker):
         self._log(self._runs[trial.id], epoch, metrics, at)
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Record the final metrics, the status and the reason; a pruned trial is "killed" in MLflow."""
+        """Record the final metrics, the status and the reason.
+
+        A pruned trial is "killed" in MLflow.
+        """
         id_ = self._runs.pop(trial.id)
         self._log(id_, 0, {f"final/{name}": value for name, value in end.metrics.items()}, end.at)
         if end.reason is not None:

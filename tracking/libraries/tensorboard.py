@@ -20,7 +20,10 @@ def open_tracker(place: str) -> Tracker:
 
 
 class TensorBoardFiles(Tracker):
-    """Event files of TensorBoard; every method flushes them to disk, and an epoch is a step."""
+    """Tracker that writes event files for TensorBoard. Each epoch is a step.
+
+    Every method writes its data to disk at once.
+    """
 
     def __init__(self, place: str) -> None:
         self._root = Path(place)

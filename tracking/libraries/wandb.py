@@ -98,7 +98,7 @@ class _OpenRun:
 
 
 class OfflineRuns(Tracker):
-    """A tracker that writes W&B's offline runs into folders; each epoch is a step of a run."""
+    """Tracker that writes offline runs of W&B into folders. Each epoch is a step of a run."""
 
     def __init__(self, place: Path) -> None:
         self._place, self._wandb = place, import_module("wandb")
@@ -133,7 +133,10 @@ class OfflineRuns(Tracker):
         self._open[trial.id].log(epoch, {**metrics, "_timestamp": at})
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Add the final metrics, status and reason to the summary; a failed trial becomes a failed run."""
+        """Add the final metrics, status and reason to the summary.
+
+        A failed trial becomes a failed run.
+        """
         summary: dict[str, Any] = {f"final/{name}": value for name, value in end.metrics.items()}
         summary |= {_STATUS: end.status} | ({_REASON: end.reason} if end.reason is not None else {})
         self._open.pop(trial.id).finish(summary, failed=end.status == "failed")

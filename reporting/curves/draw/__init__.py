@@ -1,5 +1,5 @@
-"""Drawing of figures; the same data and matplotlib version always give the same bytes.
+"""Drawing of figures.
 
-`figure` lays out the page. On each `panel`, the figure's kind draws its content and places the names. `style`
-has colours, fonts and lines.
+The same data and the same matplotlib version always give the same bytes. `figure` lays out the page. On each
+`panel`, the figure's kind draws its content and places the names. `style` has colours, fonts and lines.
 """

@@ -389,7 +389,7 @@ _GAP = 5.0  # from a name at the left to the plot
 
 
 def measure_names(names: Sequence[str]) -> tuple[float, float]:
-    """Return the width that the names of rows need, with the gap to the plot, and the height of a row."""
+    """Return the width of the widest row name, with the gap to the plot, and the height of a row."""
     lines = [wrap_text(name, MAX_NAME_WIDTH, TEXT, bold=True) for name in names]
     width = max((text_width(line, TEXT, bold=True) for each in lines for line in each), default=0.0)
     max_lines = max((len(each) for each in lines), default=1)

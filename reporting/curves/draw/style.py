@@ -1,7 +1,8 @@
-"""The style of figures: greys and one accent colour, thin lines, one font; user settings are ignored.
+"""The style of figures: greys, one accent colour, thin lines and one font.
 
-Colour is never the only distinction: the accent is also wider or bold, and lines differ in shade and dashes,
-so grey prints lose nothing. Text is measured in the font itself, in points.
+Matplotlib's user settings are ignored. Colour is never the only distinction: the accent is also wider or
+bold, and lines differ in shade and dashes, so grey prints lose nothing. Text is measured in the font itself,
+in points.
 """
 
 from __future__ import annotations

@@ -40,7 +40,10 @@ _GAP = 12.0
 
 
 def render(table: Table) -> str:
-    """Return a `table` environment; published numbers are smaller, on a second line of each row."""
+    """Return a `table` environment.
+
+    Published numbers are smaller, and on a second line of each row.
+    """
     return render_float(table, CellForm())
 
 
@@ -124,7 +127,10 @@ def _num_lines(table: Table) -> float:
 
 
 class _Fit(NamedTuple):
-    """Measures of how well a table fits a page, the most important first; smaller is better."""
+    """Measures of how well a table fits a page, the most important first.
+
+    Smaller values are better.
+    """
 
     blocks: int
     is_over_columns: bool

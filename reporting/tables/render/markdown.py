@@ -1,4 +1,7 @@
-"""A table as Markdown with pipes; small type is `<sub>`, footnote marks are `<sup>`, as on GitHub."""
+"""A table as Markdown with pipes.
+
+As on GitHub, small type is `<sub>`, and footnote marks are `<sup>`.
+"""
 
 from __future__ import annotations
 
