@@ -41,7 +41,11 @@ def row(passport: Passport) -> str:
 
 def _brief(finding: str) -> str:
     """Return a finding without what is the same for all blocks."""
-    for same in (r"as the slow reference at lengths [\d, to]+, ", r"in pieces as whole(; )?", ", as stated"):
+    reference, pieces = (
+        r"equal to the slow reference at lengths [\d, to]+, ",
+        r"in pieces as in one pass(; )?",
+    )
+    for same in (reference, pieces, ", as stated"):
         finding = re.sub(same, "", finding)
     return finding.replace(" at length 40, memory of a step", "") or "as whole"
 

@@ -316,7 +316,7 @@ class _ExtendedNeuralGpu(Recipe):
         width: width of the image; whole number, 1 to 256.
         maps: channels of the image; 0: d_model; whole number, 0 to 65536.
         kernel: kernel size in both directions; whole number, 3 to 64.
-        tape: columns of the tape for each output, across the image's width; first or all.
+        tape: columns across the image's width in which the tape holds each output; first or all.
         input_norm: whether a linear map with bias and a norm over channels create the initial image, including empty cells; true or false.
         first_unit: whether a separate gated unit precedes the steps; true or false.
 
@@ -962,7 +962,7 @@ class _Seq2seq:
         attend: attended vectors: the encoder's outputs or inputs; outputs or inputs.
         positions: width of the position vectors appended to attended inputs; whole number, 1 to 4096.
         feed: input feeding: whether the context enters the decoder's next input; true or false.
-        units: width of lstm or gru in both; 0: d_model, the width of the embeddings; whole number, 0 to 65536.
+        units: state width of lstm or gru in encoder and decoder; 0: d_model; whole number, 0 to 65536.
 
         Sutskever, Vinyals and Le 2014; Luong et al. 2015; Bahdanau et al. 2015; Vaswani et al. 2017.
         """

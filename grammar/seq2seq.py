@@ -162,7 +162,7 @@ def _check_states(encoder: Value, decoder: Value) -> str | None:
     law = "the decoder starts from the encoder's final state"
     if first == last and (count == other or isinstance(count, HoleNode) or isinstance(other, HoleNode)):
         searched = isinstance(count, IntegerDimension | ChoiceDimension)
-        return f"{law}: for equal layers in both use one hole, such as layers={{n}}" if searched else None
+        return f"{law}: write one hole for the layers of both, such as layers={{n}}" if searched else None
     return f"{law}: expected {render(encoder)}, got {render(decoder)}"
 
 
@@ -217,7 +217,7 @@ define(
             boolean("feed", "input feeding: whether the context enters the decoder's next input"),
             integer(
                 "units",
-                "width of lstm or gru in both; 0: d_model, the width of the embeddings",
+                "state width of lstm or gru in encoder and decoder; 0: d_model",
                 (0, 65536),
                 0,
             ),

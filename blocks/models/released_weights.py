@@ -174,7 +174,7 @@ def _body_faults(model: Model) -> Iterator[str]:
                 (other, f"{same}, got {got}"),
                 (window.includes_self, "expected self=false, got true"),
                 (window.pos_values, "expected pos_values=false, got true"),
-                (heads != width, f"expected a width of all heads of {width}, as the model, got {heads}"),
+                (heads != width, f"expected heads as wide together as the model, {width}, got {heads}"),
             ]
             if isinstance(part, AllAttention):
                 reasons.append((part.persistent is None, "expected N of at least 1, got 0"))

@@ -145,7 +145,7 @@ def _outputs(node: nodes.BlockNode, text: str) -> Check:
         for causal in (False, True):
             outputs_equal_the_reference(text, causal=causal)
         most = max(outputs_equal_the_reference_at_lengths(text, causal=causal) for causal in (False, True))
-        return True, f"as the slow reference at lengths 1 to {LONGEST}, within {most:.0e}"
+        return True, f"equal to the slow reference at lengths 1 to {LONGEST}, within {most:.0e}"
 
     return _check("outputs", run)
 
@@ -159,7 +159,7 @@ def _gradients(node: nodes.BlockNode, text: str) -> Check:
             for causal in (False, True)
         )
         lengths = ", ".join(map(str, GRADIENT_LENGTHS))
-        return True, f"as the slow reference at lengths {lengths}, within {most:.0e}"
+        return True, f"equal to the slow reference at lengths {lengths}, within {most:.0e}"
 
     return _check("gradients", run)
 
@@ -174,11 +174,11 @@ def _steps(node: nodes.BlockNode, text: str) -> Check:
         block, window = make_block(node, causal=True), _costs(node, causal=True).window
         if not block.state_is_bounded:
             kept = block.context_length
-            return True, "in pieces as whole" + ("; sees all of the past" if kept is None else "")
+            return True, "in pieces as in one pass" + ("; sees all of the past" if kept is None else "")
         _, state = block.step(random_sequences(1, 3), None)
         numbers = 0 if state is None else state.numel()
         assert numbers == window, f"expected a state of {window:,} numbers as stated, got {numbers:,}"
-        return True, f"in pieces as whole; a state of {numbers:,} numbers, as stated"
+        return True, f"in pieces as in one pass; a state of {numbers:,} numbers, as stated"
 
     return _check("steps", run)
 

@@ -310,7 +310,7 @@ class NotebookProgress(Listener):
         self._progress.on_planned(trials)
 
     def starting_ray(self, attempt: int) -> None:
-        self._refresh("starting Ray … it trains several models at once (local=True: one after the other)")
+        self._refresh("starting Ray … (Ray trains several models at once, local=True one after the other)")
 
     def stopping(self) -> None:
         self._note = "stopping …"

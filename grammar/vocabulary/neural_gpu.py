@@ -26,7 +26,7 @@ from .spec import (
 
 _TAPE = word(
     "tape",
-    "columns of the tape for each output, across the image's width",
+    "columns across the image's width in which the tape holds each output",
     ("first", "all"),
 )
 

@@ -79,7 +79,7 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
         ),
         (
             "seq2seq(lstm(layers=integer(1, 2)), lstm(layers=integer(1, 2)))",
-            "the decoder starts from the encoder's final state: for equal layers in both use one hole, "
+            "the decoder starts from the encoder's final state: write one hole for the layers of both, "
             "such as layers={n}",
         ),
         (
