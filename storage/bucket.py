@@ -222,7 +222,8 @@ class Bucket:
         with self._file_errors(keys[0]):
             try:
                 self._server.delete(self._data, names)
-            except FileNotFoundError:  # some servers say so, and some objects may be left
+            # some servers report a missing object, and may then leave other objects undeleted
+            except FileNotFoundError:
                 for name in names:
                     try:
                         self._server.delete(self._data, name)
@@ -256,7 +257,7 @@ class Bucket:
         self._has_conditions = True
 
     def _put(self, store: ObjectStore, key: str, contents: bytes | Path, mode: PutMode) -> Version:
-        whole = None if mode == "overwrite" else False  # an upload in parts heeds no condition
+        whole = None if mode == "overwrite" else False  # an upload in parts would ignore conditions
         answer = self._server.put(store, self._name(key), contents, mode=mode, use_multipart=whole)
         return Version(answer["e_tag"], answer["version"])
 
@@ -292,7 +293,7 @@ def _connect(bucket: str, timeout_s: float, retry_s: float, retries: int) -> Obj
     from obstore.store import from_url  # noqa: PLC0415  as above
 
     client: ClientConfig = {
-        "allow_http": True,  # for an endpoint that the environment names so; others use TLS
+        "allow_http": True,  # the environment may name an endpoint without TLS
         "timeout": timedelta(seconds=timeout_s),
         "connect_timeout": timedelta(seconds=min(timeout_s, 5.0)),
     }

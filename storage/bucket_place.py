@@ -102,7 +102,7 @@ class BucketPlace(Place):
         return self.bucket.head(self._key(path)) is not None
 
     def put(self, path: Path, data: bytes | None = None) -> None:
-        """Write `data`, if there are any, to the local file, and upload this file as an object."""
+        """Write `data`, unless it is None, to the local file, and upload this file as an object."""
         if data is not None:
             self._write_here(path, data)
         key = self._key(path)
@@ -209,7 +209,8 @@ class BucketPlace(Place):
         for key in [key for key in found if key in folders or not _is_plain_key(key)]:
             self._leave_out(key)
             del found[key]
-        inside = sorted(folder.rglob("*"), reverse=True)  # what is in a folder before the folder
+        # the contents of a folder come before the folder itself
+        inside = sorted(folder.rglob("*"), reverse=True)
         for path in inside:
             if path.is_dir():
                 with suppress(OSError):  # it is not empty
@@ -227,7 +228,7 @@ class BucketPlace(Place):
         """Download objects; return for each object whether it exists."""
         if len(keys) < 2:
             return [self._download(key) for key in keys]
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  folders do without
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  only stores in a bucket need it
 
         with ThreadPoolExecutor(_DOWNLOADS) as pool:
             return list(pool.map(self._download, keys))
@@ -285,7 +286,7 @@ def _make_own_folder() -> Path:
 
     The folder is locked as long as this process lives.
     """
-    from filelock import FileLock, Timeout  # noqa: PLC0415  a tenth of a second that folders do not cost
+    from filelock import FileLock, Timeout  # noqa: PLC0415  0.1 s, only for stores in a bucket
 
     user = os.getuid() if hasattr(os, "getuid") else 0
     base = Path(tempfile.gettempdir()) / f"activemem-objects-{user}"
@@ -304,7 +305,7 @@ def _make_own_folder() -> Path:
         lock.acquire()
 
     def leave() -> None:
-        if os.getpid() == pid:  # and not in a fork of it
+        if os.getpid() == pid:  # a forked process must not remove the folder
             shutil.rmtree(own, ignore_errors=True)
             lock.release()
 

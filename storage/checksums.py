@@ -129,7 +129,7 @@ def read_model(path: Path) -> tuple[dict[str, Any], bytes]:
     try:
         header = json.loads(data[_LENGTH_BYTES : _LENGTH_BYTES + length])
         description = json.loads(header["__metadata__"][METADATA_KEY])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:  # of whoever else has made it
+    except (ValueError, KeyError, TypeError, RecursionError) as error:  # another program wrote the header
         raise DamagedError("expected a model's file, got one whose header cannot be read") from error
     return description, data
 
@@ -204,7 +204,7 @@ def encode(frame: pl.DataFrame) -> bytes:
 
     A single row is written without dictionaries, statistics and zstd, which would cost more than they save.
     """
-    import pyarrow as pa  # noqa: PLC0415  half of the import time, which readers need not pay
+    import pyarrow as pa  # noqa: PLC0415  slow to import, and only needed for writing
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
     table, single = frame.to_arrow(), frame.height <= 1
@@ -259,7 +259,7 @@ def _footer_start(data: bytes) -> int:
 
 def _missing_checksum_error(data: bytes) -> StoreError:
     """Return the error for a file without a checksum, which is damaged or comes from another program."""
-    import pyarrow as pa  # noqa: PLC0415  a tenth of a second that sound files do not cost
+    import pyarrow as pa  # noqa: PLC0415  0.1 s, only for damaged files
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
     try:

@@ -40,7 +40,7 @@ def is_running(pid: int, started: str | None) -> bool:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # another user's process, of which more may be hidden
+    except OSError:  # the process belongs to another user, so more may be hidden
         pass
     found = process_start(pid)
     # the system may have given the pid to a new process
@@ -56,7 +56,7 @@ def process_start(pid: int) -> str | None:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    state, *fields = stat.rpartition(")")[2].split()  # its name, before that, may have anything in it
+    state, *fields = stat.rpartition(")")[2].split()  # the process's name before it may have any characters
     return "" if state in "ZX" else fields[18]
 
 

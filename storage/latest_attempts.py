@@ -47,7 +47,7 @@ def read_latest(quarantine: Quarantine, columns: Sequence[str]) -> pl.DataFrame:
         order = ("trial", pl.col("status") == DONE, "attempt", RANK)
         places = found.select("trial", "status", "attempt", RANK).with_row_index("row").sort(*order)
         found = found[places.unique("trial", keep="last")["row"].sort()]
-    if not found["trial"].is_sorted():  # a merged file of one study is sorted
+    if not found["trial"].is_sorted():  # the rows of a single merged file are sorted already
         found = found.sort("trial")
     return found.select(columns)
 
@@ -118,10 +118,10 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
     def __init__(self, quarantine: Quarantine, columns: Sequence[str]) -> None:
         self._quarantine, self._columns = quarantine, columns
-        now = read_latest(quarantine, [*_KEYS, "status"])  # a row that comes later has its metrics
+        now = read_latest(quarantine, [*_KEYS, "status"])  # a row that is stored later always has its metrics
         self._incomplete = set(now.filter(status=INCOMPLETE).select(_KEYS).iter_rows())
-        self._known: dict[Path, set[str]] = {}  # names of files by their folders
-        self._listed: dict[Path, set[str]] = {}  # names at the last look
+        self._known: dict[Path, set[str]] = {}  # the names of the files that were read, by folder
+        self._listed: dict[Path, set[str]] = {}  # all names in the last listing, by folder
         self._rows: dict[str, dict[str, Any]] = {}
         self._numbers: dict[str, int] = {}
         self._arrivals: list[str] = []

@@ -205,14 +205,14 @@ class Leases:
                 last += 1
             try:
                 return self._as_seen(trial, last, place.get(self.layout.lease(trial, last)))
-            except UnreadableError:  # a pipe, or a link to nothing: it runs out like any other lease
+            except UnreadableError:  # a pipe or a broken link expires like any other lease
                 return self._as_seen(trial, last, b"")
             except FileNotFoundError:
                 if last == attempt:
-                    return None  # else it was released meanwhile
+                    return None  # otherwise the lease was released meanwhile, so look again
 
     def last_sweep(self) -> bytes:
-        """Return a token that changes whenever leases of ended trials are removed, called a sweep.
+        """Return a token that changes with each sweep, in which leases of ended trials are removed.
 
         After a change, the store must be read again.
         """

@@ -165,7 +165,8 @@ class FolderPlace(Place):
             try:
                 os.link(temporary, path)
             except FileExistsError:
-                if temporary.stat().st_nlink == 1:  # else it is ours: NFS may answer the same request twice
+                # with two links, this process has made the link: NFS may repeat a request
+                if temporary.stat().st_nlink == 1:
                     raise
             except OSError as error:
                 if error.errno not in _NO_LINKS:
@@ -349,7 +350,7 @@ def data_names(partition: Path) -> set[str]:
 def all_names(folder: Path) -> set[str]:
     """Return all names in a folder; a missing folder has none."""
     try:
-        return set(os.listdir(folder))  # noqa: PTH208 -- a search asks at every point, and paths take longer
+        return set(os.listdir(folder))  # noqa: PTH208 -- called for every search point, and faster than paths
     except FileNotFoundError:
         return set()
 

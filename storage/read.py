@@ -62,7 +62,7 @@ class Quarantine:
         try:
             target = self.layout.place.move(path, target)
             self._note(f"{name}: {reason}")
-        except FileNotFoundError:  # another process was faster
+        except FileNotFoundError:  # another process has moved the file
             pass
         except OSError as error:
             target = path
@@ -90,7 +90,7 @@ class Quarantine:
             self.layout.place.put(notes)
 
 
-RANK: Final = "_rank"  # of two copies of one attempt, the one of higher rank counts
+RANK: Final = "_rank"  # of several copies of an attempt, the one with the highest rank is valid
 _MAX_TRIES: Final = 100
 
 
@@ -129,7 +129,7 @@ def read_attempts(
         own = [path for path in paths if path.name in wanted[partition.name]]
         try:
             found = [read_verified(path, quarantine) for path in own]
-        except FileNotFoundError:  # merged meanwhile
+        except FileNotFoundError:  # another process has merged the files meanwhile
             merged.add(partition.name)
             continue
         if len(own) < len(wanted[partition.name]) and not all(map(holds_one_attempt, data_files(partition))):
@@ -148,7 +148,7 @@ def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequenc
     `RANK` is the index of the batch that has the row. The files must be intact. A column that did not exist
     when a file was written is null in its rows.
     """
-    schema = SCHEMAS[dataset]  # whose later columns files of earlier versions lack
+    schema = SCHEMAS[dataset]  # files of earlier versions lack its last columns
     empty = pl.LazyFrame(schema={**schema, RANK: pl.Int32()}).select(*columns, RANK)
     frames = [
         pl.scan_parquet(list(batch), schema=schema, missing_columns="insert").select(

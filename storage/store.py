@@ -95,7 +95,7 @@ def _files(dataset: Path) -> list[Path]:
 def _time(path: Path) -> int:
     """Return the modification time of a file in nanoseconds; 0 if it is missing."""
     try:
-        return os.stat(path).st_mtime_ns  # noqa: PTH116 -- many a second
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 -- called many times a second
     except OSError:
         return 0
 
@@ -103,7 +103,7 @@ def _time(path: Path) -> int:
 def open_layout(root: Path | str) -> Layout:
     """Return the layout of the store in a folder or at an address; raise `StoreError` if it is unusable."""
     if is_address(str(root)):
-        from .bucket_place import BucketPlace  # noqa: PLC0415  folders do without
+        from .bucket_place import BucketPlace  # noqa: PLC0415  only stores in a bucket need it
 
         return Layout(BucketPlace(str(root)))
     return Layout(FolderPlace(Path(root)))

@@ -72,7 +72,8 @@ def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
         if not has_several_merged():
             break
         time.sleep(random.uniform(0, _FIRST_PAUSE_S * 2**turn))
-        if not has_several_merged() or not (again := merge_files()):  # what is left cannot be merged
+        # nothing was merged, so another turn would not help
+        if not has_several_merged() or not (again := merge_files()):
             break
         merged += again
     return merged
@@ -157,10 +158,10 @@ class FindingKind(StrEnum):
     """Kinds of problems that a check finds, the most serious first."""
 
     DAMAGED = "damaged"  # its bytes are not those that were written
-    UNREADABLE = "unreadable"  # it has a name of the store's and cannot be read
-    INCOMPLETE = "incomplete"  # a trial's row is there and its metrics are not
+    UNREADABLE = "unreadable"  # it has the name of a store's file, but cannot be read
+    INCOMPLETE = "incomplete"  # the row of a trial exists, but its metrics do not
     FOREIGN = "foreign"  # no store wrote it
-    UNSEALED = "unsealed"  # written before there were seals: damage would not be noticed
+    UNSEALED = "unsealed"  # an earlier release wrote it without a checksum
     LEFTOVER = "leftover"  # nothing reads it any more
 
     @property
@@ -185,7 +186,7 @@ def size_bytes(path: Path) -> int:
         if path.is_dir() and not path.is_symlink():
             return sum(size_bytes(inner) for inner in path.iterdir())
         return path.lstat().st_size
-    except OSError:  # removed meanwhile, or not to be looked into
+    except OSError:  # it was removed meanwhile, or the folder cannot be read
         return 0
 
 
@@ -424,7 +425,7 @@ class StoreUpkeep:
         quarantine = Quarantine(layout, dry=True)
         found = [finding for path in read if (finding := _check(path, quarantine)) is not None]
         found += _foreign(layout)
-        with suppress(StoreError):  # of a file of another version, which is among the findings
+        with suppress(StoreError):  # raised for a file of another version, which is a finding already
             found += [*_incomplete(quarantine), *find_leftovers(quarantine)]
         kinds = list(FindingKind)
         away = [path for path in layout.quarantine.rglob("*") if path.is_file() and path.name != "notes.txt"]
@@ -455,7 +456,7 @@ class StoreUpkeep:
         ahead, and new files of other machines would then look old.
         """
         layout, now = self._layout, None
-        if not dry and layout.unfinished.is_dir():  # else nothing was written yet
+        if not dry and layout.unfinished.is_dir():  # otherwise nothing has been written yet
             with suppress(OSError):
                 now = layout.place.now()
         found = find_leftovers(Quarantine(layout, dry=True), now)
@@ -493,7 +494,7 @@ class StoreUpkeep:
                     if len(stored[dataset]):
                         self._rewrite(dataset, study, wanted)
                 layout.place.delete(*files)
-                # what says that earlier attempts have ended: the next has the first number again
+                # the leases say that attempts have ended, but the next attempt is number 0 again
                 layout.place.list_names(layout.leases)
                 gone = there - elsewhere
                 leases = (path for path in entries(layout.leases) if path.name.rpartition("-")[0] in gone)

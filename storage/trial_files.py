@@ -81,7 +81,7 @@ def write_note(
     """
     note = {"epoch": epoch, "metrics": dict(metrics), "course": course_of(rows), "seconds": seconds}
     temporary = folder / f"reached.{os.getpid()}.tmp"
-    with suppress(OSError):  # no trial fails for a note
+    with suppress(OSError):  # a trial must not fail because of its note
         temporary.write_bytes(encode_record(note))
         temporary.replace(folder / NOTE_FILE)
 
@@ -165,7 +165,8 @@ def read_note(folder: Path) -> CheckpointNote | None:
     try:
         saved_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
         note = decode_record(read_regular(path), _Note)
-    except (OSError, StoreError, ValueError, OverflowError):  # the last of a file's impossible time
+    # OverflowError if the time of the file is impossible
+    except (OSError, StoreError, ValueError, OverflowError):
         return None
     course = {
         name: [(int(epoch), value) for epoch, value in points]
@@ -182,7 +183,7 @@ def verify_note(folder: Path) -> None:
 
     The errors are those of `decode_record` and `read_regular`.
     """
-    if data := read_regular(folder / NOTE_FILE):  # empty where a crash of the machine lost it
+    if data := read_regular(folder / NOTE_FILE):  # a crash of the machine may leave an empty file
         decode_record(data, _Note)
 
 

@@ -27,7 +27,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str
 
     `tokenizer` is the name of one of sacrebleu's tokenisers.
     """
-    metric = BLEU(tokenize=tokenizer, force=True)  # no warning about tokenised references: some are
+    metric = BLEU(tokenize=tokenizer, force=True)  # some references are tokenised on purpose: no warning
     score = metric.corpus_score(list(hypotheses), [list(references)]).score
     return Bleu(score, str(metric.get_signature()))
 

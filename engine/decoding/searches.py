@@ -198,7 +198,8 @@ class Ranking:
 
     def coverage_term(self, coverage: Tensor, valid: Tensor) -> Tensor:
         """Return the coverage penalty (rows,) for coverages (rows, n), over the valid source positions."""
-        least = torch.finfo(coverage.dtype).tiny  # a weight that underflowed to 0 does not affect the others
+        # the logarithm of a weight that underflowed to 0 stays finite
+        least = torch.finfo(coverage.dtype).tiny
         logs = torch.log(coverage.clamp(least, 1.0)).masked_fill(~valid, 0.0)
         return self.coverage_penalty * logs.sum(1, dtype=torch.float64)
 
@@ -309,7 +310,8 @@ class BeamSearch:
         grid[group, alive.slot] = scores
         row = group.new_zeros(grid.shape[:2])
         row[group, alive.slot] = torch.arange(len(group), device=group.device)
-        scores, picked = grid.flatten(1).topk(2 * self.beam)  # a slot ends in one way: half of these go on
+        # each slot has one continuation that ends, so at least half of these do not end
+        scores, picked = grid.flatten(1).topk(2 * self.beam)
         parents = row.gather(1, picked // choices)
         chosen = symbols[parents, picked % choices]
         return Candidates(sentences=sentences, scores=scores, parents=parents, symbols=chosen)

@@ -45,7 +45,8 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
         super().__init__(config)
         self.module = module
         assert self.generation_config is not None, "transformers sets it for models that generate"
-        self.generation_config.use_cache = False  # each step reads the whole text again
+        # the model has no cache: each step reads the whole text again
+        self.generation_config.use_cache = False
 
     @classmethod
     def from_pretrained(  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -119,7 +119,7 @@ def decode_pieces(tokens: Iterator[int], symbols: TextSymbols, beginning: list[i
     for token in tokens:
         read.append(token)
         text = symbols.decode(read)
-        if not text.endswith("\ufffd"):  # an unfinished character
+        if not text.endswith("\ufffd"):  # otherwise the last character is incomplete
             yield text[len(shown) :]
             shown = text
 
@@ -127,7 +127,8 @@ def decode_pieces(tokens: Iterator[int], symbols: TextSymbols, beginning: list[i
 def _choose(log_probabilities: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
     if sampling.temperature == 0.0:
         return int(log_probabilities.argmax())
-    relative = log_probabilities - log_probabilities.max()  # the likeliest has 0 at any temperature
+    # the largest becomes 0, which stays finite at any temperature
+    relative = log_probabilities - log_probabilities.max()
     scores, order = (relative / sampling.temperature).sort(descending=True, stable=True)
     left = len(scores) if sampling.top_k is None else min(sampling.top_k, len(scores))
     shares = scores[:left].softmax(-1)

@@ -139,8 +139,8 @@ class Objective(ABC, Generic[ModelOf]):
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         self.settings, self.device, self.folder = settings, device, folder
         self.interface: ModelInterface = settings.task.interface
-        self.observer: Observer | None = None  # observer of the next losses
-        self.evaluation_parts = 1  # parts of each batch when splits are scored
+        self.observer: Observer | None = None  # it is called with the tensors of each loss
+        self.evaluation_parts = 1  # the number of parts of each batch in evaluations
 
     @property
     def solved(self) -> bool:
@@ -198,7 +198,10 @@ class Objective(ABC, Generic[ModelOf]):
         """
 
     def causal_view(self) -> CausalView | None:
-        """Return the data of the test that outputs ignore later inputs; None if the task is not causal."""
+        """Return the data of the causality test; None if the task is not causal.
+
+        The test checks that the model's outputs ignore later inputs.
+        """
         return None
 
     def outputs(self) -> WrittenOutputs | None:

@@ -462,7 +462,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
     def _evaluate_epoch(self, model: Model) -> Metrics:
         # report the length at which the accuracy is measured; `record` may increase it
         length, registered = self._curriculum.length, RegisteredMetrics(TaskKind.TAGGING)
-        # a training batch is scored at once, even if steps have several parts
+        # by default a whole training batch is scored at once, even if steps divide it into parts
         at_once = self._scored_at_once if self._settings.dev_sequences is None else None
         accuracy = self._score(model, self._dev_batches(), registered, at_once).accuracy
         self._curriculum.record(accuracy)
@@ -539,7 +539,7 @@ class DrawnLengthObjective(AlgorithmicObjective):
 
 @dataclass(slots=True, kw_only=True)
 class Curriculum:
-    """A training length that grows while the model solves it.
+    """A training length that grows whenever the model has learnt the current one.
 
     When the accuracy reaches `grow_at`, the length grows by `step`, up to `end`. `passed` is the last length
     at which the accuracy was high enough (0 before the first).

@@ -57,7 +57,7 @@ class ClassificationScore:
         count = len(self._confusion)
         pairs = torch.bincount(labels * count + predicted, minlength=count * count)
         self._confusion += pairs.view(count, count)
-        places = (confidence * BINS).ceil().long().clamp(1, BINS) - 1  # each bin has its upper end
+        places = (confidence * BINS).ceil().long().clamp(1, BINS) - 1  # the upper end of a bin belongs to it
         found = torch.stack([confidence, (predicted == labels).double(), torch.ones_like(confidence)])
         self._bins.index_add_(1, places, found)
 
@@ -67,7 +67,8 @@ class ClassificationScore:
         Macro F1 is the mean over classes that occur among the labels or the predictions.
         """
         total, right = int(self._confusion.sum()), self._confusion.diagonal()
-        named = self._confusion.sum(0) + self._confusion.sum(1)  # true + predicted, 2 × correct
+        # F1 of a class is 2 × correct / (true + predicted)
+        named = self._confusion.sum(0) + self._confusion.sum(1)
         f1 = (2 * right / named)[named > 0]
         confidence, correct, _ = self._bins
         return {

@@ -45,7 +45,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         self._pairs = PairData(settings, folder)
         self._decoding = Decoding.of_task(settings)
         self._outputs: list[list[int]] = []  # for the test split, after the last epoch
-        self._guesses: GuessDraws | None = None  # of the current batch, if guesses are read
+        self._guesses: GuessDraws | None = None  # for the current batch, if the decoder reads guesses
 
     def begin_batch(self, parts: int) -> None:
         """Draw the batch of the next step.
@@ -284,7 +284,8 @@ def draw_symbols(shares: Tensor, uniform: Tensor) -> Tensor:
     """
     until = shares.cumsum(-1)
     found = torch.searchsorted(until, uniform.unsqueeze(-1) * until[:, -1:], right=True).squeeze(-1)
-    return found.clamp(max=shares.shape[-1] - 1)  # the largest number below 1, because of rounding
+    # because of rounding, the search may end after the last symbol
+    return found.clamp(max=shares.shape[-1] - 1)
 
 
 def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:

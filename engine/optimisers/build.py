@@ -276,7 +276,7 @@ def regroup(
     for weight, group in own.items():
         weight.requires_grad_(not group.freeze)
         if group.freeze:
-            optimizer.state.pop(weight, None)  # Adagrad creates its state at once
+            optimizer.state.pop(weight, None)  # Adagrad has created a state for it already
 
 
 def _divide(

@@ -40,7 +40,7 @@ def form_of(settings: TrialSettings) -> str | None:
     train, interface = settings.train, settings.task.interface
     task = None
     if isinstance(settings.task, GeneratedTask):
-        task = settings.task.model_dump(mode="json")  # these decide the shapes of batches, and losses
+        task = settings.task.model_dump(mode="json")  # they determine the loss and the shapes of batches
     form = {
         "model": settings.model.model_dump(mode="json"),
         "interface": repr(interface),
@@ -168,7 +168,7 @@ class Packer:
                     attempt.save_midway()
                 raise
             if not taken:
-                free_memory()  # the frames of the failed call are gone by now
+                free_memory()  # only now, because until here the frames of the failed call held tensors
                 waiting.append((form, members))
 
     def _try_pack(self, form: str, members: Sequence[Member]) -> bool:
@@ -179,7 +179,8 @@ class Packer:
             half = -(-len(members) // 2)
             most = half if len(members) > 2 and may_be_out_of_memory(error) else 1
             self._bounds[form] = most
-            note_lost_gpu(error)  # the trial to blame is unknown: another process tries each alone
+            # another process then tries each trial alone, since the faulty one is unknown
+            note_lost_gpu(error)
             how = "one by one" if most == 1 else f"in packs of at most {most}"
             what = " ".join(f"{type(error).__name__}: {error}".split())
             recipe = members[0].training.settings.model.recipe
@@ -202,7 +203,7 @@ class Packer:
                 yield form, part
 
     def most_at_once(self, training: Training) -> int:
-        """Return the largest pack in which this training may take its steps."""
+        """Return the largest size of a pack in which this training may take its steps."""
         if not self._fitting:
             return self._most
         shape, width = training.objective.step_shape, training.settings.model.d_model
@@ -246,7 +247,7 @@ def take_steps_together(members: Sequence[Member]) -> None:
                         attempt.save_midway()
     # TimeLimitPassed is no Exception
     except (TimeLimitPassed, Exception) as error:
-        traceback.clear_frames(error.__traceback__)  # their memory may be what is missing
+        traceback.clear_frames(error.__traceback__)  # the frames hold tensors, and memory may be short
         for training, state in zip(trainings, before, strict=True):
             training.restore(state)
         if not isinstance(error, TimeLimitPassed):
@@ -271,7 +272,8 @@ def _take_some(members: Sequence[Member], left_s: float | None) -> None:
                 if any(attempt.save_is_due for attempt, _ in members):
                     break
         if device.type != "cpu":
-            torch.accelerator.synchronize(device)  # else the first evaluated trial waits for the steps of all
+            # otherwise the time of these steps would count for the trial that is evaluated first
+            torch.accelerator.synchronize(device)
     finally:
         seconds = (time.perf_counter() - began) / len(members)
         for training in trainings:

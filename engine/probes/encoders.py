@@ -155,7 +155,7 @@ class EncoderProbe:
 
     @torch.no_grad()
     def attention(self, split: PairSplit, pair: int) -> Tensor | None:
-        """Return the attention weights of a pair (outputs, inputs), from each output to each input.
+        """Return the attention weights (outputs, inputs) of one pair.
 
         Return None if the model has no attention.
         """

@@ -191,7 +191,8 @@ class _Tuning:
 
     def _stored_outputs(self, decoding: Decoding, *, tuned: bool) -> WrittenOutputs | None:
         lines = self._store.outputs([self._trained.trial.id], tuned=tuned)
-        lines = lines.with_columns(lines["sizes"].fill_null("all"))  # the form in files of earlier versions
+        # files of earlier versions have null here
+        lines = lines.with_columns(lines["sizes"].fill_null("all"))
         lines = lines.filter(**asdict(decoding))
         if lines.is_empty():
             return None

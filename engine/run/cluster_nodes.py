@@ -69,7 +69,7 @@ def fit_to_cluster(
     listener: Listener,
     at_once: int | None = None,
 ) -> Machine:
-    """Check every node that has room for a trial; return the machine with a trial's share of a GPU.
+    """Check every node that has room for a trial; return the machine with a trial's GPU share set.
 
     "auto" uses GPUs if any node has one. The share depends on the nodes
     and on how many trials can train `at_once`. Raise NodeError if a node cannot train, or if none has room. A

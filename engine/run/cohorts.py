@@ -55,7 +55,7 @@ PACKS_OF_A_FORM = 2
 ROUNDS_OF_PACKS = 1.25
 """`ROUNDS` for packed trials, which gain more from larger cohorts."""
 
-_REMEMBERED = 8  # latest cohorts, whose slowest speed sizes the next one
+_REMEMBERED = 8  # the number of latest cohorts, the slowest of which determines the size of the next
 
 
 class CohortSource(Protocol):
@@ -170,7 +170,7 @@ class GridCohorts:
 
     def _share(self, work: Sequence[float], workers: int) -> int:
         most = PACKS_OF_A_FORM * self._pack
-        even = -(-len(work) // -(-len(work) // most))  # leave no small rest
+        even = -(-len(work) // -(-len(work) // most))  # of equal sizes, so that no small rest is left
         if workers == 1:
             return even
         share = self._left / (ROUNDS_OF_PACKS * workers)
@@ -286,7 +286,8 @@ class Worker:
         make_training: TrainingFactory = Training,
     ) -> None:
         prepare_cpu(machine.threads)
-        import_module("torch._dynamo")  # else the first optimiser loads it and keeps its trial's memory
+        # otherwise the first optimiser imports it and keeps its trial's memory
+        import_module("torch._dynamo")
         self._store, self._begin = store, make_training
         if machine.activation_checkpointing and make_training is Training:
             self._begin = partial(Training, recomputes=True)

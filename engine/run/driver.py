@@ -204,7 +204,7 @@ def _run_round(
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
     if counter.machine_failure is not None:
         raise MachineError(counter.machine_failure)
-    with storing():  # everything is stored by now; the next run merges what is left
+    with storing():  # all outcomes are stored by now, and the next run can merge their files
         store.upkeep.compact()
     return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
 
@@ -305,7 +305,7 @@ class RunCounter(Relay):
 
 
 class RunRounds:
-    """Training of a study's missing trials, in rounds until other drivers leave none behind.
+    """Training of a study's missing trials in rounds, since other drivers may leave trials unfinished.
 
     After a round, other drivers may have left trials unfinished, for example because they died. The next
     round trains them. The methods that train return the reasons why cohorts were abandoned.

@@ -103,7 +103,7 @@ class CohortActor(tune.Trainable):
         see_own_gpus()
         share_cores(machine)
         logging.getLogger("ray").setLevel(logging.ERROR)
-        faulthandler.disable()  # each trial has its own file of crash reports
+        faulthandler.disable()  # otherwise a trial could not write crash reports to its own file
         self._metric = metric
         self._attempts: list[Attempt] = []
         self._broken: str | None = None

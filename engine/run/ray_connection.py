@@ -178,7 +178,7 @@ def _start(machine: Machine, listener: Listener) -> None:
                         num_gpus=gpus_to_hand_out(machine),
                         include_dashboard=False,
                         log_to_driver=False,
-                        logging_level=logging.CRITICAL,  # the error raised says the same
+                        logging_level=logging.CRITICAL,  # the exception has the same message
                     )
                     return
                 except Exception as error:
@@ -255,7 +255,7 @@ class Code(TypedDict):
 
 def search_path() -> list[str]:
     """Return this process's module search path, in the order in which Ray inserts it."""
-    # Ray inserts one after the other at the front; '' is the working folder of the process that has it
+    # Ray inserts one entry after the other at the front, so reverse them; '' would be a worker's own folder
     return [entry or str(Path.cwd()) for entry in reversed(sys.path)]
 
 

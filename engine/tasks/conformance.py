@@ -215,7 +215,7 @@ def no_nearer_token_gives_the_target_away(task: Subject) -> None:
 
 
 def losses_are_of_each_target(task: Subject) -> None:
-    """Check a task's own losses: finite, one for each target, and dependent only on its output."""
+    """Check a task's own losses: finite, one for each target, each dependent on its own output only."""
     targets = task.draw(1).targets
     if task.kind is TaskKind.REGRESSION:
         targets = targets.squeeze(-1)

@@ -77,6 +77,6 @@ def _marks(draws: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     The first is from 1 to 9, the second from 1 to the last step before the middle.
     """
     first = 1 + draws[0] % _MAX_FIRST_MARK
-    before = lengths // 2 - 1  # possible steps of the second mark, without excluding the first
+    before = lengths // 2 - 1  # the number of possible steps of the second mark, if the first mark is ignored
     second = 1 + draws[1] % (before - (first <= before).long())
     return first, second + (second >= first).long()

@@ -235,7 +235,7 @@ def _read(path: Path, device: torch.device) -> CheckpointData:
     try:
         metrics = [MetricRow(**row) for row in saved["metrics"]]
         return CheckpointData(state=saved["state"], metrics=metrics, totals=Totals(**saved["totals"]))
-    except (KeyError, TypeError, AttributeError) as error:  # another program sealed it
+    except (KeyError, TypeError, AttributeError) as error:  # another program wrote this file
         raise DamagedError("expected a training's state, metrics and totals, got other values") from error
 
 
@@ -249,7 +249,7 @@ def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
             raise DamagedError("expected a checksum at its end, got none")
         try:
             return torch.load(file, map_location=device, weights_only=True)
-        except pickle.UnpicklingError as error:  # another program sealed it
+        except pickle.UnpicklingError as error:  # another program wrote this file
             raise DamagedError("expected only tensors and plain values, got other objects") from error
 
 

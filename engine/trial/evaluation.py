@@ -55,7 +55,7 @@ def check_future_is_hidden(model: nn.Module, view: CausalView) -> None:
             raise
     else:
         return
-    free_memory()  # the frames of the failed call are gone by now
+    free_memory()  # only now, because until here the frames of the failed call held tensors
     _log.warning("the check for future inputs runs on the CPU: device memory is short")
     _check_on(_CPU, model, view)
 

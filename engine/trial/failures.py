@@ -361,7 +361,8 @@ _OUT_OF_MEMORY = (
 _PERHAPS_OUT_OF_MEMORY = (
     "_STATUS_NOT_INITIALIZED",  # cuBLAS and cuDNN: their handles need memory outside torch's
     "was unable to find an engine",  # convolutions: torch skips algorithms that do not fit the memory
-    "NVML_SUCCESS == r INTERNAL ASSERT FAILED",  # torch asks which process holds it; MIG does not say
+    # torch asks NVML which process uses the memory, but NVML fails with MIG
+    "NVML_SUCCESS == r INTERNAL ASSERT FAILED",
 )
 
 
@@ -419,7 +420,7 @@ class OomRetries:
         if self.tries + 1 >= len(self._parts):
             return False
         self.tries += 1
-        with suppress(OSError):  # then the count of tries restarts
+        with suppress(OSError):  # then the next process counts from 0 again
             self._file.write_text(f"{self.tries}", "ascii")
         return True
 
@@ -452,7 +453,7 @@ def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) ->
         except RuntimeError as error:
             if not may_be_out_of_memory(error) or 2 * parts > most:
                 raise
-        free_memory()  # the frames of the failed call are gone by now
+        free_memory()  # only now, because until here the frames of the failed call held tensors
         parts *= 2
 
 

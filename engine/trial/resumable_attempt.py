@@ -69,7 +69,8 @@ class Claims:
         if isinstance(claimed, LeaseState) and claimed.ended:
             if self._has_ended(job, at_once=True):
                 return ClaimedElsewhere(trial=trial, attempt=claimed.attempt, ended=True)
-            if claimed.lists_are_current or claimed.attempt <= job.gone:  # its row is lost or never existed
+            # its row was lost or never written, so the trial is free
+            if claimed.lists_are_current or claimed.attempt <= job.gone:
                 claimed = self._leases.claim(trial, claimed.attempt + 1)
         if isinstance(claimed, LeaseState):
             return claimed_elsewhere(claimed)
@@ -88,7 +89,8 @@ class Claims:
 
         With `at_once`, they are read in any case.
         """
-        now, sweep = (time.monotonic(), time.time()), self._leases.last_sweep()  # before the store is read
+        # taken before the store is read: later changes must cause another read
+        now, sweep = (time.monotonic(), time.time()), self._leases.last_sweep()
         passed = [abs(each - then) for each, then in zip(now, self._read_at, strict=True)]
         if at_once or max(passed) > REFRESH_S or sweep != self._sweep:
             self._ended, self._read_at, self._sweep = self._store.last_numbers(), now, sweep
@@ -149,9 +151,9 @@ class Attempt:
     stop. With `save_after_s` an epoch is saved only if the training took that many seconds since the last
     save. A trial whose process has died ignores `save_after_s`.
 
-    `time_limit_s` bounds the training seconds over all starts. A trial that exceeds it fails, within its
-    epoch if that does not end soon, and resumes from its checkpoint under a longer limit. A `buffer` stores
-    the outcomes of several trials together. `device_suffix` is appended to the device in rows.
+    `time_limit_s` bounds the training seconds over all starts. A trial that exceeds it fails, if necessary
+    within an epoch. Under a longer limit it resumes from its checkpoint. A `buffer` stores the outcomes of
+    several trials together. `device_suffix` is appended to the device in rows.
     """
 
     def __init__(
@@ -196,7 +198,7 @@ class Attempt:
         """
         try:
             while (event := self._next_event()) is None:
-                free_memory()  # no frame refers to the failed training now
+                free_memory()  # only now: frames held the failed training until here
         except Exception as error:
             if self._is_surely_lost():
                 return self._leave()

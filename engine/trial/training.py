@@ -173,7 +173,7 @@ class Training:
                 with self.trained.evaluated() as model, float32_products(train.precision):
                     self.callbacks.start(model)
             self.take_steps(self.steps_left, between_steps)
-            while self.steps_left:  # with a budget of time, known only step by step
+            while self.steps_left:  # with a time budget, the steps left are known only step by step
                 self.take_steps(self.steps_left, between_steps)
             steps = self._taken
             shapes, loss = self.objective.epoch_shapes(steps), float(self._loss / steps)
@@ -215,7 +215,7 @@ class Training:
     def begin_step(self) -> None:
         """Begin a step; until it ends, the training cannot be saved."""
         self._is_torn, self.step = True, self.step + 1
-        if not self.is_stacked:  # a pack has gradients of its stacked weights only
+        if not self.is_stacked:  # in a pack, only the stacked weights have gradients
             self.trained.clear_gradients()
 
     def _compute_gradients(self) -> Tensor:

@@ -65,10 +65,10 @@ class TitleTemplate:
     """
 
     title: str
-    when: str = ""  # always, if empty
-    short: str = ""  # on an axis, if that is not the whole title
-    heading: str = ""  # behind the name over a column
-    depends: tuple[str, ...] = ()  # facts that trials must share to be measured alike
+    when: str = ""  # if empty, the title is used for all trials
+    short: str = ""  # the title on an axis, if it is shorter
+    heading: str = ""  # added to the metric's name in the heading of a column
+    depends: tuple[str, ...] = ()  # facts that must be equal for values to be comparable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,22 +76,22 @@ class Metric:
     """A measured quantity; `higher_is_better` is None if neither direction is better."""
 
     name: str
-    title: str  # as a caption begins
+    title: str  # the beginning of a caption
     higher_is_better: bool | None = None
     decimals: int
-    unit: str = ""  # written with an SI prefix and three digits, in place of decimals
-    is_share: bool = False  # whether it lies between 0 and 1, so that no interval of it goes beyond
-    axis_title: str = ""  # on an axis, if shorter than the title
-    titles: tuple[TitleTemplate, ...] = ()  # titles that say more, where trials agree
-    index_titles: tuple[str, ...] = ()  # what each index of a family is
-    index_labels: tuple[str, ...] = ()  # families with the number to be written at each index
-    noted: str = ""  # a family that is told below a figure, by the last of these indices
-    steps_with_curriculum: bool = False  # whether it changes in steps of the task's curriculum
-    has_quantiles: bool = False  # whether the members of the family stand for many more values
+    unit: str = ""  # if set, values have three digits and an SI prefix, not `decimals`
+    is_share: bool = False  # whether values and their intervals stay between 0 and 1
+    axis_title: str = ""  # the title on an axis, if it is shorter
+    titles: tuple[TitleTemplate, ...] = ()  # more exact titles, for trials with equal facts
+    index_titles: tuple[str, ...] = ()  # the meaning of each index of a family
+    index_labels: tuple[str, ...] = ()  # for each index, the family whose values label it in figures
+    noted: str = ""  # a second family, which is listed by index below a figure
+    steps_with_curriculum: bool = False  # whether its values grow by the step of the task's curriculum
+    has_quantiles: bool = False  # whether the family has quantiles of many more values
     is_probe: bool = False  # whether a probe measures it in trained models
-    measure: Callable[[], Measure] | None = None  # for a registered metric: begins to measure it
+    measure: Callable[[], Measure] | None = None  # for a registered metric: makes its accumulator
     kinds: frozenset[TaskKind] = frozenset()  # for a registered metric: the kinds of task that report it
-    split: str = ""  # for a registered metric of one split: the split
+    split: str = ""  # for a registered metric of one split: its name
 
     def format(self, value: float) -> str:
         """Format a value as tables show it, such as `1,234.5`, or `1.23 GFLOPs` for a metric with a unit."""

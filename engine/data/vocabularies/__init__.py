@@ -34,7 +34,7 @@ _KINDS: dict[
 def learn_vocabulary(kind: str, sentences: Iterable[str], size: int) -> Vocabulary:
     """Learn a vocabulary from sentences. Raise DataError if `size` does not suit these sentences."""
     if kind == "bpe":
-        from .subwords import SubwordVocabulary  # noqa: PLC0415  not every machine needs the library
+        from .subwords import SubwordVocabulary  # noqa: PLC0415  sentencepiece may not be installed
 
         return SubwordVocabulary.learn(sentences, size)
     return _KINDS[kind].learn(sentences, size)
@@ -52,7 +52,7 @@ def vocabulary_from_dict(record: Mapping[str, Any]) -> Vocabulary:
 
 
 def load_vocabulary(kind: str, content: bytes) -> Vocabulary:
-    """Rebuild a vocabulary of this kind from the bytes that its method `content` returned."""
+    """Rebuild a vocabulary from its kind and from the bytes that its method `content` returned."""
     if kind == "bpe":
         from .subwords import SubwordVocabulary  # noqa: PLC0415  as above
 

@@ -177,7 +177,7 @@ DIGITS_AND_SIGNS = PUNCTUATION + "0123456789][%$#@&*+}{|><=/^~_`-"
 """Signs that are symbols of their own in the released program, digits included."""
 
 SPACE = FIRST_SYMBOL
-_BYTE_VALUES = SPACE + 1  # 256 numbers: an unseen character is spelt in bytes
+_BYTE_VALUES = SPACE + 1  # 256 numbers, one for each byte of characters outside the vocabulary
 _CHARACTERS = _BYTE_VALUES + 256
 
 

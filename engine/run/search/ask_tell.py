@@ -86,7 +86,7 @@ class CmaEsSampler(optuna.samplers.CmaEsSampler):
         # a separate study, because Optuna would keep the state of CMA-ES in the trials of the given one
         one_point = optuna.create_study(direction=study.direction)
         one_point.ask()
-        with warnings.catch_warnings():  # Optuna's version is pinned
+        with warnings.catch_warnings():  # the sampler is experimental, but Optuna's version is pinned
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             sampler = optuna.samplers.CmaEsSampler(
                 seed=self._seed, source_trials=ended, warn_independent_sampling=False
@@ -152,12 +152,12 @@ class RestartableSampler(BaseSampler):
             seed = Random(f"{self._seed} {begun} {tries}").getrandbits(32)
             self._current = whole, trial.number, (sampler := self._made(seed, begun + tries))
             if isinstance(sampler, optuna.samplers.BaseGASampler):
-                # Optuna orders the parents otherwise for the proposal that selects them than for later ones.
+                # Optuna 5.0 orders parents differently in the proposal that selects them: select them first
                 sampler.get_parent_population(whole, sampler.get_trial_generation(whole, trial))
         return self._current[2]
 
     def _made(self, seed: int, place: int) -> BaseSampler:
-        with warnings.catch_warnings():  # Optuna's version is pinned
+        with warnings.catch_warnings():  # the sampler is experimental, but Optuna's version is pinned
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             return self._make(seed, place)
 
@@ -227,13 +227,14 @@ def _make_tpe(settings: TpeSettings, seed: int) -> optuna.samplers.BaseSampler:
         seed=seed,
         n_startup_trials=settings.n_startup_trials,
         multivariate=settings.multivariate,
-        group=settings.multivariate,  # conditional dimensions are sampled jointly, too
+        group=settings.multivariate,  # so that conditional dimensions are also sampled jointly
     )
 
 
 _OPTUNAS: dict[str, MakeSampler] = {
     "random": lambda seed, _: optuna.samplers.RandomSampler(seed=seed),
-    "grid": lambda seed, _: optuna.samplers.RandomSampler(seed=seed),  # a sampler that is never asked
+    # it is never used, because a grid takes points in order
+    "grid": lambda seed, _: optuna.samplers.RandomSampler(seed=seed),
     "cmaes": lambda seed, _: CmaEsSampler(seed),
     "gp": lambda seed, _: optuna.samplers.GPSampler(seed=seed),
     "nsga2": lambda seed, _: optuna.samplers.NSGAIISampler(seed=seed),

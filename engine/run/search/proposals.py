@@ -182,7 +182,7 @@ class PointAnswer(StrEnum):
     """The possible answers to a submitted search point."""
 
     ACCEPTED = "accepted"  # the next run trains it
-    WAITING = "waiting"  # handed in before, or begun by a run
+    WAITING = "waiting"  # submitted before, or begun by a run
     KNOWN = "known"  # all of its trials have ended
     REFUSED = "refused"
 

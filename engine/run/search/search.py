@@ -52,7 +52,7 @@ class RungBoard:
 
     def __init__(self, fidelity: Fidelity) -> None:
         self._fidelity = fidelity
-        self._first: dict[str, int] = {}  # by point: the rung on which it began, which is its bracket
+        self._first: dict[str, int] = {}  # the first rung of each point, which defines its bracket
         self._begun: set[tuple[str, int]] = set()
         self._counts = Counter[int]()
         self._ended: dict[tuple[int, int], list[tuple[float, int, str]]] = {}  # the best first
@@ -163,7 +163,7 @@ BASELINE = "baseline"
 class PointState(Enum):
     """Stage of a search point, from its proposal to its end."""
 
-    PROPOSED = auto()  # begun and not finished by an earlier run, handed in, or still in a race
+    PROPOSED = auto()  # unfinished by an earlier run, submitted by a program, or still in a race
     RUNNING_HERE = auto()
     RUNNING_ELSEWHERE = auto()  # another driver trains it, or its workers died too often
     ENDED = auto()
@@ -485,7 +485,7 @@ class Search:
         if self._rungs is not None and point.values != self._study.baseline:
             self._rungs.end(point.global_id, point.rung, self._points.rung_loss(point))
             for trial in point.trials if self._study.header.keep_checkpoints else ():
-                self._shorter.add(trial)  # a rung of epochs continues from the previous rung
+                self._shorter.add(trial)  # on a rung with more epochs, the training continues from here
         if self._race is not None:
             self._race.add(self._points.losses(point), eligible=self._points.keeps_limits(point))
 

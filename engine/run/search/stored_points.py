@@ -95,7 +95,8 @@ class StoredPoints:
 
     def of_values(self, values: dict[str, Level], rung: int | None = None) -> SearchPoint:
         """Return the search point with these values, by default on the last rung."""
-        if self._last is None or self._last.values != values:  # a point is often requested twice in a row
+        # callers often ask twice in a row for the same point
+        if self._last is None or self._last.values != values:
             trials = self._study.point_trials(values)
             self._last = SearchPoint(values, trials, self._top, trials[0].id)
         if rung is None or rung == self._top:

@@ -4,6 +4,6 @@
 handles several lengths in one batch.
 """
 
-from . import chomsky, listops, mad, recall, state_tracking  # each gives its rules
+from . import chomsky, listops, mad, recall, state_tracking  # importing a module registers its rules
 
 __all__ = ["chomsky", "listops", "mad", "recall", "state_tracking"]

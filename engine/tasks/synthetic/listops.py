@@ -50,7 +50,8 @@ def _sizes(length: int, draws: Iterator[int], most: int) -> list[int]:
     """
     count = min(length, 2 + next(draws) % (most - 1))
     left = length - count  # tokens beyond one per argument
-    if left and left < _SHORTEST_LIST - 1:  # no list is that short: use more digits, or fewer next to a list
+    # no list is that short: use only digits or, if these are too many, fewer digits and a list
+    if left and left < _SHORTEST_LIST - 1:
         count = length if length <= most else length - _SHORTEST_LIST + 1
         left = length - count
     sizes = [1] * count

@@ -48,7 +48,7 @@ def _mqar_of(task: MqarSettings, count: int, length: int, pairs: int, generator:
     keys = 1 + _different(count, half - 1, pairs, generator)
     values = half + _different(count, task.vocab - half, pairs, generator)
     gaps = torch.arange(1, length // 2 - pairs + 1, dtype=torch.float64) ** (task.power_a - 1)
-    # the largest of log(u) / weight are drawn without replacement by these weights
+    # taking the largest log(u) / weight draws without replacement, by these weights
     places = 2 * pairs + 2 * (random(count, len(gaps)).log() / gaps).topk(pairs).indices
     inputs = torch.zeros(count, length, dtype=torch.int64)
     inputs[:, 0 : 2 * pairs : 2], inputs[:, 1 : 2 * pairs : 2] = keys, values
