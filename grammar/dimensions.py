@@ -155,7 +155,7 @@ class _DimensionResolver:
             self.resolver = ask if place == taken else lambda _name, dimension: dimension
             known = dict(self.settled)
             walked.append(self.value(option, name))
-            if place != taken:
+            if place != taken:  # dimensions in an option that is not taken have no values
                 self.settled = known
         self.resolver = ask
         return walked

@@ -320,6 +320,7 @@ class _RecipeParser(TokenReader):
         """
         start = self.token.start
         name: str | None = None
+        # a token always follows a name, because the last token is the end
         if self.token.kind == "name" and self._tokens[self._at + 1].kind == "=":
             name = self._advance().text
             self._advance()

@@ -468,6 +468,7 @@ def _draw_reals(part: Value, rng: Random) -> Value:
         low, high = part.low, part.high
         if not part.log:
             return rng.uniform(low, high)
+        # rounding can carry the exponential beyond the bounds
         return min(max(math.exp(rng.uniform(math.log(low), math.log(high))), low), high)
     inside = children(part)
     return rebuild(part, [_draw_reals(one, rng) for one in inside]) if inside else part

@@ -151,6 +151,7 @@ class _ByFrequencies(torch.autograd.Function):
         slid = _mapped(of_weights, weight.transpose(0, 1))  # (products, outputs, width)
         found = _mapped(of_products, torch.bmm(inputs, slid.mT))
         ctx.save_for_backward(x, weight, bias, inputs, slid)
+        # adding the bias also writes the outputs in their final layout, which saves a copy
         if tile == WHOLE:
             y = x.new_empty(len(x), len(of_products), len(weight))
             return torch.add(found.transpose(0, 1), bias, out=y)

@@ -95,6 +95,7 @@ class HighwayConv(Block):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         a, g = self.convolution(zero_masked(x, mask)).chunk(2, -1)  # each (batch, length, width)
+        # autocast lowers the type of a and g, but lerp needs equal types
         return torch.lerp(x, a.to(x.dtype), saturating_sigmoid(g).to(x.dtype))
 
 

@@ -179,7 +179,7 @@ class WindowAttention(nn.Module):
         pieces = tuple(iter_chunks(q.shape[2], past, self.min_distance, self.max_distance))
         near, far = min(piece.min_distance for piece in pieces), max(piece.max_distance for piece in pieces)
         vectors = None
-        if self.positions is not None:
+        if self.positions is not None:  # vectors of distances that no head sees now are not read
             begin = self.window.max_distance - far
             vectors = self.positions.weight[begin : begin + max(0, far - near + 1)]
         fading = None if self.spans is None or far < near else self.spans(far, near)

@@ -232,6 +232,7 @@ class StudyProgress:
                 running = self.running.pop(event.trial, None)
                 if running is not None:
                     self._speed.add(_recipe(running.trial), running.pending_s, 0.0)
+                    # a failed trial says nothing about the share of epochs that others will train
                     self._trained += [1 - running.left] if event.status != "failed" else []
 
             case ClaimedElsewhere():

@@ -116,7 +116,7 @@ def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Itera
         for source, target in read(split):
             key = source_key(source)
             if source.strip() and target.strip() and key not in held_out:
-                if split != "train":
+                if split != "train":  # within a split, sources may repeat
                     here.add(key)
                 yield Pair(split, source, target)
         held_out |= here

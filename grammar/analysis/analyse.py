@@ -291,6 +291,7 @@ def analyse(
     root = recipe.root
     scored = 1 if output_kind(root) == VECTOR else length if scored is None else scored
     limits = (None, 32, 16, 8, 4, 2, 1)  # copies of a repeat that are measured for memory
+    # the most copies with which the measured model is still small enough
     limit = next((each for each in limits if _count_applied(root, each) <= _MAX_SUBLAYERS), 1)
     analyser = _Analyser(config, length, past=past, limit=limit)
     return Analysis(

@@ -137,7 +137,7 @@ class TestTimeTraining(LinearRecurrence):
                 now = now - k.transpose(-1, -2) @ errors
                 if end is None:
                     start = now if stop == begin + self.size else start
-                else:
+                else:  # only the sequences that have completed this mini-batch go on to new weights
                     start = torch.where((end >= stop)[:, :, None, None], now, start)
         y = torch.cat(outputs, 2)
         if not keep:

@@ -182,6 +182,7 @@ def _write_documents(
     corpus, names = documents.dataset, _train_names(documents)
     if task.tokens == "byte_bpe":
         texts = (text for name, text in _iter_documents(documents, folder) if name in names)
+        # one of the pieces is the end mark, which the tokenizer does not have
         (place / _LISTS["byte_bpe"]).write_bytes(train_byte_bpe(texts, task.pieces - 1))
     tokenizer = _symbols(corpus, task, folder, place).tokenizer
     mark = np.array([MARK], smallest_dtype(tokenizer.size + 1))

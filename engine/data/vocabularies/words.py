@@ -211,6 +211,7 @@ class SpellingVocabulary(Vocabulary):
         marks: set[str] = set()
         for sentence in sentences:
             for token in cls.token.findall(sentence):
+                # white space and marks are only characters, and would waste the numbers of words
                 if len(token) > 1 or not (token.isspace() or token in cls.marks):
                     words[token] += 1
                 else:
