@@ -96,8 +96,7 @@ class CellsTable(TableKind):
     otherwise: str | None = None
     """a metric shown in parentheses in cells without a `value`"""
     untrained: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default={})
-    """by metric, the value that counts as trained; cells with trainings that end worse get a footnote with
-    their number"""
+    """by metric, the value that counts as trained; a footnote counts a cell's trainings that end worse"""
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
     """decimals by metric (default: the metric's own)"""
 

@@ -59,7 +59,7 @@ class LawKeys(ResultKeys):
     series: str | None = None
     """the factor with one law for each level, at most 6"""
     over: Names = ()
-    """factors, such as a learning rate, of which each cell uses the level with the best mean over seeds"""
+    """factors such as a learning rate; a cell is shown at their levels with the best mean over seeds"""
     offset: bool = False
     """whether the law has an offset that is its limit, y = e + a xᵇ; it needs at least four cells"""
     held_out: int = Field(default=0, ge=0, le=20)
