@@ -175,8 +175,7 @@ class Leases:
 
         `attempt` is the first number to claim. If the owner of this attempt is gone, claim the next one.
         Attempts up to number `gone` count as abandoned. Attempts of the same run count as abandoned as well,
-        because a run gives a trial to one worker at a time. If another claim holds the trial, return that
-        claim. Raise OSError.
+        because a run gives a trial to one worker at a time. Raise OSError if the claim cannot be written.
         """
         while True:
             if (found := self.find(trial, attempt)) is not None:

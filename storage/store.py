@@ -207,7 +207,7 @@ class Store:
     def write_probes(self, trial: TrialRow, probes: Sequence[MetricRow]) -> None:
         """Store the values that probes have measured in a trained model, as durably as the trial's row.
 
-        An earlier probe of the attempt is replaced if a new probe has its name, even with another index.
+        New values replace all earlier values of the same probe, whatever their index.
         """
         family = pl.col("name").str.split("[").list.first()
         replaced = {row.name.partition("[")[0] for row in probes}

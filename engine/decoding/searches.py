@@ -442,7 +442,7 @@ def search_lengths(
 
     Greedy search finds the best size. With a `beam` above 1, beam search then runs with that size only.
     `max_length` (batch,) bounds the sizes. If outputs have costs, the greedy output is kept unless the
-    beam's is better. With a length line no size is searched.
+    beam's is better. With a length line, only one size is tried.
     """
     costs = sizes.costs
     if beam > 1 and sizes.line is not None and costs is None:
@@ -558,8 +558,8 @@ def decode(
     `sources` (batch, n) are padded with 0. A beam of 1 is greedy. Each output has at most `max_length`
     symbols, its end included: one number for all, or one for each (batch,). `Ranking` defines the penalties.
     A model whose transducer has `depends_on_target_length` writes exactly `max_length` symbols if the source
-    has fewer. With `try_lengths` the length is searched among `sizes`, compared without penalties, or
-    estimated by a line.
+    has fewer. With `try_lengths` the search tries the lengths in `sizes`, without penalties, or takes the
+    length that a line estimates.
     """
     ranking = Ranking(length_penalty=length_penalty, coverage_penalty=coverage_penalty)
     bounds = torch.as_tensor(max_length, device=sources.device).expand(len(sources))

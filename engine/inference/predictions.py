@@ -46,11 +46,12 @@ class InputError(ActivememError):
 class Prediction:
     """The prediction of a model for one line.
 
-    `text` is one line, empty for an empty line, and `output` the same as plain data. Labels of tokens are a
-    list, with None (in `text` UNREAD) for each token that the model did not read. `probabilities` maps every
-    class to its probability, for labels of tokens in a list; symbols have one number each. It is None if the
-    model gives no probabilities. `unknown` has the line's symbols that are not in the vocabulary, and
-    `unread` counts the tokens beyond the longest sequence.
+    `text` is one line, which is empty for an empty line, and `output` has the same as plain data. Labels of
+    tokens are a list. A token that the model did not read has the label None, and UNREAD in `text`.
+    `probabilities` maps every class to its probability. For labels of tokens, it is a list of such mappings,
+    and for symbols a list of numbers. It is None if the model gives no probabilities. `unknown` has the
+    line's symbols that are not in the vocabulary, and `unread` counts the tokens beyond the longest
+    sequence.
     """
 
     text: str = ""

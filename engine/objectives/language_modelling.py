@@ -211,7 +211,8 @@ class StreamObjective(LanguageObjective):
 class PackedObjective(LanguageObjective, StreamedObjective[Model, StreamBatch]):
     """Objective that cuts a text, or a mixture of texts, into independent pieces of equal length.
 
-    With separate documents a step has the same number of targets; its tokens and FLOPs count whole pieces.
+    If documents are read separately, a step still has the same number of targets, and its tokens and FLOPs
+    are counted as for whole pieces.
     """
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:

@@ -108,8 +108,8 @@ def score_text(
     `batching` is a task's way to divide its text:
 
     - A stream is read in rows that overlap by the model's reach, which equals one pass over the whole text.
-    - Packed pieces have `length` tokens, each from nothing before its first input. With `separate_documents`
-      a token is scored only from its own document.
+    - Packed pieces have `length` tokens, and are read without what comes before them. With
+      `separate_documents` a token is scored only from its own document.
     - Lines are independent sequences; empty ones, and those of more than `length` tokens, are left out.
 
     `end` is the line-end symbol. Batches are computed in `parts`, but the padding of lines is counted as for

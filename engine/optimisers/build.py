@@ -420,8 +420,8 @@ def change_settings(
 def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> None:
     """Divide the learning rates of the body's matrices by the model's relative width (μP).
 
-    This holds for matrices whose number of inputs is at least the base width; maps within narrow heads are
-    excluded. The optimiser must not have taken a step.
+    Matrices with fewer inputs than the base width, such as those within narrow heads, keep their rates. The
+    optimiser must not have taken a step.
     """
     if not isinstance(model, BaseModel) or (base := model.config.mup) is None:
         return

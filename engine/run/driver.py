@@ -112,8 +112,8 @@ def run_study(
     - PrecisionError, CompileModeError: the device does not support a precision or a mode of torch's compiler.
     - DataError: a corpus is missing or altered.
 
-    Raise MachineError at any time if a GPU is missing or the machine fails, for example with a full disk. No
-    outcome is stored of the trials that this stops.
+    Raise MachineError at any time if a GPU is missing or the machine fails, for example with a full disk.
+    The trials that this stops get no outcome.
     """
     check_arguments(
         study_fault(study),

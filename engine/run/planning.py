@@ -147,8 +147,8 @@ def _measure_speed(steps: Mapping[float, TrialSettings], data: Path) -> dict[str
 def _describe_bf16(plan: Plan, machine: Machine) -> str:
     """Describe how fast steps in bf16 are, such as `would take 0.66 of the time here`.
 
-    Return "" if they are not much faster than in float32. A study that sets bf16 is always told. The
-    measurement is cached.
+    Return "" if they are not much faster than in float32. For a study that sets bf16, the time is described
+    in any case. The measurement is cached.
     """
     left = [each.trial for each in plan.trials if each.status != "done"]
     left = plan.study.boundary_trials() if plan.study.search else left

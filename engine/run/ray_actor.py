@@ -73,8 +73,8 @@ def share_cores(machine: Machine) -> None:
 def see_own_gpus() -> None:
     """Restrict CUDA to the GPUs that Ray assigned to this process.
 
-    It is needed if Ray is configured not to do this: else all workers of a node would train on its first GPU.
-    Call it before CUDA is used.
+    Ray does this itself, unless it is configured not to; all workers of a node would then train on its first
+    GPU. Call it before CUDA is used.
     """
     if os.environ.get(_NO_GPU_RESTRICTION) and (gpus := ray.get_gpu_ids()):
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))

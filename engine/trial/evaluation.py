@@ -223,7 +223,8 @@ def evaluate_epoch(
 
     `trained` has the metrics of the epoch's training steps. If the evaluation shows that this epoch is the
     last, the model is evaluated again as after a last epoch. That evaluation uses the weights of the best
-    epoch if they are kept. An interruption changes no state. Raise LeakError.
+    epoch if they are kept. An interruption changes no state. Raise LeakError if a causal model sees later
+    inputs.
     """
     # after an interruption, the evaluation begins again from these states
     before, called_before = objective.state(), callbacks.state() if callbacks else {}

@@ -52,9 +52,8 @@ class PointError(ActivememError):
 def read_handed_in(study: Study, line: object) -> SearchPoint:
     """Return the search point that a JSON object describes by values, by a recipe, or by both.
 
-    The values are those of dimensions. The values must include all dimensions that the recipe does not
-    determine. Raise PointError if the line is no point of the study's space or has a result: results come
-    only from trainings.
+    The values of dimensions must include all that the recipe does not determine. Raise PointError if the
+    line is no point of the study's space or has a result: results come only from trainings.
     """
     if not isinstance(line, Mapping):
         raise PointError([f"expected an object with values or a recipe, got {_kind(line)}"])
@@ -109,9 +108,7 @@ def _choose(study: Study, given: Mapping[str, Any], faults: list[str]) -> dict[s
             expected = _text(study.dimensions[name])
             faults.append(f"{name}: expected {expected}, got {format_value(given[name])}")
         elif not missing:
-            faults.append(
-                f"{name}: a point with these values of the other dimensions does not have this dimension"
-            )
+            faults.append(f"{name}: this dimension is not used with these values of the other dimensions")
     return used
 
 

@@ -1,10 +1,10 @@
 """Data of a search for samplers: Optuna's distribution of each dimension, and the ended points.
 
 Points are in the order in which they ended. Each trial is read once. Points also have features, so that
-similar recipes have a small distance. The first count the Weisfeiler-Lehman labels of the recipe's tree
-(Shervashidze et al. 2011): a node's name, then the name with its children's labels, and so on. Neighbours in
-a series are labels too, following the data flow that Ru et al. (2021) label in networks. The values of the
-search's dimensions come after these.
+similar recipes have a small distance. The first features count the Weisfeiler-Lehman labels of the recipe's
+tree (Shervashidze et al. 2011): a node's name, then the name with its children's labels, and so on.
+Neighbours in a series are labels too, following the data flow that Ru et al. (2021) label in networks. The
+values of the search's dimensions come after these.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ REFUSED = {
     ],
     json.dumps({"values": {"choice": "ff(8)", "lr": 3, "k": 4, "kk": 1}}): [
         "lr: expected real(0.001, 0.1, log=true), got 3",
-        "k: a point with these values of the other dimensions does not have this dimension",
+        "k: this dimension is not used with these values of the other dimensions",
         "kk: search has no such dimension; nearest: k",
     ],
     '{"dev_loss": 0.1, "bleu[10-20]": 3, "values": {"choice": "ff(8)", "lr": 0.01}}': [
