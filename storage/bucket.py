@@ -114,6 +114,7 @@ class Bucket:
         try:
             self._server: Any = import_module("obstore")  # only stores in a bucket need it
             self._data, self._prompt = _connect(bucket, *_PATIENT), _connect(bucket, *_PROMPT)
+            # a first request, so that a wrong address or missing credentials are found here
             self.list("studies", prompt=True)
         except ModuleNotFoundError as error:
             raise StoreError(f"{self.address}: expected the package obstore, got none; {_INSTALL}") from error

@@ -36,6 +36,7 @@ class BucketPlace(Place):
     """The location of a store in a bucket; the threads of a process may share this object."""
 
     poll_s = 2.0
+    # object stores list a new object at once
     lists_are_current = True
 
     def __init__(self, address: str) -> None:

@@ -49,6 +49,7 @@ class _CheckedFile(io.FileIO):
         # before writing, because the data are still in the processor's cache
         before, self.checksum = self.checksum, zlib.crc32(data, self.checksum)
         written = super().write(data)
+        # the system may accept only a part of the data, for example on a full disk
         if written < len(data):
             self.checksum = zlib.crc32(memoryview(data)[:written], before)
         return written

@@ -119,6 +119,7 @@ def put_in_place(temporary: Path, path: Path) -> None:
     within = temporary.rglob("*") if temporary.is_dir() else ()
     for written in (*within, temporary):
         sync(written)
+    # a rename is atomic: others see the old file or the new one
     temporary.replace(path)
     sync(path.parent)
 

@@ -196,6 +196,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         self._numbers[trial] = max(row["attempt"], self.last_number(trial))
         if known is None or _validity_key(known) < _validity_key(row):
             self._arrivals.append(trial)
+        # another copy of the same attempt also replaces the row
         if known is None or _validity_key(known) <= _validity_key(row):
             self._rows[trial] = row
 

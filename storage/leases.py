@@ -242,6 +242,7 @@ class Leases:
             lease_s = LEASE_S
         now = self.clock()
         before, since = self._watched.get((trial, attempt), (None, now))
+        # the file has changed since the last call, so the owner lived until now
         if before != data:
             since = now
             self._watched[trial, attempt] = data, now

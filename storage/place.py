@@ -124,6 +124,7 @@ class FolderPlace(Place):
 
     address = None
     poll_s = 0.5
+    # NFS may show an outdated folder for a short time
     lists_are_current = False
 
     def __init__(self, root: Path) -> None:
@@ -161,6 +162,7 @@ class FolderPlace(Place):
         """
         with writing_temporary(path, self._unfinished) as temporary:
             temporary.write_bytes(data)
+            # the contents must be on the disk before the name is
             sync(temporary)
             try:
                 os.link(temporary, path)

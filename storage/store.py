@@ -182,6 +182,7 @@ class Store:
             f"trial {trial.trial}: expected a new attempt, got {trial.attempt}, which is stored already"
         )
         self._make_way(path)
+        # checked first, so that the metrics of a stored attempt are never replaced
         if path.exists():
             raise refused
         self._replace("outputs", trial, output_frame(trial, outputs) if outputs else None)
@@ -199,6 +200,7 @@ class Store:
             outputs = [output_frame(each.trial, each.outputs) for each in group if each.outputs]
             metrics = [metric_frame(each.trial, each.metrics) for each in group if each.metrics]
             rows = [trial_frame(*(each.trial for each in group))]
+            # in this order, so that a trial with a row has its outputs and metrics
             for dataset, frames in {"outputs": outputs, "metrics": metrics, "trials": rows}.items():
                 if frames:
                     path = self._layout.group_file(dataset, study, name)

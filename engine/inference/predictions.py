@@ -226,6 +226,7 @@ def _label_answer(model: Model, symbols: Mapping[str, Any]) -> _Answerer:
     def answer(inputs: list[_Input]) -> list[Prediction]:
         outputs = model(*_pad(inputs))
         if not names:
+            # undo the standardisation of the training labels
             numbers = outputs.squeeze(-1).double() * symbols["deviation"] + symbols["mean"]
             pairs = zip(inputs, numbers.tolist(), strict=True)
             return [_answer(f"{n:.7g}", unknown=each.unknown, unread=each.unread) for each, n in pairs]

@@ -318,6 +318,7 @@ class RegisteredMetrics:
 
         `outputs` and `targets` have the form that `Measure.update` expects.
         """
+        # selecting entries takes time, so do it only if there is a metric
         if self._measures and valid is not None:
             outputs, targets = outputs[valid], targets[valid]
         for name, measure in self._measures.items():

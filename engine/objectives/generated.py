@@ -419,6 +419,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         losses = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
         right = logits.argmax(-1) == targets
         return Score(
+            # sums over many symbols lose digits in single precision
             loss=float(losses.double().sum()),
             right=int(right.sum()),
             count=targets.numel(),
@@ -434,6 +435,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
         super().__init__(settings, device, folder)
         curriculum = settings.train.curriculum
         assert curriculum is not None, "this task has a fixed length without a curriculum"
+        # a generator of its own, so that evaluations do not change the training batches
         self._fresh = torch.Generator().manual_seed(derive_seed(settings.seed, "evaluation"))
         self._curriculum = Curriculum(
             length=curriculum.start,

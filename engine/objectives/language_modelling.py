@@ -108,6 +108,7 @@ class LanguageObjective(Objective[Model]):
         """
         if limit is None or limit >= len(split.tokens):
             return split
+        # `lines` has the start of each line, and the end of the last one
         count = int((split.lines <= limit).sum()) - 1
         if not count and self._task.tokens == "characters":
             size = torch.tensor([limit - int(split.lines[0])])

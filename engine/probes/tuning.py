@@ -81,6 +81,7 @@ class _Tuning:
         """Store and return all metrics of the trial; return an empty mapping if they are stored already."""
         stored, tokenizers = self._stored_metrics(), self._decode.tokenizers
         signature = f"dev_bleu_signature[{bleu([''], [''], tokenizer=tokenizers[0]).signature}]"
+        # scores by another version or tokeniser of sacrebleu cannot be compared
         known = stored if signature in stored else {}
         scores = {
             candidate: known[name] if (name := _dev_name(candidate)) in known else self._dev_score(candidate)

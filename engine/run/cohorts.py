@@ -129,6 +129,7 @@ class GridCohorts:
         if self._seconds_of_work:
             second = 1 / max(self._seconds_of_work)  # the work of one second
             limit = min(COHORT_S * second, self._left / (ROUNDS * workers))
+            # a single worker does not keep the scheduler busy
             limit = max(limit, self._least(second, workers)) if workers > 1 else limit
         first, taken, together = self._next, 0.0, self._gather_alike(workers)
         while self._next < len(self._jobs) and self._next - first < MAX_COHORT_TRIALS:
@@ -186,6 +187,7 @@ class GridCohorts:
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
         begun, work = self._begun.pop(name)
         self._num_ended += 1
+        # 1e-6, because the clock may not have moved
         self._seconds_of_work.append(max(self._clock() - begun, 1e-6) / work)
         return []
 
@@ -256,6 +258,7 @@ class OutcomeBuffer:
 
         If that fails, drop all buffered outcomes and do not report that their trials have ended.
         """
+        # empty the buffer first: after an error, nothing in it may be stored or reported
         held, self._attempts = self._attempts, {}
         waiting, self._waiting = self._waiting, {}
         taken = {trial: event for trial, each in held.items() if (event := each.leave_if_lost()) is not None}
@@ -443,6 +446,7 @@ class Lockstep:
         Stop after the event that another process has a trial, or that the machine fails.
         """
         is_starting = any(attempt.epoch is None for attempt in self._open())
+        # the first turn only starts the trials
         for _ in range(1 + is_starting):
             for event in take_turn(self._open(), self._packer) if self._open() else ():
                 yield event

@@ -348,7 +348,7 @@ def _pack_words(found: PackOutlook, machine: Machine) -> str:
 
 
 def _count_words(count: int) -> str:
-    return "1 trains" if count == 1 else f"each of {count:,} trains"
+    return "1 trains" if count == 1 else f"{count:,} train"
 
 
 def _cpu_months(plan: Plan) -> str:

@@ -90,6 +90,7 @@ def subject(name: str, **settings: object) -> Subject:
 def seed_decides(task: Subject) -> None:
     """Check that the examples depend on the seed, and not on the global generator."""
     first = task.draw(1)
+    # the check itself must not change torch's own generator
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         before = torch.get_rng_state()
@@ -161,6 +162,7 @@ def targets_are_solutions(task: Subject) -> None:
         return
     assert solved[scored].equal(targets[scored]), "a target differs from the result of solve"
     if lengths is not None:
+        # other symbols at the padding must not change a target
         padding = torch.arange(inputs.shape[1]) >= lengths[:, None]
         again = task.solve(torch.where(padding, inputs.roll(1, 0), inputs))
         assert again is not None
@@ -231,6 +233,7 @@ def losses_are_of_each_target(task: Subject) -> None:
         return
     assert losses.shape == targets.shape, f"expected losses {tuple(targets.shape)}, got {tuple(losses.shape)}"
     assert losses.isfinite().all(), "a loss is not a number"
+    # the gradient shows on which outputs the first loss depends
     (moved,) = torch.autograd.grad(losses[0].sum(), outputs)
     assert moved[0].any(), "a token's output does not affect the loss of its target"
     assert not moved[1:].any(), "another token's output affects the loss of a target"

@@ -50,6 +50,7 @@ def trial(
     tables = {
         "optimizer": {"name": "adam", "lr": 0.01},
         "batch_size": 4,
+        # so that a term is also checked on parts of a batch
         "accumulate": 2,
         "epochs": EPOCHS,
         "steps_per_epoch": STEPS,
@@ -142,6 +143,7 @@ CALLBACK_CHECKS: tuple[Check, ...] = (
 
 
 def _begin(settings: TrialSettings) -> Training:
+    # the data folder, which these tasks do not read
     return Training(settings, torch.device("cpu"), Path(tempfile.gettempdir()))
 
 

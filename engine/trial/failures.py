@@ -293,6 +293,7 @@ def recording_crashes(folder: Path, limit_s: float | None) -> Iterator[int]:
     mine = not faulthandler.is_enabled()
     try:
         with suppress(OSError):  # the next write to the store reports a full disk
+            # the first line of the file is the time limit
             os.write(descriptor, b"" if descriptor == _STDERR else f"{limit_s}\n".encode())
         if mine:
             faulthandler.enable(descriptor)

@@ -59,6 +59,7 @@ def describe_code(root: Path) -> str | None:
         entries = _git(root, "status", "--porcelain", "-z", "--no-renames", "-uall", "--", *_CODE)
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
+    # an entry has two letters for the status, a space, and the path
     changed = sorted(entry[3:] for entry in entries.split(b"\0") if entry)
     return f"{base}+{_hash_files(root, changed)}" if changed else base
 

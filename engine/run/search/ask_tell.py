@@ -445,6 +445,7 @@ class RungStudies:
         key = point_key(found.params)
         self._known[rung].add(key)
         for study, known in zip(self._studies, self._known, strict=True):
+            # so that samplers on this rung know the point and do not propose it
             if key not in known:
                 known.add(key)
                 study.add_trial(

@@ -333,6 +333,7 @@ class Search:
                 if self._stored.last_number(job.trial.id) < job.attempt
             ]
         self._points.read_ends(jobs)
+        # the next seed of the point follows, if the race allows it
         if self._race is not None and all(job.trial.id in self._stored for job in jobs):
             self._tracked.move(tracked, PointState.PROPOSED)
         else:

@@ -150,6 +150,7 @@ class StoredPoints:
         else:
             values = [self._mean(point, rows, each.name) for each in self._search.objectives]
             excess = {str(limit): limit.excess(self._mean(point, rows, limit.name)) for limit in self._learnt}
+        # Optuna cannot compare values that are not finite
         if not all(map(math.isfinite, (*values, *excess.values()))):
             return PointEnd(TrialState.FAIL, epoch)
         state = TrialState.PRUNED if "pruned" in statuses else TrialState.COMPLETE

@@ -184,6 +184,7 @@ def _sqrt(length: int, draws: Draws) -> Written:
     """Draw a positive binary number, highest bit first; the target is the integer part of its square root."""
     string = _above_zero(length, draws)[::-1]
     root = isqrt(_value(string[::-1]))
+    # as many bits as the root of the largest number of this length has
     return string, [int(bit) for bit in f"{root:0{(length + 1) // 2}b}"]
 
 

@@ -88,6 +88,7 @@ def draw_induction(
     """Draw symbols with a trigger anywhere before the last two symbols, and again at the end."""
     ends, rows = draw_lengths(task, count, test_set, generator), torch.arange(count)
     inputs = torch.randint(task.vocab, (count, int(ends.max())), generator=generator) + TRIGGER + 1
+    # numbers of such a range are practically uniform after a modulo
     places = torch.randint(1 << 62, (count,), generator=generator) % (ends - 2)
     answers = inputs[rows, places + 1]
     inputs[rows, places] = inputs[rows, ends - 1] = TRIGGER

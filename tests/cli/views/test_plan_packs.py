@@ -42,7 +42,7 @@ def test_trials_without_a_pack_are_reported_with_the_reason(run, monkeypatch):
     mixers = {**FACTORS, "mixer": ["sa(heads=2)", adaptive], "task": ["sort"]}
     told = plan(run, monkeypatch, "4", factors=mixers)
     assert told == (
-        "packs 3 trials can train together, at most 3 at once; each of 3 trains alone: "
+        "packs 3 trials can train together, at most 3 at once; 3 train alone: "
         "AdaptiveSpans records its weights"
     )
     single = plan(run, monkeypatch, "4", "--only", "seed=1", factors=mixers)
