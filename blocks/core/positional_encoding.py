@@ -43,35 +43,27 @@ class PositionalEncoding(nn.Module):
 
         The second result is the vectors if sub-layers need them too, else None. They are (length, width), or
         (batch, length, width) if they differ between sequences. `lengths` (batch,) excludes padding.
+        Raise BuildError if a sequence has too many positions, or if this encoding needs whole sequences and
+        `start` is not 0.
         """
-        self._check(start, x.shape[1])
-        if not self.kind.adds_vectors:
+        kind, (_, length, width) = self.kind, x.shape
+        if kind.longest is not None and start + length > kind.longest:
+            got = f"got {start + length}"
+            raise BuildError(f"expected at most {kind.longest} positions with {self.name}, {got}")
+        if kind.by_length and start:
+            got = f"got a piece from {start} on"
+            raise BuildError(f"expected whole sequences with {self.name} positions, {got}")
+        if not kind.adds_vectors:
             return x, None
-        signal = self._signal(x, start, lengths)
-        return x + signal, signal if self.kind.before_mixers else None
-
-    def _signal(self, x: Tensor, start: int, lengths: Tensor | None) -> Tensor:
-        _, length, width = x.shape
-        if isinstance(self.kind, RandomisedPosition):
-            places = draw_positions(self.kind.count, length, lengths, device=x.device, training=self.training)
-            return sinusoids(places, width, x.dtype)
-        if self.vectors is None:
-            return sinusoidal_encoding(length, width, like=x, start=start)
-        vectors = self.vectors(torch.arange(start, start + length, device=x.device)).to(x.dtype)
-        return vectors if self.scale == 1.0 else vectors * self.scale
-
-    def _check(self, start: int, length: int) -> None:
-        """Raise BuildError if a sequence has too many positions.
-
-        Raise it also for a later piece of a stream, if this encoding needs whole sequences.
-        """
-        longest = self.kind.longest
-        if longest is not None and start + length > longest:
-            raise BuildError(f"expected at most {longest} positions with {self.name}, got {start + length}")
-        if self.kind.by_length and start:
-            raise BuildError(
-                f"expected whole sequences with {self.name} positions, got a piece from {start} on"
-            )
+        if isinstance(kind, RandomisedPosition):
+            places = draw_positions(kind.count, length, lengths, device=x.device, training=self.training)
+            signal = sinusoids(places, width, x.dtype)
+        elif self.vectors is None:
+            signal = sinusoidal_encoding(length, width, like=x, start=start)
+        else:
+            signal = self.vectors(torch.arange(start, start + length, device=x.device)).to(x.dtype)
+            signal = signal if self.scale == 1.0 else signal * self.scale
+        return x + signal, signal if kind.before_mixers else None
 
 
 def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0) -> Tensor:
@@ -79,7 +71,7 @@ def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0
 
     They have the type and the device of `like`.
     """
-    if start or like.device.type != "cpu" or type(like) is not Tensor or are_operations_rewritten():
+    if start or not like.is_cpu or type(like) is not Tensor or are_operations_rewritten():
         return sinusoids(torch.arange(start, start + length, device=like.device), width, like.dtype)
     return _whole_encoding(length, width, like.dtype)
 

@@ -45,7 +45,8 @@ class SelfAttention(Block):
         super().__init__()
         config, width, head_width = context.config, context.width, as_int(settings, "head_width")
         self.heads, self.head_width = as_int(settings, "heads"), head_width
-        self.temperature = temperature_of(config, head_width, as_float(settings, "temperature"))
+        temperature = temperature_of(config, head_width, as_float(settings, "temperature"))
+        self.unbiased = Scoring(temperature, as_float(settings, "logit_cap"))
         self.kv_heads = as_int(settings, "kv_heads") or self.heads
         self.causal, self.turns = context.causal, as_word(settings, "pos") == "rope"
         self.positions = PairPositions(config)
@@ -55,7 +56,7 @@ class SelfAttention(Block):
         normed = as_word(settings, "qk_norm") == "rms"
         self.query_norm, self.key_norm = (HeadNorm(head_width) if normed else None for _ in range(2))
         self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
-        self.dropout, self.cap = Dropout(config.attention_dropout), as_float(settings, "logit_cap")
+        self.dropout = Dropout(config.attention_dropout)
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Block:
@@ -68,8 +69,7 @@ class SelfAttention(Block):
         q, k, v = self._map(x, 0, mask)
         if self.kv_heads < self.heads:
             k, v = self._for_queries(k), self._for_queries(v)
-        bias = None if self.bias is None else self._bias(q, x, mask)
-        scoring = Scoring(self.temperature, self.cap, bias)
+        scoring = self._scoring(q, x, mask)
         return self._merge(attend(q, k, v, mask, self.dropout, causal=self.causal, scoring=scoring))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -84,17 +84,15 @@ class SelfAttention(Block):
             known = torch.cat([state, known], 3)
         k, v = (self._for_queries(each) for each in known.unbind(2))
         visible = None if length == 1 else causal_mask(q, k)
-        scoring = Scoring(self.temperature, self.cap, self._bias(q, known[:, 0, 0], None))
+        scoring = self._scoring(q, known[:, 0, 0], None)
         return self._merge(attend_unfused(q, k, v, visible, self.dropout, scoring=scoring)), known
 
-    def _bias(self, q: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor | None:
-        """Return the bias to add to scores, (heads, queries, keys) or (batch, heads, queries, keys).
-
-        `seen` is (batch, keys, …).
-        """
+    def _scoring(self, q: Tensor, seen: Tensor, mask: Tensor | None) -> Scoring:
+        """Return the scoring of queries q, with the bias of the distances to `seen` (batch, keys, …)."""
         if self.bias is None:
-            return None
-        return self.bias(self.positions.distances(q.shape[2], seen, mask), seen.shape[1], q.dtype)
+            return self.unbiased
+        distances = self.positions.distances(q.shape[2], seen, mask)
+        return self.unbiased._replace(bias=self.bias(distances, seen.shape[1], q.dtype))
 
     def _map(self, x: Tensor, start: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values, (batch, heads or kv_heads, length, head_width)."""
@@ -117,7 +115,7 @@ class SelfAttention(Block):
         """Join the outputs of the heads (batch, heads, length, head_width) by the block's last linear map."""
         batch, heads, length, width = y.shape
         rows = y.transpose(1, 2).reshape(batch * length, heads * width)
-        return self.output(rows).view(batch, length, self.output.out_features)
+        return self.output(rows).view(batch, length, -1)
 
 
 def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> float:
@@ -216,20 +214,20 @@ def attend(
     - Dropout applies to the weights, or scores have a cap or learnt biases.
     - The call is within a vmap on a GPU.
     """
-    plain = torch.compiler.is_exporting() or dropout.active or _loses_gradients(k)
-    if not plain and not k.is_cuda:
-        if are_operations_rewritten():
-            plain = k.shape[2] <= MAX_UNFUSED_LENGTH
-        elif k.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
-            plain = k.shape[2] <= MAX_UNFUSED_BF16_LENGTH or not scoring.can_be_fused
-            if not plain:
-                with without_autocast(k.device):
-                    full = q.float(), k.float(), v.float()
-                    return attend(*full, mask, dropout, causal=causal, scoring=scoring).to(v.dtype)
+    plain = dropout.active
+    if are_operations_rewritten():
+        plain = plain or torch.compiler.is_exporting() or _loses_gradients(k)
+        plain = plain or (not k.is_cuda and k.shape[2] <= MAX_UNFUSED_LENGTH)
+    elif not plain and k.is_cpu and torch.is_autocast_enabled("cpu"):
+        plain = k.shape[2] <= MAX_UNFUSED_BF16_LENGTH or not scoring.can_be_fused
+        if not plain:
+            with without_autocast(k.device):
+                full = q.float(), k.float(), v.float()
+                return attend(*full, mask, dropout, causal=causal, scoring=scoring).to(v.dtype)
     fused = not plain and scoring.can_be_fused
     scale = q.shape[-1] ** -0.5 / scoring.temperature
     if fused and mask is None and scoring.bias is None:
-        with fused_kernels(k.device):
+        with fused_kernels(on_gpu=k.is_cuda):
             return functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
     visible = None if mask is None else mask[:, None, None, :]
     if causal:
@@ -237,11 +235,11 @@ def attend(
     if not fused:
         return attend_unfused(q, k, v, visible, dropout, scoring=scoring)
     added = visible if scoring.bias is None else _biases(scoring.bias, visible)
-    with fused_kernels(k.device):
+    with fused_kernels(on_gpu=k.is_cuda):
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale)
 
 
-def fused_kernels(device: torch.device) -> AbstractContextManager[object]:
+def fused_kernels(*, on_gpu: bool) -> AbstractContextManager[object]:
     """Return a context in which fused attention uses torch's own kernels and not cuDNN.
 
     For 16 bits torch prefers cuDNN on an H100. This context excludes cuDNN for three reasons:
@@ -251,8 +249,12 @@ def fused_kernels(device: torch.device) -> AbstractContextManager[object]:
       1072).
     - cuDNN makes a plan for each new length, which takes milliseconds.
     """
-    kernels = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-    return sdpa_kernel(kernels) if device.type == "cuda" else nullcontext()
+    if not on_gpu:
+        return _ANY_KERNEL
+    return sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
+
+
+_ANY_KERNEL = nullcontext()
 
 
 def _loses_gradients(k: Tensor) -> bool:

@@ -32,6 +32,8 @@ class BaseModel(nn.Module, Generic[Body]):
 
     def after_optimiser_step(self) -> None:
         """Notify the blocks of new weights; called after each optimiser step."""
+        if not self._notified_blocks:
+            return
         windows = [block for block in self._notified_blocks if isinstance(block, WindowedBlock)]
         update_spans(windows)
         for block in self._notified_blocks:

@@ -134,9 +134,10 @@ class Model(BaseModel[ResidualStack]):
 
         An empty sequence is computed as one of length 1: a softmax over no position has no finite gradient.
         """
-        lengths = None if lengths is None else lengths.clamp(min=1)
-        mask = _mask(inputs, lengths)
-        x = None
+        mask = x = None
+        if lengths is not None:
+            lengths = lengths.clamp(min=1)
+            mask = _mask(inputs, lengths)
         plain = self.config.position == "none" and not (self.dropout.active or self.input_dropout.active)
         if plain and isinstance(self.embedding, Linear):  # may avoid storing the sequence of vectors
             x = try_fused_pooling(self.embedding, self.body, inputs, mask)
@@ -165,9 +166,12 @@ class Model(BaseModel[ResidualStack]):
         The first position is `start`.
         """
         x = self.embedding(inputs)
-        x = self.dropout(x if self.scale == 1.0 else x * self.scale)
+        if self.scale != 1.0:
+            x = x * self.scale
+        if self.config.embedding_dropout:
+            x = self.dropout(x)
         x, signal = self.positions(x, start, lengths)
-        return self.input_dropout(x), signal
+        return self.input_dropout(x) if self.config.input_dropout else x, signal
 
     def _outputs(self, hidden: Tensor) -> Tensor:
         y = self._capped(self.output(hidden))
@@ -179,7 +183,9 @@ class Model(BaseModel[ResidualStack]):
         return logits if cap is None else cap * torch.tanh(logits / cap)
 
     def _normalise(self, x: Tensor) -> Tensor:
-        y = self.dropout(x if self.norm is None else self.norm(x))
+        y = x if self.norm is None else self.norm(x)
+        if self.config.embedding_dropout:
+            y = self.dropout(y)
         return y if self.output_scale == 1.0 else y * self.output_scale
 
     def _nll(self, hidden: Tensor, targets: Tensor) -> Tensor:

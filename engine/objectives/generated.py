@@ -344,9 +344,12 @@ class AlgorithmicObjective(FreshObjective[Batch]):
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the cross-entropy over all tokens of one part of the batch."""
-        count = len(self._current.inputs)
-        here = micro_batch_slice(count, part, parts)
-        inputs, targets = (on_device(rows[here], self.device) for rows in self._current)
+        inputs, targets = self._current
+        count = len(inputs)
+        if parts > 1:
+            here = micro_batch_slice(count, part, parts)
+            inputs, targets = inputs[here], targets[here]
+        inputs, targets = on_device(inputs, self.device), on_device(targets, self.device)
         logits, targets = model(inputs).flatten(0, 1), targets.flatten()  # (batch * tokens, vocab)
         self._show(inputs, logits, targets)
         loss = functional.cross_entropy(logits, targets)

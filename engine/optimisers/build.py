@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adam import adam
 
 from ...blocks.core.initialisation import Weight, WeightRole, find_weights
 from ...blocks.models.base_model import BaseModel
@@ -58,6 +59,41 @@ class Lion(torch.optim.Optimizer):
                 step = torch.lerp(weight.grad, momentum, first).sign_()
                 weight.mul_(1 - lr * group["weight_decay"]).add_(step, alpha=-lr)
                 momentum.lerp_(weight.grad, 1 - second)
+
+
+class Adam(torch.optim.Adam):
+    """Torch's fused Adam, with a faster step."""
+
+    @torch.no_grad()
+    def take_step(self) -> None:
+        """Update every weight that has a gradient.
+
+        Torch's `step` does the same, but its hooks and its checks of each weight slow down small models.
+        """
+        groups = [[each for each in group["params"] if each.grad is not None] for group in self.param_groups]
+        states = [[self.state.get(weight, {}) for weight in weights] for weights in groups]
+        if not all(map(all, states)):
+            self.step()  # creates the states
+            return
+        for group, weights, kept in zip(self.param_groups, groups, states, strict=True):
+            first, second = group["betas"]
+            adam(
+                weights,
+                [weight.grad for weight in weights],
+                [state["exp_avg"] for state in kept],
+                [state["exp_avg_sq"] for state in kept],
+                [],
+                [state["step"] for state in kept],
+                fused=True,
+                amsgrad=False,
+                maximize=False,
+                beta1=first,
+                beta2=second,
+                lr=group["lr"],
+                eps=group["eps"],
+                weight_decay=group["weight_decay"],
+                decoupled_weight_decay=group["decoupled_weight_decay"],
+            )
 
 
 _MOMENTUM = "momentum_buffer"
@@ -348,7 +384,7 @@ def _build_own(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.
     groups, lr, decay = _groups(model, settings, without=maps), settings.lr, settings.weight_decay
     match settings.name:
         case "adam" | "adamw":
-            made = torch.optim.Adam(
+            made = Adam(
                 groups,
                 lr,
                 settings.betas,

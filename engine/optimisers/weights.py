@@ -30,7 +30,7 @@ from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import Compile, TrainSettings, TrialSettings
 from ..core.models import AnyModel, build_model
 from ..core.process import derive_seed, raise_if_stopped
-from .build import build_optimizer, change_settings, keep_steps_on_cpu
+from .build import Adam, build_optimizer, change_settings, keep_steps_on_cpu
 
 NO_COMPILER = (
     "Failed to find C compiler",
@@ -209,7 +209,8 @@ class Weights:
 
     def __init__(self, model: AnyModel, train: TrainSettings) -> None:
         self.model, self._train = model, train
-        self.optimizer = build_optimizer(train.optimizer, model, train.groups)
+        self.optimizer = optimizer = build_optimizer(train.optimizer, model, train.groups)
+        self._take_step = optimizer.take_step if isinstance(optimizer, Adam) else optimizer.step
         self._average = WeightAverage(model, train.average) if train.average else None
         self._replaced = False  # True while the model holds other weights
 
@@ -248,7 +249,7 @@ class Weights:
         if train.clip_tensor_norm is not None:
             clip_gradients_per_map(self.model, train.clip_tensor_norm)
         if train.clip_step_norm is None:
-            self.optimizer.step()
+            self._take_step()
         else:
             take_clipped_step(self.optimizer, self.model, train.clip_step_norm)
 

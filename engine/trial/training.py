@@ -201,7 +201,8 @@ class Training:
     def take_steps(self, count: int = 1, between_steps: BetweenSteps = lambda: None) -> None:
         """Take `count` steps of the current epoch. The caller adds their time to the counters."""
         with self.noise.in_process(), float32_products(self.settings.train.precision):
-            self.model.train()
+            if not self.model.training:
+                self.model.train()
             for _ in range(count):
                 began = time.perf_counter()
                 self.begin_step()

@@ -22,18 +22,18 @@ def kernels():
 
 def test_a_gpu_keeps_to_kernels_whose_gradients_are_numbers():
     before = kernels()
-    with attention.fused_kernels(torch.device("cuda")):
+    with attention.fused_kernels(on_gpu=True):
         assert kernels() == (False, True, True, True)
     assert kernels() == before
-    with attention.fused_kernels(torch.device("cpu")):
+    with attention.fused_kernels(on_gpu=False):
         assert kernels() == before
 
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_every_fused_call_keeps_to_them(masked, monkeypatch):
     seen, fused = [], functional.scaled_dot_product_attention
-    on_gpu = partial(attention.fused_kernels, torch.device("cuda"))
-    monkeypatch.setattr(attention, "fused_kernels", lambda _device: on_gpu())
+    on_gpu = partial(attention.fused_kernels, on_gpu=True)
+    monkeypatch.setattr(attention, "fused_kernels", lambda **_: on_gpu())
     monkeypatch.setattr(
         functional, "scaled_dot_product_attention", lambda *q, **k: seen.append(kernels()) or fused(*q, **k)
     )

@@ -59,6 +59,23 @@ def test_adam_is_that_of_torch_to_the_last_bit(name, rule):
         assert torch.equal(found, expected)
 
 
+@pytest.mark.parametrize("name", ["adam", "adamw"])
+def test_the_faster_step_of_adam_is_that_of_torch_to_the_last_bit(name):
+    """Some weights get no gradient in some steps, and the weight decay differs between groups."""
+    found = []
+    for step in ("take_step", "step"):
+        made = model()
+        settings = OwnOptimizerSettings(name=name, lr=0.1, weight_decay=0.1, decay_norms=False)
+        rule, drawn = build_optimizer(settings, made), torch.Generator().manual_seed(7)
+        for number in range(5):
+            for place, weight in enumerate(made.parameters()):
+                gradient = torch.randn(weight.shape, generator=drawn)
+                weight.grad = gradient if (number + place) % 4 else None
+            getattr(rule, step)()
+        found.append([*made.parameters(), *(each["step"] for each in rule.state.values())])
+    assert all(map(torch.equal, *found))
+
+
 def test_momentum_begins_with_the_first_gradient_of_each_weight():
     """Some weights get no gradient in the first steps, for example with short sequences."""
     found = []
