@@ -86,7 +86,7 @@ wheel: setup     ## build the wheel and try it in a clean environment, away from
 	$(BIN)/python tests/check_wheel.py
 
 docs: setup      ## build all documents and the reference as a site in build/site, without a network
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
 
 ci: test lint wheel docs ## everything that CI runs
 
