@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...blocks import Model
+from ...blocks.core.short_rows import cross_entropy
 from ...blocks.models.base_model import find_places
 from ...studies.catalog.tasks import (
     DEV_SEQUENCES,
@@ -275,7 +276,7 @@ class TaggingExamplesObjective(GeneratedObjective):
         return Answers(inputs, model.outputs_at(inputs, places, lengths), targets)
 
     def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        return functional.cross_entropy(outputs, targets, reduction="none")
+        return cross_entropy(outputs, targets, reduction="none")
 
     def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
         measured, chance = score.metrics(split), self._task.chance
@@ -352,7 +353,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         inputs, targets = on_device(inputs, self.device), on_device(targets, self.device)
         logits, targets = model(inputs).flatten(0, 1), targets.flatten()  # (batch * tokens, vocab)
         self._show(inputs, logits, targets)
-        loss = functional.cross_entropy(logits, targets)
+        loss = cross_entropy(logits, targets)
         return loss if parts == 1 else loss * micro_batch_weight(count, part, parts)
 
     def draw(self) -> tuple[Tensor, ...]:
@@ -360,7 +361,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
         inputs, targets = batch
-        return functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+        return cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """Return the metrics after an epoch. After the last epoch, include metrics at each test length."""
@@ -419,7 +420,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         logits = model(inputs).float()  # (batch, tokens, vocab)
         if registered is not None:
             registered.update(logits.flatten(0, 1), targets.flatten())
-        losses = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+        losses = cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
         right = logits.argmax(-1) == targets
         return Score(
             # sums over many symbols lose digits in single precision

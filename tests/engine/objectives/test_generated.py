@@ -273,7 +273,8 @@ def test_a_loss_of_the_tasks_own_is_what_is_learnt_and_reported():
         [{name: found[name] for name in names} for found in [each.advance() for _ in range(3)]]
         for each in (plain, same, sharp)
     ]
-    assert histories[0] == histories[1]
+    for one, other in zip(histories[0], histories[1], strict=True):
+        assert one == pytest.approx(other, rel=1e-5)  # torch's cross-entropy has other last digits
     for one, other in zip(histories[0], histories[2], strict=True):
         assert 0 < other["loss"] < one["loss"]
         assert 0 < other["dev_loss"] < one["dev_loss"]

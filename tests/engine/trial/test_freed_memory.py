@@ -119,6 +119,7 @@ def test_a_cohort_of_sixteen_holds_little_more_than_one_trial():
 
 @pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # which dynamo looks at
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # inductor's own
 @OF_TORCH
 def test_the_ninth_model_of_a_process_is_compiled_like_the_first(settings, monkeypatch):
     counted = CompileCounter()
@@ -136,6 +137,7 @@ def test_the_ninth_model_of_a_process_is_compiled_like_the_first(settings, monke
 
 @pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # which dynamo looks at
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # inductor's own
 @OF_TORCH
 def test_more_lengths_are_compiled_than_torch_makes_programs_of_by_itself(settings, monkeypatch):
     compiled, counted = torch.nn.Module.compile, CompileCounter()
