@@ -117,14 +117,22 @@ def test_a_cohort_of_sixteen_holds_little_more_than_one_trial():
     assert peak(16) < 1.2 * peak(1)
 
 
+def count_programs(monkeypatch):
+    """Let torch's compiler only count its programs, which is quick; return the counter."""
+    compiled, counted = torch.compile, CompileCounter()
+
+    def count(call, *, mode, dynamic=None):
+        return compiled(call, dynamic=dynamic, backend=counted)
+
+    monkeypatch.setattr(torch, "compile", count)
+    return counted
+
+
 @pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # which dynamo looks at
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # inductor's own
 @OF_TORCH
 def test_the_ninth_model_of_a_process_is_compiled_like_the_first(settings, monkeypatch):
-    counted = CompileCounter()
-    compiled = torch.nn.Module.compile
-    monkeypatch.setattr(torch.nn.Module, "compile", lambda module: compiled(module, backend=counted))
+    counted = count_programs(monkeypatch)
     frames = []
     for seed in range(10):
         training = Training(settings(seed=seed, compile=True, epochs=1, steps_per_epoch=1), CPU)
@@ -137,11 +145,9 @@ def test_the_ninth_model_of_a_process_is_compiled_like_the_first(settings, monke
 
 @pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # which dynamo looks at
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # inductor's own
 @OF_TORCH
 def test_more_lengths_are_compiled_than_torch_makes_programs_of_by_itself(settings, monkeypatch):
-    compiled, counted = torch.nn.Module.compile, CompileCounter()
-    monkeypatch.setattr(torch.nn.Module, "compile", lambda module: compiled(module, backend=counted))
+    counted = count_programs(monkeypatch)
     train = {"curriculum": None, "lengths": [1, 12], "compile": True, "epochs": 1, "steps_per_epoch": 60}
     training, lengths = Training(settings("lstm", **train), CPU), set()
     training.model.body.register_forward_pre_hook(lambda _, given: lengths.add(given[0].shape[1]))
