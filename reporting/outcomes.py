@@ -16,6 +16,8 @@ from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.planning.status import outcome_trials, stored_outcomes, timed_devices
 from ..studies.planning.trial_values import (
+    BITS_PER_BYTE,
+    DIVERGED,
     FindCourse,
     ValueStatus,
     describe_divergence,
@@ -30,15 +32,15 @@ from ..studies.text.errors import command_line
 from ..studies.text.units import plural
 
 
-def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
+def load_outcomes(store: Store, *studies: Study, omit: Collection[str] = ()) -> pl.DataFrame:
     """Load the latest attempt of each trial in the store, with the metrics that `studies` use.
 
     Metrics of probes (measurements after training) are among them. The attempts include the metrics that
     identify the probed and tuned models. The column DIVERGED marks trainings of the studies that diverged,
-    including those of added seeds.
+    including those of added seeds. The columns in `omit` are not read.
     """
     judged = [study.with_later_seeds() if study.header.max_seeds else study for study in studies]
-    outcomes = stored_outcomes(store, *judged, probes=named_metrics(*studies))
+    outcomes = stored_outcomes(store, *judged, probes=named_metrics(*studies), omit=omit)
     return complete_outcomes(outcomes, store.metric_course, *judged)
 
 
@@ -48,16 +50,18 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     The column DIVERGED marks diverged trainings. The targets that the studies name become final metrics, and
     so do bits per byte where a row was stored without them.
     """
-    trials = (outcome_trials(study, outcomes) for study in studies)
-    tasks = {name: trial.settings.task for several in trials for name, trial in several.items()}
-    is_own = pl.col("trial").is_in(list(tasks))
     named = named_metrics(*studies)
     targets = sorted(name for name in named if is_target(name))
+    completed = outcomes if targets or named & BITS_PER_BYTE else outcomes.filter(may_diverge())
+    trials = (outcome_trials(study, completed) for study in studies)
+    tasks = {name: trial.settings.task for several in trials for name, trial in several.items()}
+    is_own = pl.col("trial").is_in(list(tasks))
     outcomes = with_bits_per_byte(outcomes, named, tasks)
     if targets:
         outcomes = with_targets(outcomes, targets, lambda name, rows: find_course(name, rows.filter(is_own)))
-    keys = outcomes.select("trial", "attempt", "study", doubtful=may_diverge() & is_own)
-    doubtful = keys.filter("doubtful")
+    doubtful = outcomes.filter(may_diverge() & is_own).select("trial", "attempt", "study")
+    if doubtful.is_empty():
+        return outcomes.with_columns(pl.lit(None, dtype=pl.String).alias(DIVERGED))
     losses = uniform_losses({trial: tasks[trial] for trial in doubtful["trial"]})
     return describe_divergence(outcomes, find_course("loss", doubtful), losses)
 
@@ -133,7 +137,8 @@ def program_words(rows: pl.DataFrame) -> Iterator[str]:
 
 def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
     """Describe the origin of the numbers: how many trials, which code, which machine and when."""
-    known = outcomes.filter(pl.col("trial").is_in(trials))
+    shown = ("version", "commit", "torch_version", "cuda_version", "device", "finished")
+    known = outcomes.select("trial", *shown).filter(pl.col("trial").is_in(trials))
     count = f"{len(known)}" if len(known) == len(trials) else f"{len(known)} of {len(trials)}"
     parts = [f"{count} trial{'' if len(trials) == 1 else 's'}"]
     parts.extend(program_words(known))

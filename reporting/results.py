@@ -53,6 +53,13 @@ _CLAIM_SCHEMA = {
 }
 
 
+_BESIDE_TABLES = (
+    *("recipe_id", "python_version", "host", "started"),
+    *("continued_from", "continued_after", "packed_steps"),
+)
+"""The columns of the store that no table shows; without them, a large store takes less memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class StudyResults:
     """A study and its store.
@@ -184,7 +191,8 @@ class StudyResults:
     def tables(self, name: str | None = None, *, published: bool = True) -> list[Table]:
         """Return all tables of the study file, or the named one; raise TableError if there is none."""
         specs = _select_specs(self, "table", self.study.tables, name, TableError)
-        return self.now.tables(specs, published=published)
+        omit = _BESIDE_TABLES if self.study.search else (*_BESIDE_TABLES, "factors")
+        return Snapshot.of(self.study, self.store, omit).tables(specs, published=published)
 
     def curve(self, name: str | None = None) -> Curve:
         """Return a figure of the study file, by default its first."""

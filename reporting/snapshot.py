@@ -33,9 +33,12 @@ class Snapshot:
     outcomes: pl.DataFrame
 
     @classmethod
-    def of(cls, study: Study, store: Store) -> Snapshot:
-        """Read the store, and return the snapshot; raise StoreError if the store cannot be read."""
-        return cls(study=study, store=store, outcomes=load_outcomes(store, study))
+    def of(cls, study: Study, store: Store, omit: Collection[str] = ()) -> Snapshot:
+        """Read the store, and return the snapshot; raise StoreError if the store cannot be read.
+
+        The columns of the store in `omit` are not read.
+        """
+        return cls(study=study, store=store, outcomes=load_outcomes(store, study, omit=omit))
 
     @cached_property
     def own_outcomes(self) -> pl.DataFrame:
@@ -62,7 +65,7 @@ class Snapshot:
     @cached_property
     def begun(self) -> Sequence[str]:
         """Return the ids of the trials of a grid that have a checkpoint but no outcome."""
-        return started_trials(self.study, self.store, set(self.outcomes["trial"]))
+        return started_trials(self.study, self.store, self.outcomes["trial"])
 
     @cached_property
     def metrics(self) -> pl.DataFrame:

@@ -244,8 +244,8 @@ def verify_checksum(data: bytes) -> None:
     start = cut - _CHECKSUM_BYTES
     if start < 0 or data[start : start + len(_SEAL)] != _SEAL:
         raise _missing_checksum_error(data)
-    digest = hashlib.sha256(data[: cut - 32])
-    digest.update(data[cut:])
+    digest = hashlib.sha256(memoryview(data)[: cut - 32])
+    digest.update(memoryview(data)[cut:])
     if digest.digest() != data[cut - 32 : cut]:
         raise DamagedError("its bytes do not match its checksum")
     version = int.from_bytes(data[cut - 32 - _VERSION_BYTES : cut - 32], "little")

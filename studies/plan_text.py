@@ -137,7 +137,7 @@ def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:
         text = f"a step of {abbreviate_all([label], width // 2)[0]} holds {_memory(held)}"
         text += ", with most activations recomputed" if machine and machine.activation_checkpointing else ""
         yield "memory", text
-    recipes = dict.fromkeys(each.trial.settings.model.recipe for each in plan.trials)
+    recipes = dict.fromkeys(each.trial.common.model.recipe for each in plan.trials)
     kernels = (uncounted_kernels(read_recipe(each).root) for each in recipes)
     yield "flops", "; ".join(dict.fromkeys(filter(None, kernels)))
     if plan.test is not None:
@@ -158,7 +158,7 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
 
 
 def _trial_notes(plan: Plan) -> Iterator[_Note]:
-    settings = [each.trial.settings for each in plan.trials]
+    settings = [each.trial.common for each in plan.trials]
     if blocks := [found for each in settings if (found := blocks_compiled_for_each_length(each))]:
         text = f"batches of {plural(len(blocks), 'trial')} have many lengths, and for each torch compiles"
         named = sorted(set(chain(*blocks)))

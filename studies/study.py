@@ -193,11 +193,7 @@ class Study:
         if not later or any(trial.levels[SEED] == later[0] for trial in self.cells):
             return self  # there is nothing to add, or it is there already
         added = [
-            Trial(
-                study=self.name,
-                levels={**trial.levels, SEED: seed},
-                settings=trial.settings.with_seed(seed),
-            )
+            Trial(study=self.name, levels={**trial.levels, SEED: seed}, settings=trial.common, seed=seed)
             for seed in later
             for trial in starts
         ]

@@ -197,7 +197,7 @@ def _group_sizes(study: Study) -> list[GroupSize]:
 
     Torch is loaded only if the study has groups.
     """
-    settings = [trial.settings for trial in study.trials or study.boundary_trials()]
+    settings = [trial.common for trial in study.trials or study.boundary_trials()]
     if not any(each.train.groups for each in settings):
         return []
     from ..optimisers.build import group_sizes  # noqa: PLC0415 -- loads torch

@@ -49,7 +49,7 @@ _BESIDE_TRIALS = ("recipes", "factors", "cells", "decode")
 def question(inputs: Snapshot) -> Mapping[str, object]:
     """Return the study's question, and the factors that the study varies."""
     study = inputs.study
-    tasks = {trial.settings.task.name: trial.settings.task for trial in study.trials}
+    tasks = {trial.common.task.name: trial.common.task for trial in study.trials}
     return {
         "study": study,
         "lead": leading_comment(study.text),
@@ -109,10 +109,10 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
 def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
     """Yield the settings of every trial of a grid, or of every trained trial of a search."""
     if inputs.study.search is None:
-        yield from (trial.settings for trial in inputs.study.trials)
+        yield from (trial.common for trial in inputs.study.trials)
     else:
         trials = outcome_trials(inputs.study, inputs.own_outcomes)
-        yield from (trial.settings for trial in trials.values())
+        yield from (trial.common for trial in trials.values())
 
 
 def _flat(table: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
@@ -277,7 +277,7 @@ def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
 
     The diagram has the costs of the trial with the most parameters.
     """
-    every = (trial.settings for trial in trials)
+    every = (trial.common for trial in trials)
     settings = max(every, key=parameter_count)
     interface = settings.task.interface
     shown = show_recipe(

@@ -45,10 +45,10 @@ def look_level(counts: tuple[int, ...], alpha: float) -> float:
     is integrated numerically. If t tests use these levels, the error rate is kept (Jennison and Turnbull
     2000, section 3.8), as a simulation in `bench/verdicts.py` shows.
     """
-    from scipy.special import ndtr  # noqa: PLC0415 -- a table without tests does not need it
-
     if len(counts) == 1:
         return alpha
+    from scipy.special import ndtr  # noqa: PLC0415 -- a table without tests does not need it
+
     low, high = 0.0, 10.0
     # the chance of crossing falls as the boundary z grows, so bisection finds z
     for _ in range(60):
@@ -64,10 +64,10 @@ def p_over_looks(counts: tuple[int, ...], p: float) -> float:
     The result is the chance, without an effect, that any look has a p-value as small as this. For tiny p it
     is p times the number of looks.
     """
-    from scipy.special import ndtri  # noqa: PLC0415 -- as above
-
     if len(counts) == 1:
         return p
+    from scipy.special import ndtri  # noqa: PLC0415 -- as above
+
     chance = _chance_of_crossing(counts, -float(ndtri(max(p, _TINY) / 2)))
     return min(chance, len(counts) * p)
 

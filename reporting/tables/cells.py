@@ -86,7 +86,7 @@ class TableCells:
             groups=tuple(row.group for row in self.rows) if any(row.group for row in self.rows) else (),
             spread=spec.spread,
         )
-        table = note_unsolved(table, [trial.settings for trial in shown])
+        table = note_unsolved(table, [trial.common for trial in shown])
         table = note_chance(table, self._chances())
         if match and self.extras.paper_only:
             table = add_paper_only(table, match, self.rows, self.columns)
@@ -101,7 +101,7 @@ class TableCells:
         for trial in self.shown_trials:
             row = level_text(trial.levels[self.spec.rows])
             column = level_text(trial.levels[self.spec.columns]) if self.spec.columns else ""
-            settings.setdefault((row, column), {})[trial.settings.task.model_dump_json()] = trial.settings
+            settings.setdefault((row, column), {})[trial.common.task.model_dump_json()] = trial.common
         found: dict[tuple[int, int], tuple[str, float]] = {}
         for number, column in enumerate(self.columns):
             for at, row in enumerate(self.rows):
@@ -152,7 +152,9 @@ class TableCells:
 
         A trial of an added seed is shown once it has ended.
         """
-        ended, seeds = set(self.outcomes["trial"]), set(self.study.seeds)
+        seeds = set(self.study.seeds)
+        added = {trial.id for trial in self.trials if trial.levels[SEED] not in seeds}
+        ended = added.intersection(self.outcomes["trial"])
         return [trial for trial in self.trials if trial.levels[SEED] in seeds or trial.id in ended]
 
     @cached_property
@@ -171,7 +173,12 @@ class TableCells:
         if (changes := self.changes) is None:
             return chosen
         return [
-            replace(trial, levels={**trial.levels, CHANGES: changes.row(trial.levels).label})
+            Trial(
+                study=trial.study,
+                levels={**trial.levels, CHANGES: changes.row(trial.levels).label},
+                settings=trial.common,
+                seed=trial.seed,
+            )
             for trial in chosen
             if changes.has_row(trial.levels)
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ CellKey = tuple[str, str, str]
 TalliesByLook = Mapping[CellKey, tuple["Tally", ...]]
 """The tallies of each cell at the looks that it has reached; only one if no seed may be added."""
 
-_LOCATED_SCHEMA = {**dict.fromkeys(("trial", "row", "column", "over"), pl.String), "unit": pl.Int64}
+_LOCATED_SCHEMA = {**dict.fromkeys(("row", "column", "over"), pl.String), "unit": pl.Int64}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ class Tally:
     """
 
     trials: int
-    values: tuple[float, ...]
+    values: Sequence[float]
     units: tuple[int, ...] = ()
     gaps: tuple[tuple[str, str], ...] = ()
     label: str = ""
@@ -130,10 +131,9 @@ def tally_trials(
     """
     located = _locate_trials(trials, spec.rows, spec.columns, spec.over)
     tallies: dict[CellKey, tuple[Tally, ...]] = {}
-    ids = located["trial"].to_list()
+    ids = [trial.id for trial in trials]
     for metric in dict.fromkeys(spec.shown_metrics):
-        values = trial_values(study, ids, outcomes, metric, begun=begun)
-        valued = located.with_columns(values["seed"], values["value"], values["status"], values["why"])
+        valued = located.hstack(trial_values(study, ids, outcomes, metric, begun=begun))
         if spec.pick:  # cells of different levels are still paired by their seeds
             valued = valued.with_columns(unit="seed")
         for row, column, tally in _tallies(valued, separate=spec.pick is not None):
@@ -177,7 +177,6 @@ def _locate_trials(
         levels = trial.levels
         named = [factor for factor in over if levels[factor] != ABSENT] or over
         label = ", ".join(f"{factor} {names[factor][text(levels[factor])]}" for factor in named)
-        data["trial"].append(trial.id)
         data["unit"].append(units.setdefault((levels[SEED], label), len(units)))
         data["row"].append(text(levels[rows]))
         data["column"].append("" if columns is None else text(levels[columns]))
@@ -200,7 +199,9 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
         statuses=pl.col("status").filter(~done),
         whys=pl.col("why").filter(~done),
     )
+    shared: dict[tuple[int, ...], tuple[int, ...]] = {}  # most cells have the same units
     for cell in cells.iter_rows(named=True):
+        cell["units"] = shared.setdefault(units := tuple(cell["units"]), units)
         gaps = tuple(zip(cell["statuses"], cell["whys"], strict=True))
         if infinite := tuple(gap for gap in gaps if gap[0] == ValueStatus.INFINITE):
             cell["values"], cell["units"], gaps = (), (), infinite
@@ -212,8 +213,8 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
             cell["column"],
             Tally(
                 trials=cell["trials"],
-                values=tuple(cell["values"]),
-                units=tuple(cell["units"]),
+                values=array("d", cell["values"]),  # a quarter of a tuple's memory
+                units=cell["units"],
                 gaps=gaps,
                 label=cell.get("over", ""),
                 reached=reached,

@@ -355,7 +355,7 @@ def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) 
 
     if not to_run:
         return left * max((flops(trial.settings) for trial in first_of_each_kind(ends)), default=0.0)
-    seeds = Counter(Kind(trial.settings) for trial in to_run)
+    seeds = Counter(Kind(trial.common) for trial in to_run)
     return sum(count * flops(kind.settings) for kind, count in seeds.items())
 
 
@@ -410,14 +410,14 @@ def group_by_model(trials: Iterable[Trial]) -> list[list[Trial]]:
     """Group trials by model, in the order of each model's first trial."""
     groups: dict[tuple[object, ...], list[Trial]] = {}
     for trial in trials:
-        key = (*(getattr(trial.settings.model, name) for name in SIZE_KEYS), _learned_positions(trial))
+        key = (*(getattr(trial.common.model, name) for name in SIZE_KEYS), _learned_positions(trial))
         groups.setdefault(key, []).append(trial)
     return list(groups.values())
 
 
 def _learned_positions(trial: Trial) -> tuple[str, int] | None:
     """Return the type and the number of a model's learned positional embeddings; None if it has none."""
-    model = trial.settings.model
+    model = trial.common.model
     learns = isinstance(POSITIONS[model.position], LearnedPosition | PluginPosition)
     return (model.position, model.max_positions) if learns else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -101,20 +101,23 @@ def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
     return store.trials(columns=tuple(TRIALS) if any(map(_needs_settings, studies)) else _STATUS_COLUMNS)
 
 
-def stored_outcomes(store: Store, *studies: Study, probes: Collection[str] = ()) -> pl.DataFrame:
+def stored_outcomes(
+    store: Store, *studies: Study, probes: Collection[str] = (), omit: Collection[str] = ()
+) -> pl.DataFrame:
     """Return the latest attempt of each stored trial, without the column `settings` if no study needs it.
 
     Stored settings take most of the memory. They matter only for trials that another study or other source
-    of plug-ins may have trained; a study knows the settings of its own trials.
+    of plug-ins may have trained; a study knows the settings of its own trials. The columns in `omit` are not
+    read.
     """
-    needed = any(map(_needs_settings, studies))
-    return store.trials(probes, [name for name in TRIALS if name != "settings" or needed])
+    omitted = {*omit, *(() if any(map(_needs_settings, studies)) else ["settings"])}
+    return store.trials(probes, [name for name in TRIALS if name not in omitted])
 
 
 def _needs_settings(study: Study) -> bool:
     if study.search is not None:
         return study.search.warm_start or has_plugins()
-    return any(trial.settings.code for trial in study.trials)
+    return any(trial.common.code for trial in study.trials)
 
 
 def study_status(
@@ -346,9 +349,8 @@ def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[Unf
     ]
 
 
-def started_trials(study: Study, store: Store, stored: Collection[str]) -> tuple[str, ...]:
+def started_trials(study: Study, store: Store, stored: Iterable[str]) -> tuple[str, ...]:
     """Return the trials of a grid that have a checkpoint but no outcome; empty for a search."""
     trials = study.trials if study.search is None else ()
-    open_ones = [trial.id for trial in trials if trial.id not in stored]
-    begun = store.files.trials_with_checkpoint(open_ones)
-    return tuple(trial for trial in open_ones if trial in begun)
+    begun = store.files.trials_with_checkpoint(trial.id for trial in trials).difference(stored)
+    return tuple(trial.id for trial in trials if trial.id in begun)

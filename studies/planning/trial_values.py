@@ -59,8 +59,8 @@ def may_diverge() -> pl.Expr:
     longer, so that the loss rises in a healthy training, too.
     """
     grows = [name for name, metric in METRICS.items() if metric.steps_with_curriculum]
-    names = pl.col("metrics").list.eval(pl.element().struct.field("name"))
-    return (pl.col("status") == "done") & (names.list.set_intersection(grows).list.len() == 0)
+    grew = pl.col("metrics").list.eval(pl.element().struct.field("name").is_in(grows)).list.any()
+    return (pl.col("status") == "done") & ~grew
 
 
 def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
@@ -164,19 +164,18 @@ def trial_values(
     are marked only if `outcomes` have the column DIVERGED; costs count as usual.
     """
     target = read_target(metric)
+    wanted = pl.DataFrame({"trial": list(trials)}, schema={"trial": pl.String})
     ends = outcomes.select(
-        *("trial", "seed", "status", "reason", "recipe", "task"),
+        *("trial", "seed", "status", "reason"),
         diverged=pl.col(DIVERGED) if DIVERGED in outcomes.columns else pl.lit(None, dtype=pl.String),
         value=final_value(metric),
         total=pl.lit(None, dtype=pl.Float64) if target is None else total_cost(target.currency),
-        probed=final_value(PROBED_METRIC).is_not_null(),
-        tuned=final_value(TUNED_METRIC).is_not_null(),
+        awaits_probe=_awaits_probe(wanted, outcomes, metric),
     )
     if metrics is not None and "[" in metric:
         last = last_members(metrics, metric_family(metric)).filter(pl.col("name") == metric)
         ends = ends.join(last.select("trial", last="value"), on="trial", how="left", maintain_order="left")
         ends = ends.with_columns(value=pl.coalesce("last", "value"))
-    wanted = pl.DataFrame({"trial": list(trials)}, schema={"trial": pl.String})
     found = wanted.join(ends, on="trial", how="left", maintain_order="left")
     stored, value = pl.col("status"), pl.col("value")
     diverged = pl.lit(value=False) if metric in COSTS else pl.col("diverged").is_not_null()
@@ -193,7 +192,7 @@ def trial_values(
         .then(pl.lit(ValueStatus.CENSORED))
         .when(value == math.inf if not find_metric(metric).higher_is_better else pl.lit(value=False))
         .then(pl.lit(ValueStatus.INFINITE))
-        .when(value.is_null() & _awaits_probe(found, metric))
+        .when(value.is_null() & pl.col("awaits_probe"))
         .then(pl.lit(ValueStatus.PENDING))
         .otherwise(pl.lit(ValueStatus.NO_VALUE))
     )
@@ -269,16 +268,16 @@ def _lossy(metric: str) -> str:
     return ", because its tokens lose text" if metric.endswith("_bits_per_byte") else ""
 
 
-def _awaits_probe(found: pl.DataFrame, metric: str) -> pl.Expr:
+def _awaits_probe(wanted: pl.DataFrame, outcomes: pl.DataFrame, metric: str) -> pl.Expr:
     if metric_family(metric) in TUNED_METRICS:
-        return ~pl.col("tuned") & (pl.col("task") == "translation")
+        return final_value(TUNED_METRIC).is_null() & (pl.col("task") == "translation")
     if metric_family(metric) in PROBES:
         return pl.lit(value=True)
     if not find_metric(metric).is_probe:
         return pl.lit(value=False)
-    recipes = found["recipe"].drop_nulls().unique()
+    recipes = outcomes.join(wanted, on="trial", how="semi")["recipe"].unique()
     measurable = [recipe for recipe in recipes if encoder_arguments(recipe) is not None]
-    return ~pl.col("probed") & pl.col("recipe").is_in(measurable)
+    return final_value(PROBED_METRIC).is_null() & pl.col("recipe").is_in(measurable)
 
 
 FindCourse = Callable[[str, pl.DataFrame], pl.DataFrame]
@@ -360,6 +359,8 @@ def _with_target(outcomes: pl.DataFrame, name: str, target: Target, find_course:
 
 
 _FAMILY = "_bits_per_byte"
+BITS_PER_BYTE = frozenset({f"dev{_FAMILY}", f"test{_FAMILY}"})
+"""The metrics that `with_bits_per_byte` computes."""
 
 
 def with_bits_per_byte(
@@ -369,7 +370,7 @@ def with_bits_per_byte(
 
     `names` are the wanted metrics. Values that are already stored are kept.
     """
-    splits = [name.removesuffix(_FAMILY) for name in names if name in (f"dev{_FAMILY}", f"test{_FAMILY}")]
+    splits = [name.removesuffix(_FAMILY) for name in names if name in BITS_PER_BYTE]
     if not splits:
         return outcomes
     scales = {id(task): _bits_per_nat(task) for task in tasks.values()}

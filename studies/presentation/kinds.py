@@ -367,7 +367,7 @@ def check_shown_metrics(
     """
     for index, spec in enumerate(specs):
         select = getattr(spec, "select", {})
-        selected = [each.settings for each in trials if is_selected(select, each.levels)]
+        selected = [each.common for each in trials if is_selected(select, each.levels)]
         axis = getattr(spec, "x", "") if spec.kind == "line" else ""
         for key, name in spec.named_metrics():
             if fault := missing_metric(name, selected) or course_fault(name, axis, selected):

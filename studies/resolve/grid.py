@@ -127,7 +127,7 @@ class GridBuilder:
         over_budget: list[Trial] = []
         size_matches: dict[str, SizeMatch] = {}
         for levels, settings, match, allowed in self._resolved_cells():
-            trial = Trial(study=self.study, levels=levels, settings=settings.with_seed(int(levels[SEED])))
+            trial = Trial(study=self.study, levels=levels, settings=settings, seed=int(levels[SEED]))
             (cells if allowed else over_budget).append(trial)
             if match is not None:
                 size_matches.setdefault(trial.id, match)

@@ -128,21 +128,35 @@ RESULTS_VERSION = 1
 """The version of results; every code change that alters results raises it. Older results are not reused."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Trial:
     """One training: a cell of a study, or a point of a search, with one seed.
 
-    `levels` are the factors' levels, or a search point's values, as written in the study file.
+    `levels` are the factors' levels, or a search point's values, as written in the study file. `common` has
+    the settings with any seed; the trials of a cell share it, which saves memory in large grids.
     """
 
     study: str
     levels: Mapping[str, Level]
-    settings: TrialSettings
-    id: str = field(init=False)  # 16 hex digits
+    common: TrialSettings = field(compare=False)  # the id compares them
+    seed: int
+    id: str  # 16 hex digits
 
-    def __post_init__(self) -> None:
-        """Compute the trial's id from its settings."""
-        object.__setattr__(self, "id", trial_id(self.settings))
+    def __init__(
+        self, *, study: str, levels: Mapping[str, Level], settings: TrialSettings, seed: int | None = None
+    ) -> None:
+        """Make the trial with these settings; `seed` replaces their seed."""
+        seed = settings.seed if seed is None else seed
+        object.__setattr__(self, "study", study)
+        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "common", settings)
+        object.__setattr__(self, "seed", seed)
+        object.__setattr__(self, "id", trial_id(settings, seed))
+
+    @property
+    def settings(self) -> TrialSettings:
+        """Return everything that determines the trial's result."""
+        return self.common.with_seed(self.seed)
 
     def __repr__(self) -> str:
         levels = ", ".join(f"{name}={level_name(level)}" for name, level in self.levels.items())
@@ -170,7 +184,7 @@ def first_of_each_kind(trials: Iterable[Trial]) -> list[Trial]:
     """Return one trial of each group of trials that differ only in their seed: the first one."""
     kinds: dict[Kind, Trial] = {}
     for trial in trials:
-        kinds.setdefault(Kind(trial.settings), trial)
+        kinds.setdefault(Kind(trial.common), trial)
     return list(kinds.values())
 
 
@@ -229,16 +243,17 @@ class Kind(tuple[int, ...]):
         return kind
 
 
-def trial_id(settings: TrialSettings) -> str:
-    """Return the id of the trial with these settings: the first 16 hex digits of a SHA-256.
+def trial_id(settings: TrialSettings, seed: int | None = None) -> str:
+    """Return the id of the trial with these settings, or with another seed: 16 hex digits of a SHA-256.
 
     The hash covers the settings as canonical JSON without default values, with the recipe's identity text,
     the digests of plug-in source, and RESULTS_VERSION. So a new key with a default does not change older ids;
     a renamed key keeps its old name here, as its serialization alias.
     """
     before, after = _canonical_parts(Kind(settings))
-    seed = f'"seed":{settings.seed},' if settings.seed else ""
-    return hashlib.sha256(f"{before}{seed}{after}".encode()).hexdigest()[:16]
+    seed = settings.seed if seed is None else seed
+    between = f'"seed":{seed},' if seed else ""
+    return hashlib.sha256(f"{before}{between}{after}".encode()).hexdigest()[:16]
 
 
 @lru_cache(maxsize=4096)
