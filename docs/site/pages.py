@@ -29,8 +29,18 @@ PAGES = {
 }
 """The paths of pages outside `docs/`, with their paths on the site."""
 
+FOLDERS = {"docs/how-to": "how-to/factors.md"}
+"""The folders to which pages link, with the page that stands for each on the site."""
+
+LONG_CELL = 60
+"""The number of characters from which a cell makes its table one of words, shown as cards on a telephone."""
+
 _LINK = re.compile(r"\[(?P<text>[^]\n]+)\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
 _PART = re.compile(r"^```toml part$", re.MULTILINE)
+_FIGURE = re.compile(r'<img [^>]*src="(?P<file>[^"]+\.svg)"[^>]*>')
+_TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+_ROW, _HEAD, _CELL = (re.compile(rf"<{tag}[^>]*>(.*?)</{tag}>", re.DOTALL) for tag in ("tr", "th", "td"))
+_TAG = re.compile("<[^>]*>")
 _PROMISED = re.compile(r"^<!-- promised: (?P<package>[\w.]+) -->$", re.MULTILINE)
 
 
@@ -54,22 +64,42 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Insert the API reference, and replace links to files outside the site by their text."""
-    del config
+    """Insert the API reference, and add files to the site to which there are links, as texts."""
     uri = page.file.src_uri
     source = next((source for source, page in PAGES.items() if page == uri), f"docs/{uri}")
 
     def follow(found: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), found["path"]))
-        target = PAGES.get(path, path.removeprefix("docs/"))
+        target = (PAGES | FOLDERS).get(path, path.removeprefix("docs/"))
         if files.get_file_from_path(target) is None:
-            assert (ROOT / path).exists(), f"{source} has a link to {path}, which does not exist"
-            return found["text"]
+            assert (ROOT / path).is_file(), f"{source} has a link to {path}, which is no file"
+            target = f"{path}.txt"
+            files.append(File.generated(config, target, content=(ROOT / path).read_text(encoding="utf-8")))
         relative = posixpath.relpath(target, posixpath.dirname(uri) or ".")
         return f"[{found['text']}]({relative}{found['anchor'] or ''})"
 
     markdown = _PART.sub("```toml", markdown)  # a part of a study file is highlighted as a whole one is
     return _LINK.sub(follow, _PROMISED.sub(lambda found: _entries(found["package"]), markdown))
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Link figures to their files, and name the columns in the cells of tables with long texts."""
+    del page, config, files
+    html = _FIGURE.sub(lambda found: f'<a href="{found["file"]}">{found[0]}</a>', html)
+    return _TABLE.sub(lambda found: _as_cards(found[0]), html)
+
+
+def _as_cards(table: str) -> str:
+    """Return a table marked for `wide.css` as cards, unless all of its cells are short."""
+    if max((len(_TAG.sub("", cell)) for cell in _CELL.findall(table)), default=0) < LONG_CELL:
+        return table
+    names = [_TAG.sub("", name) for name in _HEAD.findall(table)]
+
+    def named(row: re.Match[str]) -> str:
+        columns = iter(names)
+        return re.sub("<td", lambda _: f'<td data-column="{next(columns)}"', row[0])
+
+    return _ROW.sub(named, table).replace("<table>", "<table data-cards>", 1)
 
 
 def _entries(package: str) -> str:

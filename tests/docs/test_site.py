@@ -43,6 +43,28 @@ def test_every_document_is_a_page_and_needs_nothing_from_elsewhere(site):
 
 
 @pytest.mark.heavy
+def test_every_link_of_the_first_page_is_one_on_the_site(site):
+    page = (site / "index.html").read_text(encoding="utf-8")
+    texts = re.findall(r"\[([^]`\n]+)\]\(", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert [text for text in texts if f">{text}</a>" not in page and f'alt="{text}"' not in page] == []
+    targets = [target for target in re.findall('href="([^"#:]+)', page) if target.endswith(".txt")]
+    assert [target for target in targets if not (site / target).is_file()] == []
+
+
+@pytest.mark.heavy
+def test_search_works_where_pages_are_opened_as_files(site):
+    page = (site / "index.html").read_text(encoding="utf-8")
+    assert (site / "search" / "search_index.js").is_file()
+    assert '<script src="site/iframe-worker.js">' in page
+
+
+@pytest.mark.heavy
+def test_cells_of_a_table_with_long_texts_name_their_columns(site):
+    page = (site / "reference" / "blocks.html").read_text(encoding="utf-8")
+    assert re.search(r'<td data-column="equation"[^>]*>y = act\(x\)</td>', page)
+
+
+@pytest.mark.heavy
 @pytest.mark.parametrize("face", FACES)
 def test_every_promised_name_has_an_entry_in_the_reference(site, face):
     module = import_module(face)
