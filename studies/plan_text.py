@@ -52,6 +52,7 @@ _ORDERS = {
 
 _MAX_MODELS = 24
 _MAX_NAMED = 3
+_MIN_LABEL_WIDTH = 12
 _MAX_ALIASES = 8
 
 
@@ -251,8 +252,10 @@ def _axis(name: str, count: int) -> str:
 
 
 def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
+    """Yield the table of models: a line for each, or two lines if its label has no room beside its costs."""
     unit, size = si_prefix(max((model.step_flops for model in plan.models), default=0))
-    solved = () if study.design.matched_size is None else (study.design.matched_size.name, "residual")
+    matched = study.design.matched_size
+    solved = () if matched is None else (matched.name, "residuals" if matched.costs[1:] else "residual")
     heads = (_label_column_name(study, plan), *solved, "parameters", f"{unit}FLOPs/step", "memory")
     models = [_row(model, size) for model in plan.models[:_MAX_MODELS]]
     for gap, time in ((3, "est. per trial"), (2, "est./trial")):  # narrower columns if labels need the room
@@ -261,8 +264,11 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
         room = width - sum(widths) - gap * len(widths) - 2
         if max(len(row[0]) for row in rows) <= room:
             break
-    for label, (_, *others) in zip(_labels([row[0] for row in rows], room), rows, strict=True):
-        yield label + "".join(f"{text:>{gap + width}}" for text, width in zip(others, widths, strict=True))
+    has_room = room >= _MIN_LABEL_WIDTH
+    labels = _labels([row[0] for row in rows], room if has_room else width - 2)
+    for label, (_, *others) in zip(labels, rows, strict=True):
+        costs = "".join(f"{text:>{gap + width}}" for text, width in zip(others, widths, strict=True))
+        yield from (label + costs,) if has_room else (label.rstrip(), costs)
     if len(plan.models) > _MAX_MODELS:
         yield f"  and {plural(len(plan.models) - _MAX_MODELS, 'model')} more"
 
@@ -282,10 +288,10 @@ def _labels(texts: Sequence[str], max_width: int) -> list[str]:
 
 
 def _row(model: ModelCost, size: float) -> tuple[str, ...]:
-    found = model.size_match
-    solved = (
-        () if found is None else (NO_NUMBER if found.size is None else f"{found.size:,}", found.residual_text)
-    )
+    found, solved = model.size_match, tuple[str, ...]()
+    if found is not None:
+        several = ", ".join(cost.percent for cost in found.costs) if found.costs[1:] else ""
+        solved = (NO_NUMBER if found.size is None else f"{found.size:,}", several or found.residual_text)
     flops, held = (
         f"{model.step_flops / size:,.1f}",
         NO_NUMBER if model.memory is None else format_bytes(model.memory),

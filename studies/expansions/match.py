@@ -367,7 +367,8 @@ class Match(Expansion):
         baseline = {**study.design.baseline, matched.name: matched.size}
         cell = ", ".join(f"{factor}={level_name(level)}" for factor, level in baseline.items())
         worst = max(solved, key=lambda one: abs(one.largest.relative_residual)).largest
-        text = f"{matched.name} solved for the {' and '.join(matched.costs)} of {cell}; largest residual "
+        order = "residuals in this order, the largest" if matched.costs[1:] else "largest residual"
+        text = f"{matched.name} solved for the {' and '.join(matched.costs)} of {cell}; {order} "
         share = f", {100 * abs(worst.relative_residual):.2g} %" if worst.residual else ""
         yield "match", text + worst.residual_text + (share if worst.name == "parameters" else "")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from pkgutil import iter_modules
@@ -309,9 +309,7 @@ class TrainSettings(StrictModel, table="train"):
     @field_validator("loss_terms", "callbacks")
     @classmethod
     def _check_names(cls, named: tuple[LossTerm, ...] | tuple[Callback, ...]) -> object:
-        names = [each.name for each in named]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"expected each name once, got {', '.join(twice)} twice")
+        _check_each_once([each.name for each in named])
         return named
 
     @model_validator(mode="after")
@@ -368,6 +366,12 @@ def _wrap_in_list(names: object) -> object:
     if not isinstance(names, list | tuple):
         raise ValueError(f"expected a text or a list of texts, got {format_value(names)}")
     return names
+
+
+def _check_each_once(names: Sequence[str]) -> None:
+    """Raise ValueError if a name occurs twice."""
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"expected each name once, got {', '.join(twice)} twice")
 
 
 Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(_wrap_in_list)]
@@ -464,6 +468,12 @@ class StudySettings(StrictModel, table="study"):
     max_step_flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the maximum FLOPs of a training step, forward and backward, on a batch of sequences of the task's
     length (40 tokens if it grows); larger cells and search points are not run"""
+
+    @field_validator("match")
+    @classmethod
+    def _check_costs(cls, costs: tuple[MatchedCost, ...]) -> tuple[MatchedCost, ...]:
+        _check_each_once(costs)
+        return costs
 
 
 class ModelSettings(StrictModel, table="model"):

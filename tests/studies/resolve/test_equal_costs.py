@@ -1,11 +1,15 @@
 """`match` solves sizes for equal FLOPs, state, memory or parameters, also jointly."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from activemem.grammar import Analysis, analyse, parse
+from activemem.storage import Store
 from activemem.studies.expansions.match import SizeMatch
+from activemem.studies.plan_text import format_plan
+from activemem.studies.planning.plan import make_plan
 from activemem.studies.resolve.costs import sequence_tokens
 from activemem.studies.study import Study, load_study
 from activemem.studies.text.errors import StudyError
@@ -126,6 +130,22 @@ def test_two_costs_at_once_are_refused_with_the_nearest_to_both() -> None:
             for size in range(found.size - 2, found.size + 3)
         }
         assert farthest[found.size] == min(farthest.values())
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_plan_shows_both_residuals_of_two_costs(width: int, tmp_path: Path) -> None:
+    study = study_of(["flops", "parameters"], tolerance=0.9)
+    text = format_plan(make_plan(study, Store(tmp_path)), width=width)
+    for mixer, found in matches(study).items():
+        [at] = [at for at, line in enumerate(text.splitlines()) if line.startswith(f"  {mixer}")]
+        shown = " ".join(text.splitlines()[at : at + 2])
+        assert ", ".join(cost.percent for cost in found.costs) in shown
+    assert "filter solved for the flops and parameters" in text
+
+
+def test_a_cost_that_is_named_twice_is_refused() -> None:
+    with pytest.raises(StudyError, match="expected each name once, got flops twice"):
+        study_of(["flops", "flops"])
 
 
 def test_an_unknown_cost_is_refused_with_the_known_ones() -> None:
