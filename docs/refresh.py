@@ -34,7 +34,8 @@ GENERATED_MARK = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end 
 
 def documents() -> list[Path]:
     """Return every document of the repository with possible marks."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    others = [ROOT / "README.md", ROOT / "studies" / "results" / "README.md"]
+    return [*others, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def refresh(path: Path, stale: list[Path]) -> str:

@@ -9,7 +9,7 @@ from ..forked_commands import run_program
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
-RESULTS = [page for page in PAGES if page.startswith("docs/results/")]
+RESULTS = [*(page for page in PAGES if page.startswith("docs/results/")), "studies/results/README.md"]
 OTHERS = [page for page in PAGES if page not in RESULTS]
 
 
