@@ -138,7 +138,8 @@ def test_a_model_of_plug_ins_that_are_not_loaded_names_them(path, file):
 def test_a_recipe_that_needs_more_weights_than_there_are_builds_nothing(path, file):
     settings = file.trial.settings
     huge = settings.model_copy(update={"model": settings.model.model_copy(update={"d_model": 20_000})})
-    rewrite(path, dict(file.weights), trial=json.loads(replace(file.trial, settings=huge).to_json()))
+    trial = Trial(study=file.trial.study, levels=file.trial.levels, settings=huge)
+    rewrite(path, dict(file.weights), trial=json.loads(trial.to_json()))
     with pytest.raises(ModelFileError, match=r"^expected [\d,]+ parameters, got [\d,]+$"):
         rebuild(read_model_file(path))
 
