@@ -17,10 +17,14 @@ def render(table: Table) -> str:
     """Return the caption, the table, its footnotes and its provenance.
 
     The paper's numbers are smaller and below ours. Markdown has one heading row: headings above a column
-    share its cell, and a factor above its levels shares the cell of the first. Groups are rows.
+    share its cell, and a factor above its levels shares the cell of the first. Groups are rows. Texts, such
+    as recipes, are left-aligned.
     """
     heads = [_head(table, column) for column in range(len(table.columns))]
-    sides = [":--", *["--:"] * len(table.columns)]
+    sides = [
+        ":--",
+        *(":--" if any(map(_is_text, column)) else "--:" for column in zip(*table.cells, strict=True)),
+    ]
     lines = [" ".join(map(_escape, table.caption)), "", _line([_escape(table.corner), *heads]), _line(sides)]
     for heading, numbers in table.row_groups():
         if heading:
@@ -45,6 +49,11 @@ def _head(table: Table, column: int) -> str:
 
 def _line(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
+
+
+def _is_text(cell: Cell) -> bool:
+    """Return whether a cell has a level in words."""
+    return bool(cell.picked) and cell.estimate is None
 
 
 def _cell(cell: Cell) -> str:

@@ -15,7 +15,7 @@ import pytest
 from activemem.reporting.kinds.cells import CellsTable
 from activemem.reporting.paper import published_only_table
 from activemem.reporting.tables.render import own_format_names, render, rich
-from activemem.reporting.tables.table import ColumnKey, Table, TableError, build_table
+from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table, TableError, build_table
 from activemem.studies.catalog.published import published_tables
 from activemem.studies.study import Study, load_study
 
@@ -177,6 +177,13 @@ def test_columns_are_parted_at_their_headings_and_evenly(tables: dict[str, Table
     assert heads == [["mixer", "one", "two"], ["mixer", "three", "four"]] * 2
     heads = [line.split() for line in rich.render(made, width=60).splitlines() if line.startswith("  mixer")]
     assert heads == [["mixer", "one", "two", "three", "four"]] * 2
+
+
+def test_texts_are_left_aligned_in_markdown(tables: dict[str, Table]) -> None:
+    made = tables["one-seed"]
+    text = Cell(status=CellStatus.DONE, text="sa + conv(k=9)", picked="sa + conv(k=9)")
+    made = replace(made, cells=tuple((text, *cells[1:]) for cells in made.cells))
+    assert made.render("markdown").splitlines()[3].startswith("| :-- | :-- | --: |")
 
 
 def test_an_unknown_format_is_reported_with_the_nearest(tables: dict[str, Table]) -> None:
