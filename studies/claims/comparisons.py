@@ -162,29 +162,33 @@ def iter_comparisons(statement: Statement) -> Iterator[Comparison]:
                 yield from iter_comparisons(part)
 
 
+def number_parts(number: Number | Comparison) -> tuple[Number, ...]:  # noqa: PLR0911 -- one return for each kind
+    """Return the numbers from which a number or a comparison is computed, in the order of the text."""
+    match number:
+        case Comparison():
+            return (number.left, number.right)
+        case SignedSum():
+            return tuple(term for _, term in number.terms)
+        case Quotient():
+            return (number.numerator, number.denominator)
+        case Reduction():
+            return number.parts
+        case Extrapolation():
+            return tuple(part for _, part in number.parts)
+        case Speedup():
+            return (number.fast, number.slow)
+        case _:
+            return ()
+
+
 def iter_numbers(number: Number | Comparison) -> Iterator[Number]:
     """Yield all numbers of which a number or a comparison consists, in the order of the text.
 
     A number itself comes first.
     """
-    match number:
-        case Comparison():
-            parts = (number.left, number.right)
-        case SignedSum():
-            parts = tuple(term for _, term in number.terms)
-        case Quotient():
-            parts = (number.numerator, number.denominator)
-        case Reduction():
-            parts = number.parts
-        case Extrapolation():
-            parts = tuple(part for _, part in number.parts)
-        case Speedup():
-            parts = (number.fast, number.slow)
-        case _:
-            parts = ()
     if not isinstance(number, Comparison):
         yield number
-    for part in parts:
+    for part in number_parts(number):
         yield from iter_numbers(part)
 
 

@@ -20,11 +20,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from ...diagnostics import FaultCollector, nearest_hint
 from ...grammar import RecipeError, lookup
-from ..catalog.metrics import CURRENCIES, METRICS_AND_COSTS, Metric, metric_family
+from ..catalog.metrics import CURRENCIES, METRICS_AND_COSTS, Metric, Target, metric_family, read_target
 from ..schema.design import MAX_TRIALS, Design, with_absent
 from ..schema.epoch_metrics import missing_metric
 from ..schema.factors import SEED, Conditions, NamedLevels, level_key, level_text, one_line
@@ -53,6 +54,7 @@ from .comparisons import (
     cell_label,
     iter_comparisons,
     iter_quantities,
+    number_parts,
 )
 from .parser import parse_claim
 
@@ -150,6 +152,35 @@ def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
         ladder={name: design.combined_factors[name] for name in design.ladder},
         conditions=design.conditions,
     )
+
+
+def _different_targets(comparison: Comparison) -> str:
+    """Return a message if a comparison mixes costs in different currencies or to several targets, or ""."""
+    targets = sorted(_targets(comparison.left) | _targets(comparison.right), key=repr)
+    by_currency = {f"{each.currency}_to": each for each in targets}
+    if len(by_currency) > 1:
+        return f"expected costs in one currency, got {' and '.join(by_currency)}"
+    if len(targets) > 1:
+        return f"expected costs to reach one target, got {' and '.join(map(str, targets))}"
+    return ""
+
+
+def _targets(number: Number) -> frozenset[Target]:
+    """Return the targets in whose costs a number is measured.
+
+    A speedup, and the quotient of two costs to one target, are ratios without a currency.
+    """
+    match number:
+        case Quantity():
+            target = read_target(number.metric)
+            return frozenset() if target is None else frozenset([target])
+        case Quotient():
+            above, below = _targets(number.numerator), _targets(number.denominator)
+            return frozenset() if above == below else above | below
+        case Speedup():
+            return frozenset()
+        case _:
+            return frozenset(chain.from_iterable(map(_targets, number_parts(number))))
 
 
 def _determines(cells: Iterable[Mapping[str, str]], one: str, other: str) -> bool:
@@ -301,7 +332,7 @@ class _Resolver:
     ) -> Statement | None:
         """Return the comparison `left sign right`; for `!=`, return the negation of `left == right`.
 
-        A comparison in which no side has a metric is a fault.
+        A comparison in which no side has a metric is a fault, and so is one of costs to different targets.
         """
         if left is None or right is None:
             return None
@@ -314,6 +345,8 @@ class _Resolver:
         found = Comparison(left, "==" if sign == "!=" else sign, right, margin)
         if not any(iter_quantities(found)):
             return self.fail(node, "expected a metric on one side, got only numbers")
+        if fault := _different_targets(found):
+            return self.fail(node, fault)
         return NotOf(found) if sign == "!=" else found
 
     def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:

@@ -185,3 +185,36 @@ def test_a_page_that_is_served_shows_targets(tmp_path):
     now = StoreReader(found.store, 0.0).current().studies[found.study.name]
     (sa,), (conv,) = StudyValues(now).inputs.tables()[0].cells
     assert (sa.text, conv.text) == ("200", "> 400")
+
+
+@pytest.mark.parametrize(
+    ("holds", "message"),
+    [
+        ("{steps} < {flops}", "expected costs in one currency, got flops_to and steps_to"),
+        ("{steps} - {flops} > 0", "expected costs in one currency"),
+        ("{steps} / {flops} > 1", "expected costs in one currency"),
+        ("{steps} within 5 of max({flops}, 3)", "expected costs in one currency"),
+        (
+            "{steps} < {other}",
+            "expected costs to reach one target, got dev_accuracy ≥ 0.7 and dev_loss ≤ 1.5",
+        ),
+        ("all({steps} < {other} for m in [sa])", "expected costs to reach one target"),
+    ],
+)
+def test_costs_to_different_targets_are_not_compared(holds, message):
+    named = {
+        "steps": "steps_to[dev_loss <= 1.5, mixer=sa]",
+        "flops": "flops_to[dev_loss <= 1.5, mixer=conv(k=3)]",
+        "other": "steps_to[dev_accuracy >= 0.7, mixer=conv(k=3)]",
+    }
+    with pytest.raises(StudyError) as refused:
+        study(claim=[{"name": "faster", "holds": holds.format(**named)}])
+    assert message in str(refused.value)
+
+
+def test_ratios_of_costs_to_different_targets_are_compared():
+    early, late = (
+        f"steps_to[dev_loss <= {loss}, mixer=sa] / steps_to[dev_loss <= {loss}, mixer=conv(k=3)]"
+        for loss in (2.0, 1.5)
+    )
+    study(claim=[{"name": "the lead grows", "holds": f"{late} < {early}"}])
