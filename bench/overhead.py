@@ -82,7 +82,7 @@ class NoOpTraining:
         return {}
 
     def symbols(self) -> None:
-        """Return no vocabulary."""
+        """Return None: this task has no vocabulary."""
 
     def outputs(self) -> None:
         """Return no outputs."""

@@ -54,7 +54,7 @@ def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
 
 
 def _without_one(node: Value) -> Iterator[Node]:
-    """Yield for each part of a node a copy of the node without that part.
+    """Yield copies of a node, each without one of its parts.
 
     Some copies are not valid recipes.
     """

@@ -209,7 +209,7 @@ def format_scalar(value: object) -> str | None:
 
 
 def _combine(left: object, sign: str, right: object) -> Recipe:
-    """Join two operands with an operator to a recipe; return NotImplemented for operands of other types."""
+    """Return the recipe of two operands joined by an operator; NotImplemented for other types."""
     sides = [
         one.operand_text(sign) if isinstance(one, Expression) else format_scalar(one) for one in (left, right)
     ]

@@ -106,7 +106,7 @@ class StudyResults:
 
     @property
     def points(self) -> SearchPoints | None:
-        """Return all points of a search whose trials have ended; None for a grid.
+        """Return the points of a search that have no unfinished trials; None for a grid.
 
         Points that cannot be ranked are included.
         """

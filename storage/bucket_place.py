@@ -187,7 +187,7 @@ class BucketPlace(Place):
             path.replace(target)
 
     def now(self) -> float:
-        """Return the current time by the server's clock, which is the time of a new object."""
+        """Return the current time of the server, read from an object that is written for this."""
         key = f"unfinished/{temporary_name('now')}"
         self.bucket.put(key, b"")
         info = self.bucket.head(key)

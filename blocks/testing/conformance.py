@@ -101,7 +101,7 @@ def future_is_hidden(text: str, *, causal: bool) -> None:
 
 
 def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
-    """Check the reach that the analysis of a model states, for two copies of the block.
+    """Check that a stack of two copies of the block reaches as far as the analysis states.
 
     Each copy is followed by a feed-forward layer.
     """

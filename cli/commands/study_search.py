@@ -230,8 +230,8 @@ def missing(
 def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Print, for each metric, the smallest difference between two cells that a study can detect.
 
-    A two-sided t test at 5 % detects a difference of this size with a power of 80 %. Smaller differences
-    prove nothing. The best of many points leads even if all are equally good, so its lead proves nothing.
+    It is the difference that a two-sided t test at 5 % finds with a power of 80 %. Smaller differences prove
+    nothing. The best of many points leads even if all are equally good, so its lead proves nothing.
     """
     from ...reporting.search.noise import noise_floor
     from ...studies.catalog.metrics import find_metric

@@ -127,8 +127,8 @@ def _trace(trained: TrainedModel, *, lengths: bool) -> tuple[Model, ExportedProg
     if faults := export_faults(parse(trained.recipe).root):
         reasons = "; ".join(f"{render(block)}: {reason}" for block, reason in faults.items())
         raise ExportError(
-            f"expected blocks whose exported program is valid for every length, got {reasons}; "
-            "a folder for the Hub works for every model"
+            f"some blocks have no exported program that is valid for every length: {reasons}; "
+            "export a folder for the Hub instead, which works for every model"
         )
     # torch.export treats sizes 0 and 1 as constants, so the example has a larger batch and length
     inputs = _inputs(trained, 2, _EXPORTED_AT, lengths=lengths)

@@ -221,7 +221,7 @@ def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> B
 def draw_dev_batches(
     task: Task, lengths: Sequence[int], *, count: int, vocab: int | None, seed: int
 ) -> tuple[Batch, ...]:
-    """Draw `count` sequences of these lengths from a seed, as equally many of each length as possible."""
+    """Draw `count` sequences from a seed, divided as evenly as possible among these lengths."""
     generator = torch.Generator().manual_seed(seed)
     ends = [place * count // len(lengths) for place in range(len(lengths) + 1)]
     return tuple(

@@ -229,7 +229,7 @@ _WHY_EMPTY: Mapping[CellStatus | None, str] = {CellStatus.MISSING: "not run", Ce
 def pick_best(
     spec: CellsTable, tallies_by_place: Mapping[CellKey, tuple[Tally, ...]]
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
-    """Find each cell's best levels of the factors in `over`; return their tally and a remark.
+    """Pick the best levels of the factors in `over` for each cell; return each cell's tally and its remark.
 
     The remark counts the levels that have no value; a cell without such levels has no remark. The first of
     several equal levels counts. If no level has a value, the trials of all levels are merged.

@@ -193,7 +193,7 @@ def iter_numbers(number: Number | Comparison) -> Iterator[Number]:
 
 
 def iter_quantities(number: Number | Comparison) -> Iterator[Quantity]:
-    """Yield every quantity in a number, or on both sides of a comparison, in the order of the text."""
+    """Yield the quantities in a number, or on both sides of a comparison, from left to right."""
     return (each for each in iter_numbers(number) if isinstance(each, Quantity))
 
 

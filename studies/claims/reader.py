@@ -470,7 +470,9 @@ class _Resolver:
                 self.fail(whole, "expected no seed: cells are compared seed by seed")
                 continue
             if word.text == self._each:
-                self.fail(whole, f"expected no {word.text}: the claim is made at each of its levels")
+                self.fail(
+                    whole, f"expected no {word.text} here: the claim is checked at each level of {word.text}"
+                )
                 continue
             if word.text in met:
                 self.fail(word, f"'{word.text}' is named twice")

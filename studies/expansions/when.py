@@ -56,7 +56,9 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
             diagnostics.report(path, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
         elif name in fixed:
             diagnostics.report(
-                path, f"{name} is in `around`, so that every cell has it: remove its condition", key=True
+                path,
+                f"every cell has {name}, because it is in `around`: remove the condition of {name}",
+                key=True,
             )
         elif not isinstance(condition, Mapping) or not condition:
             expected = 'expected levels of other factors, such as { mixer = "conv" }'

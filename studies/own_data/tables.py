@@ -343,7 +343,7 @@ class _TwoFiles(StrictModel):
 
 
 class _TwoFilesInShares(HeldOutRows, _TwoFiles):
-    """Keys of two line-aligned files, with the shares of their lines that are held out."""
+    """Study keys for two line-aligned files, shares of whose lines are held out."""
 
 
 class _SixFiles(StrictModel):

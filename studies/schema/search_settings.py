@@ -365,7 +365,7 @@ class SearchSettings(StrictModel, table="search"):
         if not self.metric:
             raise ValueError("metric: expected at least one, got an empty list")
         if len(set(self.metric)) < len(self.metric):
-            raise ValueError(f"metric: expected different metrics, got {', '.join(self.metric)}")
+            raise ValueError(f"metric: expected each metric once, got {', '.join(self.metric)}")
         if self.direction and len(self.direction) != len(self.metric):
             raise ValueError(
                 f"direction: expected one direction for each of {', '.join(self.metric)}, "

@@ -220,8 +220,8 @@ class SpellingVocabulary(Vocabulary):
         room = size - _CHARACTERS - len(characters)
         if room < 0:
             raise DataError(
-                f"expected a size of at least {_CHARACTERS + len(characters):,} symbols, without any words, "
-                f"got {size:,}"
+                f"expected a size of at least {_CHARACTERS + len(characters):,} symbols, "
+                f"which the characters alone need, got {size:,}"
             )
         return cls(characters, most_frequent(words, room), size)
 

@@ -170,7 +170,7 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
         ({"design": "zip"}, "in a zip design every factor is in every cell"),
         (
             {"design": "one_at_a_time", "around": "k"},
-            "k is in `around`, so that every cell has it: remove its condition",
+            "every cell has k, because it is in `around`: remove the condition of k",
         ),
         (
             {"factors": FACTORS | {"k": [3, "–"]}},

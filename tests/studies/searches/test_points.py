@@ -93,7 +93,7 @@ def test_a_failed_point_has_no_objectives_and_is_not_compared(store):
         (["search.min_fidelity=2"], 'write scheduler = { name = "asha", min_fidelity = 2 }'),
         (["search.budget={ hours = 0 }"], "hours: expected a number above 0, got 0"),
         (["search.metric=[]"], "metric: expected at least one, got an empty list"),
-        (['search.metric=["loss", "loss"]'], "metric: expected different metrics, got loss, loss"),
+        (['search.metric=["loss", "loss"]'], "metric: expected each metric once, got loss, loss"),
         (["search.metric=gradient_norm"], "whether higher or lower gradient_norm is better: set direction"),
         (["search.metric=parametres"], "unknown metric 'parametres'; nearest: parameters"),
         (

@@ -111,7 +111,10 @@ def test_symbols_are_a_closed_set():
 def test_a_vocabulary_without_room_is_refused():
     with pytest.raises(DataError) as fault:
         learn_vocabulary("spelled", ["abc"], 263)
-    assert str(fault.value) == "expected a size of at least 264 symbols, without any words, got 263"
+    assert (
+        str(fault.value)
+        == "expected a size of at least 264 symbols, which the characters alone need, got 263"
+    )
     with pytest.raises(DataError) as fault:
         learn_vocabulary("symbols", ["a b c"], 6)
     assert str(fault.value) == "expected at most 2 symbols, got 3"
