@@ -65,7 +65,7 @@ def simulate(shape: tuple[int, int], spread: float, noise: str, rng: np.random.G
 
 
 def run_race(values: NDArray[np.float64]) -> tuple[list[int], int]:
-    """Run a race on losses (points, seeds); return the points that got every seed, and the number of trainings."""
+    """Run a race on losses (points, seeds); return the points with every seed and the number of trainings."""
     points, seeds = values.shape
     race, trained, whole = SeedRace(range(seeds)), 0, list[int]()
     for place in range(points):

@@ -37,7 +37,7 @@ It returns a value, the label of a choice's option, a hole, or the dimension its
 
 
 def option_label(option: Value) -> Scalar:
-    """Return the value by which an option of a choice is chosen.
+    """Return the value that selects an option of a choice.
 
     It is the number or word itself, or else the recipe text of the option.
     """

@@ -624,7 +624,7 @@ def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trial
 def _check_metrics_beside_faults(
     diagnostics: Diagnostics, template: Template, design: Design, shown: Shown
 ) -> None:
-    """Report metrics that no trial has, although the grid also has other faults.
+    """Report metrics that no trial has, in a study that has other faults as well.
 
     Nothing is reported if the other faults may change which metrics exist.
     """

@@ -77,7 +77,7 @@ class SelfAttention(Block):
         return self._merge(attend(q, k, v, mask, self.dropout, causal=self.causal, scoring=scoring))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read one piece of a stream; the state has all keys and values.
+        """Read one piece of a stream. The state holds all keys and values.
 
         It is (batch, kv_heads, 2, positions, head_width).
         """

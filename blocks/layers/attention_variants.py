@@ -61,7 +61,7 @@ class ForgettingAttention(Block):
         return self.step_with_grad(x, None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read one piece of a stream; the state has all keys, values and log gates.
+        """Read one piece of a stream. The state holds all keys, values and log gates.
 
         It is (batch, heads, positions, 2 · head_width + 1).
         """
@@ -140,7 +140,7 @@ class DifferentialAttention(Block):
         return self._attend(q, k, v, visible_keys(q, k, mask, causal=self.causal))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read one piece of a stream; the state has all keys and values, (batch, 4 · heads, positions, ·)."""
+        """Read one piece of a stream. The state has all keys and values, (batch, 4 · heads, positions, ·)."""
         q, k, v = self._map(x, 0 if state is None else state.shape[2])
         known = torch.cat([k, *v.chunk(2, -1)], 1)
         if state is not None:
@@ -208,7 +208,7 @@ class LatentAttention(Block):
         return self._attend(self._queries(x, angles), self._latents(x, angles), mask, causal=self.causal)
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read one piece of a stream; the state has the vectors of `_latents`, (batch, positions, ·)."""
+        """Read one piece of a stream. The state holds the vectors of `_latents`, (batch, positions, ·)."""
         angles = self._angles(x, 0 if state is None else state.shape[1], None)
         known = self._latents(x, angles)
         known = known if state is None else torch.cat([state, known], 1)

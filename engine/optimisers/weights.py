@@ -223,7 +223,7 @@ class Weights:
         return not self._replaced and (self._average is None or self._average.settled)
 
     def begin_epoch(self, epoch: int) -> list[float] | None:
-        """Apply the changes of the optimiser that [train] sets after this number of epochs.
+        """Change the optimiser's settings, if [train] has a change after this number of epochs.
 
         Return the highest learning rates if they change.
         """

@@ -159,7 +159,7 @@ def _blocks(recipe: str) -> frozenset[str]:
 
 
 def _flops_to(settings: TrialSettings, length: float) -> float:
-    """Return the training FLOPs of a trial if its curriculum ends one length after `length`.
+    """Return the training FLOPs of a trial that learns all lengths up to `length`, and not the next one.
 
     A model that has learnt `length` trains on the next length until the end of the trial.
     """
