@@ -146,7 +146,7 @@ class OpenResult(ABC, Generic[QuestionT]):
     def _candidate(
         self, chosen: Sequence[QuestionT], ahead: int, estimator: TimeEstimator, expected: float | None
     ) -> Iterator[NextSeeds]:
-        """Yield one possible addition of seeds to the chosen questions; nothing if no trial is missing."""
+        """Yield the seeds that could be added for the chosen questions; nothing if no trial is missing."""
         soon, then = self._to_train(chosen, 1), self._to_train(chosen, ahead)
         if soon:
             yield NextSeeds(

@@ -608,7 +608,7 @@ _MAX_TRIED = 200  # cells; in a larger study with other faults, metrics are not 
 
 
 def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trials: Sequence[Trial]) -> None:
-    """Report each shown or claimed metric that the trials cannot have, with the key that would add it.
+    """Report each shown or claimed metric that no trial will have, and name the key that would add it.
 
     A table or a figure needs one selected trial that can have it, a claim each cell that it names, a path
     each of its cells.

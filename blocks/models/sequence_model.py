@@ -42,7 +42,7 @@ class BottleneckDecoder(nn.Module):
         self.maps = nn.ModuleList(Linear(width, width, bias=True) for _ in range(2))
 
     def forward(self, x: Tensor, lengths: Tensor | None) -> Tensor:
-        """Map (batch, length, width) to the same shape; only the last valid position is read."""
+        """Map x (batch, length, width) to its own shape, reading only its last valid position."""
         batch, length, width = x.shape
         rows = torch.arange(batch, device=x.device)
         code = x[:, -1] if lengths is None else x[rows, lengths - 1]

@@ -507,7 +507,7 @@ def _best_sizes(
 
 
 def _chunks(sizes: Tensor, positions: int) -> Iterator[Tensor]:
-    """Yield row indices in chunks of at most `positions` padded positions, ordered by size.
+    """Yield the indices of rows, the shortest first, in chunks of at most `positions` padded positions.
 
     After each chunk freed memory is returned to the system. On a CPU oneDNN caches prepared convolutions for
     each shape, and shrinking batches produce hundreds of shapes, which fragments the heap.

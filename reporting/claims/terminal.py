@@ -269,7 +269,7 @@ def _numbers(rows: Sequence[_ClaimRow]) -> list[str]:
 
 
 def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
-    """Yield a sentence for each metric and task of the claims' cells that no model has learnt."""
+    """Yield a sentence for each metric of each task that no model in the claims' cells has learnt."""
     groups: dict[tuple[str, str], list[Trial]] = {}
     quantities = _quantities(study)
     for metric in dict.fromkeys(each.metric for each in quantities):

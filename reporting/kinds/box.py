@@ -115,7 +115,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes(Content):
-    """The boxes of a panel: below each other for levels, side by side for the indices of a metric."""
+    """The boxes of a panel, with levels below each other and the indices of a metric side by side."""
 
     boxes: tuple[Box, ...]
     rows: bool

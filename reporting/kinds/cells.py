@@ -146,7 +146,7 @@ class CellsTable(TableKind):
 
     @property
     def published_table(self) -> str:
-        """Return the name of the paper's table to compare with; by default, it is this table's name."""
+        """Return the name of the published table to compare with; by default, that of this table."""
         return self.published.table or self.name
 
     @property

@@ -46,7 +46,7 @@ class Estimate:
 
 
 def estimate(values: Iterable[float], *, spread: Spread = "sd") -> Estimate:
-    """Return the mean of the values and its spread.
+    """Return the mean of the values and their spread.
 
     Raise StatisticsError if there are no values, or if a value is not finite. "sd" is the sample standard
     deviation, "se" the standard error, and "ci" the t interval. If all values are equal, the standard

@@ -118,7 +118,7 @@ class TableCells:
 
     @cached_property
     def changes(self) -> Changes | None:
-        """Return the changes of a baseline that the rows show; None if the rows are levels of a factor."""
+        """Return the changes to a baseline, one for each row; None if the rows are levels of a factor."""
         return read_changes(self.spec, self.study.design) if self.spec.rows == CHANGES else None
 
     @cached_property

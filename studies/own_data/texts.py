@@ -57,7 +57,7 @@ def check_shares(dev: float, test: float) -> None:
 
 
 def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnText | None:
-    """Return the facts about a text from a file for each split, or from one file that is split.
+    """Return the facts about a text, which has one file for each split or a single file to split.
 
     Return None if faults are reported.
     """

@@ -93,7 +93,7 @@ class Expansion:
         return study
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Yield labelled notes about the feature for the plan of a study."""
+        """Yield what a study's plan says about this feature, as pairs of a label and a note."""
         yield from ()
 
 

@@ -91,7 +91,7 @@ def _caption_lines(table: Table, *, is_first: bool) -> list[str]:
 
 
 def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
-    """Split a table into parts, and yield the parts of each float. A float fits on a page."""
+    """Split a table into floats that each fit on a page; yield the parts of each."""
     line = SMALL * _LINE if is_small else _LINE
     parts: list[Table] = []
     used = 0.0
