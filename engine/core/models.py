@@ -29,7 +29,7 @@ from ...storage.checksums import add_model_checksum, encode_metadata, read_model
 from ...storage.errors import DamagedError, UnreadableError
 from ...storage.files import replacing
 from ...studies.catalog.tasks import ModelInterface
-from ...studies.resolve.costs import gains_from_bf16, model_config
+from ...studies.resolve.costs import gains_from_bf16
 from ...studies.resolve.trial import Trial, code_fault, shown
 from ...studies.schema.settings import ModelSettings, Precision, TrialSettings, read_recipe
 
@@ -39,12 +39,12 @@ AnyModel = Model | TransductionModel
 
 def build_model(model: ModelSettings, interface: ModelInterface, generator: torch.Generator) -> AnyModel:
     """Return the model of a trial on the CPU; `generator` draws the initial weights."""
-    return build(model.recipe, model_config(model, interface), generator=generator)
+    return build(model.recipe, model.config_for(interface), generator=generator)
 
 
 def meta_model(settings: TrialSettings) -> AnyModel:
     """Return a trial's model on the meta device, where weights have names and shapes but take no memory."""
-    return build_on_meta(settings.model.recipe, model_config(settings.model, settings.task.interface))
+    return build_on_meta(settings.model.recipe, settings.model.config_for(settings.task.interface))
 
 
 def autocast(
@@ -67,7 +67,7 @@ def sequence_flops(model: ModelSettings, interface: ModelInterface, *, tokens: i
 
     The sequence has `tokens` positions, and can see `past` earlier ones.
     """
-    return _training_flops(model.recipe, model_config(model, interface), tokens, past)
+    return _training_flops(model.recipe, model.config_for(interface), tokens, past)
 
 
 @lru_cache(maxsize=4096)
@@ -283,7 +283,7 @@ def rebuild(file: ModelFile) -> AnyModel:
     if (fault := code_fault(file.trial.settings)) is not None:
         _files_log.warning("the model of trial %s: %s", file.trial.id, fault)
     model, interface = file.trial.settings.model, file.trial.settings.task.interface
-    expected = analyse(read_recipe(model.recipe), model_config(model, interface), length=1).parameters
+    expected = analyse(read_recipe(model.recipe), model.config_for(interface), length=1).parameters
     found = sum(weight.numel() for weight in file.weights.values())
     if expected > found:  # before anything of that size is allocated
         raise ModelFileError(f"expected {expected:,} parameters, got {found:,}")

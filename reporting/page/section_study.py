@@ -28,7 +28,7 @@ from ...studies.planning.plan import (
 from ...studies.planning.status import outcome_trials
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.presentation.metric_words import with_true_title
-from ...studies.resolve.costs import REFERENCE_TOKENS, model_config, parameter_count, reach, sequence_tokens
+from ...studies.resolve.costs import REFERENCE_TOKENS, parameter_count, reach, sequence_tokens
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import level_name, level_names, one_line
 from ...studies.schema.search_settings import find_quantity
@@ -282,7 +282,7 @@ def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
     interface = settings.task.interface
     shown = show_recipe(
         settings.model.recipe,
-        model_config(settings.model, interface),
+        settings.model.config_for(interface),
         length=sequence_tokens(settings),
         batch=settings.train.sequences(sequence_tokens(settings)),
         past=interface.past,

@@ -10,7 +10,7 @@ from typing import Literal
 
 from ...grammar import ModelConfig, TrainingMemory, analyse
 from ..catalog.tasks import AlgorithmicSettings, require_algorithmic
-from ..resolve.costs import flops_of_test, longest_pair, longest_tokens, model_config
+from ..resolve.costs import flops_of_test, longest_pair, longest_tokens
 from ..schema.settings import TrialSettings, read_recipe
 
 GPU_CONTEXT = 600 * 2**20
@@ -130,7 +130,7 @@ def step_memory(
     interface = settings.task.interface
     held = _memory(
         settings.model.recipe,
-        model_config(settings.model, interface),
+        settings.model.config_for(interface),
         tokens,
         interface.past,
         2 * sequences

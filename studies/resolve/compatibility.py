@@ -37,7 +37,7 @@ from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, TrialSettings, read_rec
 from ..text.strict_model import ValidationProblem
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
-from .costs import longest_pair, model_config, most_tokens
+from .costs import longest_pair, most_tokens
 
 _NEEDS = {TaskKind.REGRESSION: VECTOR, TaskKind.CLASSIFICATION: VECTOR, TaskKind.TRANSDUCTION: OTHER_LENGTH}
 _REMEDIES = {
@@ -220,7 +220,7 @@ def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
         interface = settings.task.interface
     except (CorpusError, TaskError):  # `_data` reports these errors
         return
-    config = model_config(settings.model, interface)
+    config = settings.model.config_for(interface)
     yield from (ValidationProblem(("model",), fault) for fault in _faults(config))
     if (fault := _position_fault(settings, config)) is not None:
         yield ValidationProblem(("model", "position"), fault)
@@ -245,8 +245,7 @@ def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
     if longest is not None and _streams(task):
         endless = f"{name} has {plural(longest, 'position')}, but a stream has no end"
         return f'{endless}: use others, or read lines (batching = "lines")'
-    tokens = most_tokens(settings)
-    if longest is not None and tokens is not None and tokens > longest:
+    if longest is not None and (tokens := most_tokens(settings)) is not None and tokens > longest:
         return f"{name} has {plural(longest, 'position')}, and a sequence has {tokens:,}"
     return None
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 from ...grammar import Analysis, ModelConfig, Reach, analyse, parse, render
 from ...grammar.analysis.analyse import count_parameters, find_reach
@@ -21,7 +20,6 @@ from ..catalog.tasks import (
     LanguageModelSettings,
     LengthTask,
     LongTermSettings,
-    ModelInterface,
     SentencePairSettings,
     SyntheticTask,
     require_algorithmic,
@@ -57,25 +55,6 @@ def gains_from_bf16(model: ModelSettings, positions: int) -> bool:
     return positions * model.d_model**2 >= LEAST_BF16_PRODUCTS
 
 
-def model_config(model: ModelSettings, interface: ModelInterface) -> ModelConfig:
-    """Return the config of a trial's model, for the inputs and outputs of its task."""
-    return _config(tuple((name, value) for name, value in model if name != "recipe"), interface)
-
-
-@lru_cache(maxsize=1024)
-def _config(settings: tuple[tuple[str, Any], ...], interface: ModelInterface) -> ModelConfig:
-    return ModelConfig(
-        **dict(settings),
-        vocab=interface.vocab,
-        source_vocab=interface.source_vocab,
-        columns=interface.columns,
-        targets=interface.targets,
-        classes=interface.classes,
-        causal=interface.causal,
-        bottleneck=interface.bottleneck,
-    )
-
-
 def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
     """Return the cost of a trial's model on a sequence of `tokens` tokens, equal to that of `analyse`.
 
@@ -83,7 +62,7 @@ def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
     vocabulary, whatever the task, and the cost of the other symbols is added.
     """
     interface = settings.task.interface
-    smallest = _with_min_vocab(model_config(settings.model, interface))
+    smallest = _with_min_vocab(settings.model.config_for(interface))
     body = _body(settings.model.recipe, smallest, tokens, interface.past)
     parameters, flops = body.parameters, body.training_flops
     if interface.vocab is not None and smallest.vocab is not None:
@@ -94,7 +73,7 @@ def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
 
 def parameter_count(settings: TrialSettings) -> int:
     """Return the number of parameters of a trial's model, without computing its other costs."""
-    config = model_config(settings.model, settings.task.interface)
+    config = settings.model.config_for(settings.task.interface)
     smallest = _with_min_vocab(config)
     found = _parameters(settings.model.recipe, smallest)
     if config.vocab is not None and smallest.vocab is not None:
@@ -204,9 +183,7 @@ def step_bytes(settings: TrialSettings) -> int:
 
 def reach(settings: TrialSettings) -> Reach:
     """Return how many tokens to its left and right a position of a trial's model can see."""
-    return _reach(
-        settings.model.recipe, _with_min_vocab(model_config(settings.model, settings.task.interface))
-    )
+    return _reach(settings.model.recipe, _with_min_vocab(settings.model.config_for(settings.task.interface)))
 
 
 def model_cost(name: str, settings: TrialSettings) -> float:
@@ -359,7 +336,7 @@ def _reach(recipe: str, config: ModelConfig) -> Reach:
 
 def _whole(settings: TrialSettings) -> Analysis:
     interface = settings.task.interface
-    config = model_config(settings.model, interface)
+    config = settings.model.config_for(interface)
     return _body(settings.model.recipe, config, sequence_tokens(settings), interface.past)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from pkgutil import iter_modules
@@ -23,6 +24,7 @@ from ...grammar import (
     EmbeddingInit,
     Expression,
     Init,
+    ModelConfig,
     Norm,
     OutputActivation,
     Recipe,
@@ -38,7 +40,7 @@ from ..catalog.optimisers import (
     ScheduleSettings,
     changed_optimizer,
 )
-from ..catalog.tasks import SizeChoice, TaskSettings, read_task_settings
+from ..catalog.tasks import ModelInterface, SizeChoice, TaskSettings, read_task_settings
 from ..catalog.tasks.algorithmic import Length
 from ..catalog.train_parts import Callback, LossTerm
 from ..text.strict_model import KnownNames, StrictModel, format_value, read_named
@@ -576,6 +578,24 @@ class ModelSettings(StrictModel, table="model"):
         if gaps:
             raise ValueError(f"expected a recipe without holes and dimensions, got {', '.join(gaps)}")
         return recipe.text
+
+    def config_for(self, interface: ModelInterface) -> ModelConfig:
+        """Return the config of the model, for the inputs and outputs of a task."""
+        return _config(tuple((name, value) for name, value in self if name != "recipe"), interface)
+
+
+@lru_cache(maxsize=1024)
+def _config(settings: tuple[tuple[str, Any], ...], interface: ModelInterface) -> ModelConfig:
+    return ModelConfig(
+        **dict(settings),
+        vocab=interface.vocab,
+        source_vocab=interface.source_vocab,
+        columns=interface.columns,
+        targets=interface.targets,
+        classes=interface.classes,
+        causal=interface.causal,
+        bottleneck=interface.bottleneck,
+    )
 
 
 class TrialSettings(StrictModel):

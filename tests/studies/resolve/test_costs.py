@@ -10,7 +10,6 @@ from activemem.studies.resolve.costs import (
     cost,
     max_learnable_length,
     max_training_flops,
-    model_config,
     reach,
     sequence_tokens,
     step_flops,
@@ -100,7 +99,7 @@ def test_tasks_share_what_does_not_depend_on_the_vocabulary():
 def test_the_frame_of_a_trial_is_its_settings_and_what_its_task_asks():
     settings = _settings("text", {"cutoffs": (5, 20), "init": "he"})
     expected = ModelConfig(d_model=32, vocab=28, causal=True, cutoffs=(5, 20), init="he")
-    assert model_config(settings.model, settings.task.interface) == expected
+    assert settings.model.config_for(settings.task.interface) == expected
 
 
 def test_the_word_model_of_all_attention_has_the_parameters_of_its_program():
