@@ -65,6 +65,13 @@ def test_every_part_of_a_page_completes_a_study(part):
     assert found.search or found.trials
 
 
+@pytest.mark.parametrize("part", [part for _, part in PARTS], ids=[name for name, _ in PARTS])
+def test_every_part_says_which_tables_a_reader_adds_to_run_it(part):
+    missing = [name for name in ("[study]", "[model]", "[task]", "[train]") if name not in tables(part)]
+    said, _, _ = part.partition("\n")
+    assert re.findall(r"\[\w+\]", said if said.startswith("# part of a study: add ") else "") == missing
+
+
 def test_statements_of_the_pages_about_their_studies_are_true():
     assert [trial.settings.model.recipe for trial in study("factors", "Fragments of recipes").trials][-1] == (
         "4 * (sa + conv(k=9) >> ff(256))"
