@@ -60,8 +60,8 @@ def _files(trained: TrainedModel) -> dict[str, Any]:
         },
         "vocab_size": vocab,
         "bos_token_id": end if streams else LINE_START,
-        "pad_token_id": end,
-        **({} if streams else {"eos_token_id": end}),  # a stream continues after the end of a line
+        # a stream continues after the end of a line, which is no padding either
+        **({} if streams else {"eos_token_id": end, "pad_token_id": end}),
         "max_position_embeddings": longest,
         "use_cache": False,
         "activemem_version": file.version,

@@ -74,8 +74,10 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
         return model.to(device).eval() if device is not None else model.eval()
 
     def save_pretrained(self, *_: object, **__: object) -> None:
-        """Raise NotImplementedError: to write a model's folder, use `activemem model export`."""
-        raise NotImplementedError("write a folder with: activemem model export MODEL FOLDER")
+        """Raise NotImplementedError: a folder is written by `activemem model export`."""
+        raise NotImplementedError(
+            "save_pretrained is not supported: copy the folder, or write one by activemem model export"
+        )
 
     def forward(
         self,
@@ -86,11 +88,15 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
     ) -> CausalLMOutput:
         """Return the logits (batch, length, vocab) of the next symbols and, given `labels`, the mean loss.
 
-        Padding must be on the right, where it changes no earlier output.
+        The mask may leave out symbols at the start and at the end of a row.
         """
-        if attention_mask is not None and bool((attention_mask.diff(dim=1) > 0).any()):
-            raise ValueError("expected padding on the right, got some on the left: set padding_side='right'")
-        logits = self.module(input_ids)
+        if attention_mask is None or bool(attention_mask[:, 0].all()):
+            logits = self.module(input_ids)
+        else:
+            # padding at the start is read after the text, where it changes no output of the causal model
+            length, first = input_ids.shape[1], attention_mask.long().argmax(1, keepdim=True)
+            places = (torch.arange(length, device=input_ids.device) + first) % length
+            logits = self.module(input_ids.gather(1, places)).take_along_dim(places.argsort(1)[..., None], 1)
         loss = None
         if labels is not None:
             loss = functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten())
@@ -170,6 +176,8 @@ class ActivememTokenizer(PreTrainedTokenizer):
     def _decode(self, token_ids: int | list[int], skip_special_tokens: bool = False, **_: object) -> str:
         numbers = [token_ids] if isinstance(token_ids, int) else list(token_ids)
         end = self._symbols.end_of_line
+        if numbers == [LINE_START] and end != LINE_START and not (self._streams or skip_special_tokens):
+            return self._names[LINE_START]  # programs look for this name at the start of a text
         if skip_special_tokens and not self._streams:
             numbers = [number for number in numbers if number not in (LINE_START, end)]
         elif skip_special_tokens and self._symbols.begins_with_mark and numbers[:1] == [end]:

@@ -72,16 +72,26 @@ def _scores(weights: Path, tasks: Sequence[str], manager: Any) -> Mapping[str, f
 
     from ..inference.huggingface import ActivememForCausalLM, ActivememTokenizer  # noqa: PLC0415  as above
 
+    class Scorer(HFLM):
+        """A model for lm_eval that reads the start mark of each text once."""
+
+        def loglikelihood_rolling(self, *requests: Any, **options: Any) -> list[float]:  # noqa: ANN401  as above
+            # lm_eval puts a mark before whole texts, but none before the contexts of its other requests
+            self.add_bos_token = False
+            try:
+                return super().loglikelihood_rolling(*requests, **options)
+            finally:
+                self.add_bos_token = None
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         write_hub_folder(load_model(weights), weights, path)
         tokenizer = ActivememTokenizer.from_pretrained(path)
-        model = HFLM(
+        model = Scorer(
             pretrained=ActivememForCausalLM.from_pretrained(path),
             tokenizer=tokenizer,
             device="cpu",
             batch_size=16,
-            add_bos_token=False,
         )
         found = simple_evaluate(model, tasks=list(tasks), task_manager=manager, bootstrap_iters=0)
     assert found is not None, "one process has all results"

@@ -1,6 +1,5 @@
 """A model file works as in its trial, without the study."""
 
-import json
 import math
 from fractions import Fraction
 
@@ -130,25 +129,6 @@ def test_a_seed_gives_one_text_and_the_likeliest_symbol_alone_is_greedy(language
     assert drawn(top_k=1, seed=9) == drawn(temperature=0.0) == drawn(top_p=1e-9, seed=4)
 
 
-def test_transformers_opens_the_folder_of_a_language_model(language_model, tmp_path):
-    transformers = pytest.importorskip("transformers", reason="not among what the tests install")
-    trained, source, *_ = language_model
-    export_model(trained, source, tmp_path / "folder")
-    model, tokenizer = (
-        kind.from_pretrained(tmp_path / "folder", trust_remote_code=True)
-        for kind in (transformers.AutoModelForCausalLM, transformers.AutoTokenizer)
-    )
-    text = "the small cat sees a tree\n"
-    symbols = tokenizer(text, return_tensors="pt")
-    loss = model(**symbols, labels=symbols["input_ids"]).loss.item()
-    assert loss == pytest.approx(trained.score(text).loss, rel=1e-5)
-    assert tokenizer.decode(symbols["input_ids"][0], skip_special_tokens=True).split() == text.split()
-    beginning = tokenizer("the ", return_tensors="pt")
-    written = model.generate(**beginning, max_new_tokens=12, do_sample=False)[0]
-    continued = tokenizer.decode(written[beginning["input_ids"].shape[1] :], skip_special_tokens=True)
-    assert continued == "".join(trained.generate("the ", temperature=0.0, max_symbols=12)).rstrip("\n")
-
-
 @pytest.fixture(scope="module")
 def byte_pieces(tmp_path_factory):
     """Return a model of byte-level pieces of a text in a file."""
@@ -181,60 +161,6 @@ def test_the_whole_text_of_byte_level_pieces_is_scored_after_a_mark(byte_pieces)
     assert trained.score(text).loss == pytest.approx(expected, rel=1e-5)
     following = symbols.decode(next_symbols(trained, tokens[:-1], 8))
     assert "".join(trained.generate(text.rstrip(), temperature=0.0, max_symbols=8)) == following
-
-
-def test_transformers_gives_the_loss_of_byte_level_pieces(byte_pieces):
-    transformers = pytest.importorskip("transformers", reason="not among what the tests install")
-    trained, folder = byte_pieces
-    source = next((folder / "results" / "weights").glob("*.safetensors"))
-    export_model(trained, source, folder / "hub")
-    model, tokenizer = (
-        kind.from_pretrained(folder / "hub", trust_remote_code=True)
-        for kind in (transformers.AutoModelForCausalLM, transformers.AutoTokenizer)
-    )
-    text = "a small cat\n"
-    symbols = tokenizer(text, return_tensors="pt")
-    loss = model(**symbols, labels=symbols["input_ids"]).loss.item()
-    assert loss == pytest.approx(trained.score(text).loss, rel=1e-5)
-    assert tokenizer.decode(symbols["input_ids"][0], skip_special_tokens=True) == text
-
-
-def test_lm_eval_scores_the_language_models_of_a_study(data, tmp_path):
-    pytest.importorskip("lm_eval", reason="not among what the tests install")
-    from activemem.engine.probes.lm_evaluation import EvaluationError, evaluate_study
-
-    examples = [{"text": "the old", "choices": ["dog", "gdo"], "answer": 0}] * 3
-    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, examples)), encoding="utf-8")
-    task = {
-        "task": "pairs",
-        "dataset_path": "json",
-        "dataset_kwargs": {"data_files": {"test": str(tmp_path / "pairs.jsonl")}},
-        "test_split": "test",
-        "output_type": "multiple_choice",
-        "doc_to_text": "{{text}}",
-        "doc_to_choice": "{{choices}}",
-        "doc_to_target": "{{answer}}",
-        "metric_list": [{"metric": "acc", "aggregation": "mean", "higher_is_better": True}],
-    }
-    (tmp_path / "pairs.yaml").write_text(json.dumps(task), encoding="utf-8")  # JSON is YAML
-    study = load_study(
-        study_text(
-            study={"keep_weights": True},
-            model={"recipe": KINDS["lines"][0]},
-            task={"name": "language_model", "corpus": "tiny", "context": 32, "batching": "lines"},
-            train={"epochs": 1, "curriculum": None},
-            factors={"seed": [0]},
-            table=[{"name": "scores", "rows": "seed", "value": "lm_eval[pairs,acc]"}],
-        )
-    )
-    store = Store(tmp_path / "results")
-    run_study(study, store, Machine(data=data), local=True)
-    (probed,) = evaluate_study(study, store, ["pairs"], tmp_path)
-    assert (probed.reason, probed.metrics.keys()) == (None, {"lm_eval[pairs,acc]"})
-    (value,) = probed.metrics.values()
-    assert f"{value:.3f}" in str(open_study(study, store).table("scores"))
-    with pytest.raises(EvaluationError, match="unknown task of lm_eval: nosuch; known: pairs"):
-        next(evaluate_study(study, store, ["nosuch"], tmp_path))
 
 
 def test_requests_that_a_language_model_cannot_answer_are_reported(language_model):
