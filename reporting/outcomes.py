@@ -6,7 +6,7 @@ It also describes the provenance of the results.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import polars as pl
 
@@ -14,7 +14,7 @@ from ..storage import Store
 from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, is_target, metric_family
 from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
-from ..studies.planning.status import outcome_trials, stored_outcomes, timed_devices
+from ..studies.planning.status import count_devices, outcome_trials, stored_outcomes, timed_devices
 from ..studies.planning.trial_values import (
     BITS_PER_BYTE,
     DIVERGED,
@@ -26,6 +26,7 @@ from ..studies.planning.trial_values import (
     with_bits_per_byte,
     with_targets,
 )
+from ..studies.resolve.trial import Trial
 from ..studies.schema.factors import one_line
 from ..studies.study import Study
 from ..studies.text.errors import command_line
@@ -177,14 +178,26 @@ _MATCHED = {
 }
 
 
-def device_fault(study: Study, outcomes: pl.DataFrame) -> str:
-    """Return a message if trainings with a time budget ran on different devices, else ""."""
+def device_fault(
+    study: Study, outcomes: pl.DataFrame, timed: Collection[str], is_shown: Callable[[Trial], bool]
+) -> str:
+    """Return a message if results that depend on the speed of a device come from several devices, else "".
+
+    These are all trainings with a time budget, and the metrics `timed` of the trials for which `is_shown`.
+    """
     counts = timed_devices(study, outcomes)
+    why, instead = f"study {study.name} has [train] seconds", ""
+    if len(counts) < 2 and timed:
+        done = outcomes.filter(pl.col("status") == "done")
+        trials = [trial for trial, known in outcome_trials(study, done).items() if is_shown(known)]
+        counts = count_devices(done.filter(pl.col("trial").is_in(trials)))
+        why = f"the device changes {' and '.join(dict.fromkeys(timed))}"
+        instead = "select cells of one device, or "
     if len(counts) < 2:
         return ""
     text = "; ".join(f"{plural(count, 'trial')} on {device}" for device, count in counts.items())
     return one_line(
-        f"study {study.name} has [train] seconds, so only results of one device can be compared, got {text}; "
+        f"{why}, so only results of one device can be compared, got {text}; {instead}"
         f"retrain those of other devices: {command_line('study', 'forget', study.name, only='FACTOR=LEVEL')}"
     )
 

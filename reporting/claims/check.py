@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...studies.catalog.metrics import ANALYTIC_COSTS, find_metric
+from ...studies.catalog.metrics import ANALYTIC_COSTS, find_metric, is_timed
 from ...studies.claims.comparisons import (
     Cell,
     Claim,
@@ -70,15 +70,26 @@ def check_claims(
 
     `study` comes from `with_later_seeds`, and `outcomes` are its known outcomes. `metrics` are the metrics of
     its trials in the store, which are needed only if `needs_metrics(study)`. Raises ClaimError if trainings
-    with a time budget ran on several devices.
+    with a time budget ran on several devices, or cells of several devices are compared by their time.
     """
-    if study.claims and (fault := device_fault(study, outcomes)):
+    if study.claims and (fault := _device_fault(study, outcomes)):
         raise ClaimError(fault)
     found = results_of_claims(study, outcomes, metrics)
     return tuple(
         _check_claim(claim, results, small=study.header.small)
         for claim, results in zip(study.claims, found, strict=True)
     )
+
+
+def _device_fault(study: Study, outcomes: pl.DataFrame) -> str:
+    """Return a message if a claim depends on the speed of several devices, else ""."""
+    comparisons = (each for claim in study.claims for each in iter_comparisons(claim.statement))
+    timed = (tuple(one for one in iter_quantities(each) if is_timed(one.metric)) for each in comparisons)
+    for quantities in dict.fromkeys(((), *timed)):
+        names, cells = [each.metric for each in quantities], {cell_key(each.cell) for each in quantities}
+        if fault := device_fault(study, outcomes, names, lambda trial, own=cells: trial.cell in own):
+            return fault
+    return ""
 
 
 def results_of_claims(

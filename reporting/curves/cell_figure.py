@@ -20,6 +20,7 @@ from ...studies.catalog.metrics import (
     Metric,
     find_metric,
     is_target,
+    is_timed,
     metric_family,
     unknown_metric,
 )
@@ -122,6 +123,10 @@ class CellFigure(CurveKind):
     def is_course(self) -> bool:
         """Return whether the figure shows learning curves, that is, whether x is a time in training."""
         return self.x in TIME_AXES and "epoch" in self.special.get("x", ())
+
+    def timed_metrics(self) -> list[str]:
+        """Return the metrics and axes that depend on the speed of the device, with seconds as the axis."""
+        return [*super().timed_metrics(), *([self.x] if self.is_course and is_timed(self.x) else [])]
 
     @property
     def needs_history(self) -> bool:

@@ -186,7 +186,7 @@ def build_curve(
         raise CurveError("\n".join(faults))
     from ..outcomes import device_fault, stale_sentence  # noqa: PLC0415 -- the keys are checked without it
 
-    if fault := device_fault(study, outcomes):
+    if fault := device_fault(study, outcomes, spec.timed_metrics(), spec.shows):
         raise CurveError(f"curve {spec.name}: {fault}")
     curve, sentence = spec.curve(study, outcomes, metrics), stale_sentence(study, outcomes)
     return replace(curve, notes=(*curve.notes, sentence)) if sentence else curve

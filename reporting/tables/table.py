@@ -250,7 +250,7 @@ def build_table(
     if wrong := list(spec.faults(study.design, study.paper)):
         faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise TableError("\n".join(faults))
-    if fault := device_fault(study, outcomes):
+    if fault := device_fault(study, outcomes, spec.timed_metrics(), spec.shows):
         raise TableError(f"table {spec.name}: {fault}")
     table = spec.table(study, outcomes, TableExtras(published=published, paper_only=paper_only, begun=begun))
     parts = [overrides_sentence(study.overrides), stale_sentence(study, outcomes), match_sentence(study)]

@@ -355,6 +355,11 @@ class Target:
         return f"{self.metric} {_SIGNS['<=' if self.at_most else '>=']} {self.value:g}".replace("-", "−")
 
 
+def is_timed(name: str) -> bool:
+    """Return whether a metric's values depend on the speed of the device, as seconds do."""
+    return metric_family(name) in ("seconds", "seconds_to", "tokens_per_s")
+
+
 def is_target(name: str) -> bool:
     """Return whether a metric's name begins like a target: `steps_to[…]`."""
     return name.partition("[")[0] in CURRENCIES

@@ -246,8 +246,12 @@ def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
     own = study_outcomes(study, outcomes)
     trials = outcome_trials(study, own).values()
     timed = [trial.id for trial in trials if trial.settings.train.seconds is not None]
-    counts = own.filter(pl.col("trial").is_in(timed)).group_by("device").len().sort("device")
-    return dict(counts.iter_rows())
+    return count_devices(own.filter(pl.col("trial").is_in(timed)))
+
+
+def count_devices(outcomes: pl.DataFrame) -> dict[str, int]:
+    """Return the number of outcomes on each device."""
+    return dict(outcomes.group_by("device").len().sort("device").iter_rows())
 
 
 def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:

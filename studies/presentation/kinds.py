@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 from ...diagnostics import nearest, nearest_hint
-from ..catalog.metrics import METRICS_AND_COSTS, TUNED_METRICS, metric_family, unknown_metric
+from ..catalog.metrics import METRICS_AND_COSTS, TUNED_METRICS, is_timed, metric_family, unknown_metric
 from ..schema.design import MAX_TRIALS, Design
 from ..schema.epoch_metrics import course_fault, missing_metric, spending_fault
 from ..schema.factors import ABSENT, SEED, NamedLevels, has_level, level_key, level_name, level_text
@@ -107,6 +107,14 @@ class ResultKeys(StrictModel):
         names = (value,) if isinstance(value, str) else value
         for number, name in enumerate(names):
             yield ("value",) if len(names) == 1 else ("value", number), name
+
+    def shows(self, trial: Trial) -> bool:
+        """Return whether the key `select`, if the kind has it, includes this trial."""
+        return is_selected(getattr(self, "select", {}), trial.levels)
+
+    def timed_metrics(self) -> list[str]:
+        """Return the metrics and axes that depend on the speed of the device, such as seconds."""
+        return [name for _, name in self.named_metrics() if is_timed(name)]
 
     def with_levels(self, design: Design) -> Self:
         """Return these keys with each level's name, such as "sa", replaced by the level itself.

@@ -23,7 +23,7 @@ def target_table(value, **keys):
     return [{"name": "to", "rows": "mixer", "value": value, **keys}]
 
 
-def store_course(store, trial, losses, metric="dev_loss"):
+def store_course(store, trial, losses, metric="dev_loss", device="a processor, 1 thread"):
     """Store a done trial with this dev_loss, or another metric, after each epoch of 100 steps."""
     settings, steps = trial.settings, 100 * len(losses)
     row = TrialRow(
@@ -45,7 +45,7 @@ def store_course(store, trial, losses, metric="dev_loss"):
         seconds=steps / 10,
         peak_mib=1.0,
         version="0.1.0",
-        device="a processor, 1 thread",
+        device=device,
         host="elsewhere",
         started=WHEN,
         finished=WHEN,
