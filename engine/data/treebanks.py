@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...grammar.parser import Tokenizer, TokenReader
 from ...studies.catalog.datasets import Treebank, require_dataset
 from ...studies.catalog.tasks import ParsingSettings
-from ...tokenizer import Tokenizer, TokenReader
 from ..corpora.files import DataError, dataset_folder
 from ..corpora.treebank_files import read_treebank
 from .sentence_pairs import Pair, PairCorpusSpec, PairSplit, ParallelText, open_prepared, place_of_writing

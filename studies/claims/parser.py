@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ...diagnostics import FaultCollector, describe_character
-from ...tokenizer import Token, Tokenizer, TokenReader
+from ...grammar.parser import Token, Tokenizer, TokenReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
