@@ -13,7 +13,7 @@ from ..diagnostics import hint
 from ..errors import ActivememError, argument_fault
 from ..plugins import Registry
 from .norms import NORMS
-from .positions import MAX_POSITIONS, POSITIONS, PositionKind
+from .positions import MAX_POSITIONS, POSITIONS, PositionKind, SizedPosition
 
 Norm = Literal["pre", "post", "none"]
 """The position of a sub-layer's normalisation: before the sub-layer, after its residual sum, or none."""
@@ -172,7 +172,8 @@ class ModelConfig:
     @property
     def position_kind(self) -> PositionKind:
         """Return the positional encoding that `position` names, for at most `max_positions` positions."""
-        return POSITIONS[self.position].sized_to(self.max_positions)
+        kind = POSITIONS[self.position]
+        return type(kind)(self.max_positions) if isinstance(kind, SizedPosition) else kind
 
     @property
     def embedding_scale(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from ..plugins import Registry, contract_faults
 
@@ -35,14 +35,6 @@ class PositionKind:
     longest: int | None = None
     """The number of positions with vectors; None for any number."""
 
-    def sized_to(self, count: int) -> PositionKind:
-        """Return this positional encoding for at most `count` positions.
-
-        Return it unchanged if it works for any number of positions.
-        """
-        del count
-        return self
-
 
 class NoPosition(PositionKind):
     """No position vectors: only blocks that mix positions can distinguish them."""
@@ -62,10 +54,6 @@ class SizedPosition(PositionKind):
 
     def __init__(self, count: int = MAX_POSITIONS) -> None:
         self.count = self.longest = count
-
-    def sized_to(self, count: int) -> Self:
-        """Return this positional encoding for the first `count` positions."""
-        return type(self)(count)
 
 
 class LearnedPosition(SizedPosition):
