@@ -109,7 +109,9 @@ class Recipe(Expression):
     def dimensions(self) -> tuple[tuple[str, Dimension], ...]:
         """Return the search dimensions with their names, in text order."""
         if self._dimensions is None:
-            object.__setattr__(self, "_dimensions", search_dimensions.dimensions(self.root))
+            is_open = any(isinstance(node, Dimension) for node in walk(self.root))
+            found = search_dimensions.dimensions(self.root) if is_open else ()  # it copies the tree
+            object.__setattr__(self, "_dimensions", found)
         return self._dimensions or ()
 
     def fill(self, fillings: Mapping[str, Value | Expression]) -> Recipe:
