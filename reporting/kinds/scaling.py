@@ -7,7 +7,7 @@ to the end of each line of the figure.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeGuard
 
@@ -376,12 +376,13 @@ def _series(spec: ScalingFigure, subject: ResultSubject, found: LawCells) -> Ite
         cells = found.of(key)
         points = [_point(cell) for cell in cells]
         if points:
-            law = fit_law(spec, cells)
+            law, fitted = fit_law(spec, cells), len(fitted_cells(spec, cells))
             yield ScalingSeries(
                 name=names[number] if names else "",
                 number=number - (accented is not None and accented < number),
-                points=tuple(points),
-                law=_law(law, points[0].x, points[-1].x) if law else None,
+                points=tuple(points[:fitted] if law else points),
+                law=_law(law, [point.x for point in points], fitted) if law else None,
+                held_out=tuple(points[fitted:] if law else ()),
                 accent=number == accented,
             )
 
@@ -397,23 +398,37 @@ def _point(cell: LawCell) -> Point:
     )
 
 
-def _law(law: FittedLaw, first: float, last: float) -> Law:
-    xs = [first * (last / first) ** (step / _STEPS) for step in range(_STEPS + 1)]
-    line = tuple(Point(x=x, y=y, low=low, high=high, n=law.n) for x in xs for y, low, high in (law.at(x),))
+def _law(law: FittedLaw, costs: Sequence[float], fitted: int) -> Law:
+    """Return a law with its lines in the figure.
+
+    `costs` are those of all cells in rising order; the first `fitted` of them were fitted.
+    """
+    last = costs[fitted - 1]
     return Law(
         coefficient=law.coefficient,
         exponent=law.exponent,
         half_width=law.half_width,
-        line=line,
+        line=tuple(_line(law.at, costs[0], last, law.n)),
+        predicted=tuple(_line(law.next_cell, last, costs[-1], law.n)) if costs[-1] > last else (),
         offset=law.offset if _has_offset(law) else 0.0,
     )
+
+
+def _line(
+    find: Callable[[float], tuple[float, float | None, float | None]], first: float, last: float, n: int
+) -> Iterator[Point]:
+    """Yield points of a law at costs from `first` to `last`, with the intervals that `find` returns."""
+    for step in range(_STEPS + 1):
+        x = first * (last / first) ** (step / _STEPS)
+        y, low, high = find(x)
+        yield Point(x=x, y=y, low=low, high=high, n=n)
 
 
 def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -> Iterator[str]:
     if not series:
         yield "Nothing to draw: no trial has two positive numbers."
         return
-    counts = sorted({point.n for each in series for point in each.points})
+    counts = sorted({point.n for each in series for point in (*each.points, *each.held_out)})
     if counts[-1] == 1:
         yield "Point: one seed."
     else:
@@ -430,9 +445,11 @@ def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -
             if any(law.half_width is not None for law in laws)
             else "; next to it: its exponent, without an interval for so few points."
         )
-    if spec.held_out:
-        last = "point" if spec.held_out == 1 else f"{spec.held_out} points"
-        yield f"Not fitted: the last {last} of each series."
+    if any(each.held_out for each in series):
+        intervals = [point.low for law in laws for point in law.predicted if point.low is not None]
+        yield "Filled point: excluded from the fit; thin line: the law's prediction" + (
+            "; pale band: its 95 % interval." if intervals else "."
+        )
     if spec.over:
         yield f"Each point is at its best level of {' and '.join(spec.over)}, by the mean of its seeds."
     if unfit:
@@ -441,15 +458,17 @@ def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Law:
-    """A fitted law, y = offset + coefficient · x ** exponent, and its line in the figure.
+    """A fitted law, y = offset + coefficient · x ** exponent, and its line over the fitted cells.
 
-    The exponent's interval is ± `half_width`.
+    The exponent's interval is ± `half_width`. `predicted` continues the line to the held-out cells, with the
+    intervals of further cells.
     """
 
     coefficient: float
     exponent: float
     half_width: float | None
     line: tuple[Point, ...]
+    predicted: tuple[Point, ...] = ()
     offset: float = 0.0
 
 
@@ -457,14 +476,20 @@ class Law:
 class ScalingSeries:
     """One series of the figure: its cells in order of rising cost, and their law.
 
-    `law` is None if no law can be fitted.
+    The law was fitted to `points`, not to the cells `held_out`. It is None if no law can be fitted.
     """
 
     name: str
     number: int
     points: tuple[Point, ...]
     law: Law | None
+    held_out: tuple[Point, ...] = ()
     accent: bool = False
+
+    @property
+    def law_points(self) -> tuple[Point, ...]:
+        """Return the points of the law's line, and of its prediction; empty without a law."""
+        return (*self.law.line, *self.law.predicted) if self.law else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -477,7 +502,7 @@ class Scaling(Content):
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
         every = [series for content in contents for series in content.series]
         points = [
-            point for series in every for point in (*series.points, *(series.law.line if series.law else ()))
+            point for series in every for point in (*series.points, *series.held_out, *series.law_points)
         ]
         across, up = point_scales(curve, points, margins=(0.04, 0.06))
         names = [
@@ -504,7 +529,7 @@ class Scaling(Content):
         for series in sorted(self.series, key=lambda series: series.accent):
             _draw_series(plot, series, _stroke(series, alone=len(self.series) == 1))
         named = [series for series in self.series if series.name or series.law]
-        ends = [(series.law.line if series.law else series.points)[-1] for series in named]
+        ends = [(series.law_points or series.points)[-1] for series in named]
         places = spread_labels([plot.y(end.y) for end in ends], _LINE, 4, plot.height - 4)
         names = crop_names(series.name for series in self.series)
         for series, end, place in zip(named, ends, places, strict=True):
@@ -529,20 +554,23 @@ def _draw_series(plot: Plot, series: ScalingSeries, stroke: tuple[str, Dash, flo
     color, dashes, width = stroke
     across, up = plot.layout.x, plot.layout.y
     if series.law:
-        known = [(p.x, p.low, p.high) for p in series.law.line if p.low is not None and p.high is not None]
-        if known:
-            xs = [across.at(x) for x, _, _ in known]
-            lows, highs = [up.at(low) for _, low, _ in known], [up.at(high) for _, _, high in known]
-            plot.axes.fill_between(xs, lows, highs, color=color, alpha=0.15, linewidth=0)
-        plot.trace(series.law.line, color=color, linestyle=dashes, linewidth=width)
-    for point in series.points:
-        x, y = across.at(point.x), up.at(point.y)
-        if point.low is not None and point.high is not None:
-            plot.axes.plot([x, x], [up.at(point.low), up.at(point.high)], color=color, linewidth=0.8)
-        look = {"markerfacecolor": "white", "markeredgecolor": color, "markeredgewidth": 0.9}
-        plot.axes.plot(
-            [x], [y], marker="o", markersize=3.5, linestyle="none", clip_on=False, zorder=4, **look
-        )
+        for line, alpha, part in ((series.law.line, 0.15, 1.0), (series.law.predicted, 0.07, 0.5)):
+            known = [(p.x, p.low, p.high) for p in line if p.low is not None and p.high is not None]
+            if known:
+                xs = [across.at(x) for x, _, _ in known]
+                lows, highs = [up.at(low) for _, low, _ in known], [up.at(high) for _, _, high in known]
+                plot.axes.fill_between(xs, lows, highs, color=color, alpha=alpha, linewidth=0)
+            if line:
+                plot.trace(line, color=color, linestyle=dashes, linewidth=part * width)
+    for points, filling in ((series.points, "white"), (series.held_out, color)):
+        for point in points:
+            x, y = across.at(point.x), up.at(point.y)
+            if point.low is not None and point.high is not None:
+                plot.axes.plot([x, x], [up.at(point.low), up.at(point.high)], color=color, linewidth=0.8)
+            look = {"markerfacecolor": filling, "markeredgecolor": color, "markeredgewidth": 0.9}
+            plot.axes.plot(
+                [x], [y], marker="o", markersize=3.5, linestyle="none", clip_on=False, zorder=4, **look
+            )
 
 
 def _name(

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from activemem.reporting.curves.curve import build_curve
+from activemem.reporting.tables.table import build_table
 from activemem.storage.rows import trial_frame
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
@@ -17,15 +18,14 @@ FACTORS = {"mixer": ["sa", "conv(k=9)"], "filter": [8, 16, 32, 64], "task": ["so
 SCALING = {"name": "it", "kind": "scaling", "value": "loss", "x": "parameters", "series": "mixer"}
 
 
-def study(**changes):
+def study(table=(), **changes):
     curve = {key: value for key, value in (SCALING | changes).items() if value is not None}
-    return load_study(
-        study_text(model={"recipe": "2 * ({mixer} >> ff({filter}))"}, factors=FACTORS, curve=[curve])
-    )
+    model = {"recipe": "2 * ({mixer} >> ff({filter}))"}
+    return load_study(study_text(model=model, factors=FACTORS, curve=[curve], table=table))
 
 
-def drawn(studied, zero=()):
-    """Return the study's figure of losses that fall with the root of the parameters."""
+def losses(studied, zero=()):
+    """Return outcomes whose losses fall with the root of the parameters."""
     frames = []
     for number, trial in enumerate(studied.trials):
         size, seed = 10 * trial.levels["filter"], trial.levels["seed"]
@@ -33,7 +33,11 @@ def drawn(studied, zero=()):
         if trial.levels["mixer"] == "sa":
             loss *= 1.05 if size == 80 else 1
         frames.append(trial_frame(replace(made_row(trial, {"loss": loss}, number), parameters=size)))
-    return build_curve(studied, studied.curves[0], pl.concat(frames).sort("trial"))
+    return pl.concat(frames).sort("trial")
+
+
+def drawn(studied, zero=()):
+    return build_curve(studied, studied.curves[0], losses(studied, zero))
 
 
 def test_each_series_has_its_cells_and_its_law():
@@ -49,6 +53,33 @@ def test_each_series_has_its_cells_and_its_law():
     assert first.law.exponent < -0.5 < first.law.exponent + first.law.half_width
     assert all(point.low < point.y < point.high for point in first.law.line)
     assert curve.notes[0] == "Point: geometric mean of 2 seeds; whisker: lowest to highest."
+
+
+def test_a_law_is_continued_to_the_cell_held_out_with_the_interval_of_the_table():
+    keys = {key: value for key, value in SCALING.items() if key != "value"}
+    laws = [{**keys, "name": "laws", "value": "loss", "held_out": 1}]
+    studied = study(held_out=1, table=laws)
+    curve = drawn(studied)
+    table = build_table(studied, studied.tables[0], losses(studied))
+    for series, row in zip(curve.panels[0].content.series, table.cells, strict=True):
+        exponent, _, predicted, measured = (cell.estimate.value for cell in row)
+        assert [point.x for point in series.points] == pytest.approx([80, 160, 320])
+        (held_out,) = series.held_out
+        assert (held_out.x, held_out.y) == (pytest.approx(640), measured)
+        assert series.law.exponent == exponent
+        assert (series.law.line[-1].x, series.law.predicted[0].x) == pytest.approx((320, 320))
+        last, foretold = series.law.predicted[-1], row[2].estimate
+        assert (last.x, last.y) == pytest.approx((640, predicted))
+        assert (last.low, last.high) == (
+            (None, None) if foretold.low is None else pytest.approx((foretold.low, foretold.high))
+        )
+    assert any("excluded from the fit" in note and "its 95 % interval" in note for note in curve.notes)
+    assert curve.render("svg") != drawn(study()).render("svg")
+
+
+def test_a_series_with_too_few_cells_for_a_law_holds_none_out():
+    (first, _) = drawn(study(held_out=3)).panels[0].content.series
+    assert (first.law, len(first.points), first.held_out) == (None, 4, ())
 
 
 def test_one_law_goes_through_all_cells_without_series():
