@@ -9,8 +9,7 @@ Every block of this package is a name here, too; blocks of other packages are `b
 `grammar` is the recipe language, and `blocks` has its modules in torch. `studies` has study files and their
 trials, `engine` trains them, and `storage` holds the results. `reporting` makes tables, figures, verdicts and
 pages, and `tracking` reports studies to other programs. `cli` is the command line. `plugins` loads additions
-by others. `errors` has the errors of all folders, `diagnostics` shows where texts are wrong, and
-`lazy_exports` loads names.
+by others. `errors` has the errors of all folders and shows where texts are wrong, `lazy_exports` loads names.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def __getattr__(name: str) -> object:
         return _load(name)
     blocks = import_module(".grammar.block_names", __name__)
     if name not in dir(blocks):
-        hint = import_module(".diagnostics", __name__).hint(name, [*__all__, *dir(blocks)])
+        hint = import_module(".errors", __name__).hint(name, [*__all__, *dir(blocks)])
         raise AttributeError(f"module '{__name__}' has no name '{name}'{hint}")
     globals()[name] = value = getattr(blocks, name)
     return value

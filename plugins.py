@@ -23,8 +23,7 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .diagnostics import nearest_hint, printable
-from .errors import ActivememError, argument_fault, check_arguments
+from .errors import ActivememError, argument_fault, check_arguments, nearest_hint, printable
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from ..diagnostics import nearest_hint
 from ..engine.core.resources import Gpus, Machine, gpus_fault
-from ..errors import ActivememError
+from ..errors import ActivememError, nearest_hint
 from ..reporting.tables.render import FORMATS
 from ..storage.bucket import address_fault
 from ..storage.place import is_address

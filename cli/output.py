@@ -11,7 +11,7 @@ import sys
 from io import TextIOWrapper
 from typing import Final
 
-from ..diagnostics import replace_unprintable
+from ..errors import replace_unprintable
 from ..studies.text.units import WIDTH, truncate
 
 SCHEMA: Final = 2

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from activemem.blocks.models.sequence_model import MAX_PARAMETERS
-from activemem.diagnostics import MAX_FAULTS
+from activemem.errors import MAX_FAULTS
 from activemem.grammar import CostContext, ModelConfig, Spec, lookup, parser, render
 from activemem.grammar.analysis.analyse import block_cost, block_memory
 from activemem.grammar.checker import MAX_BLOCKS

@@ -35,7 +35,7 @@ A call is a block of the vocabulary or one of `tied(n * part)`, `each(n, part)`,
 `integer(lo, hi, step=, log=)` and `real(lo, hi, log=)`; a bare name may be a word, as in `act=gelu`.
 """
 
-from ..diagnostics import Fault
+from ..errors import Fault
 from . import seq2seq
 from .analysis.analyse import Analysis, ModelPart, PartKind, TrainingMemory, analyse
 from .canonical import render

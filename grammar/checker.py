@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, product
 
-from ..diagnostics import FaultCollector, hint, nearest
+from ..errors import FaultCollector, hint, nearest
 from ..plugins import broken_plugins
 from .nodes import (
     BlockNode,

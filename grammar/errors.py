@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..diagnostics import MAX_FAULTS, MAX_UNCUT_WIDTH, Fault, draw_carets, printable
-from ..errors import ActivememError
+from ..errors import MAX_FAULTS, MAX_UNCUT_WIDTH, ActivememError, Fault, draw_carets, printable
 
 
 class RecipeError(ActivememError):

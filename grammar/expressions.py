@@ -13,7 +13,7 @@ from inspect import Parameter as Argument
 from inspect import Signature
 from typing import overload
 
-from ..diagnostics import Fault
+from ..errors import Fault
 from .canonical import render_operand
 from .errors import RecipeError
 from .nodes import BlockNode, Dimension, HoleNode

@@ -9,8 +9,7 @@ from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
-from ..diagnostics import hint
-from ..errors import ActivememError, argument_fault
+from ..errors import ActivememError, argument_fault, hint
 from ..plugins import Registry
 from .norms import NORMS
 from .positions import MAX_POSITIONS, POSITIONS, PositionKind, SizedPosition

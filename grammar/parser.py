@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..diagnostics import FaultCollector, describe_character
+from ..errors import FaultCollector, describe_character
 
 MAX_DIGITS = 18
 """The maximum length of a number; every whole number of this length fits 64 bits."""

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ..diagnostics import Fault, FaultCollector, hint
-from ..errors import argument_fault, check_arguments, describe_value
+from ..errors import Fault, FaultCollector, argument_fault, check_arguments, describe_value, hint
 from . import dimensions as search_dimensions
 from .canonical import identity, recipe_id, render, render_filled, render_operand
 from .checker import check_dimension, check_recipe

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ..diagnostics import nearest_hint
-from ..errors import ActivememError
+from ..errors import ActivememError, nearest_hint
 from ..storage import Store
 from ..storage.rows import KEY_COLUMNS
 from ..studies.catalog.metrics import find_metric

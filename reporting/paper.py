@@ -10,8 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from ..diagnostics import nearest_hint
-from ..errors import argument_fault, check_arguments
+from ..errors import argument_fault, check_arguments, nearest_hint
 from ..storage import Store, open_store, store_fault
 from ..storage.rows import KEY_COLUMNS
 from ..studies.catalog.published import (

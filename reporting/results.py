@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import polars as pl
 
-from ..diagnostics import nearest_hint
-from ..errors import argument_fault, check_arguments, number_fault, texts_fault
+from ..errors import argument_fault, check_arguments, nearest_hint, number_fault, texts_fault
 from ..storage import Store, open_store
 from ..studies.catalog.metrics import find_metric
 from ..studies.last_run import load_last_run

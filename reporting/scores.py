@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator
 
-from ..diagnostics import nearest_hint
+from ..errors import nearest_hint
 from ..studies.catalog.metrics import find_metric
 from ..studies.presentation.kinds import (
     KeyFault,

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ..diagnostics import nearest_hint
-from ..errors import ActivememError, argument_fault, check_arguments
+from ..errors import ActivememError, argument_fault, check_arguments, nearest_hint
 from ..storage import Store, open_store, store_fault
 from ..storage.rows import SCHEMAS
 from ..studies.text.units import format_bytes

@@ -17,8 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from ..diagnostics import hint
-from ..errors import check_arguments
+from ..errors import check_arguments, hint
 from ..plugins import loaded_files
 from ..storage import Store, StoreError, open_store, store_fault
 from ..storage.rows import KEY_COLUMNS

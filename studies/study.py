@@ -10,8 +10,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ..diagnostics import hint, nearest, nearest_hint
-from ..errors import argument_fault, check_arguments, texts_fault
+from ..errors import argument_fault, check_arguments, hint, nearest, nearest_hint, texts_fault
 from ..grammar import Recipe, registered_names
 from ..grammar.nodes import Dimension
 from .catalog.metrics import METRICS

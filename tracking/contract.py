@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 
-from ..diagnostics import nearest_hint
-from ..errors import ActivememError
+from ..errors import ActivememError, nearest_hint
 
 Setting = str | float | bool
 """A setting of a type that every tracking program can sort."""

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from ...diagnostics import nearest_hint
+from ...errors import nearest_hint
 from ...grammar.vocabulary.spec import Settings
 from ..core.block import Block, BuildError, Context, register_block
 from ..core.initialisation import Initialisable, roles

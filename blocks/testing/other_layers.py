@@ -19,8 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ...diagnostics import nearest_hint
-from ...errors import ActivememError
+from ...errors import ActivememError, nearest_hint
 from ...grammar import ModelConfig, nodes
 from ...grammar.model_config import Init
 from ...grammar.vocabulary.spec import Settings

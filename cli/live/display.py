@@ -17,7 +17,6 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ...diagnostics import replace_unprintable
 from ...engine.core.events import (
     ClaimedElsewhere,
     ClusterNode,
@@ -29,6 +28,7 @@ from ...engine.core.events import (
 )
 from ...engine.core.process import GRACE_S
 from ...engine.corpora import download
+from ...errors import replace_unprintable
 from ...studies.resolve.trial import Trial
 from ...studies.text.units import format_duration, plural
 from ..output import print_stderr

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from ...diagnostics import nearest_hint
-from ...errors import ActivememError
+from ...errors import ActivememError, nearest_hint
 from ...grammar import Spec, lookup, registered_names
 from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS

@@ -16,8 +16,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Literal, cast
 
-from ...diagnostics import Fault
-from ...errors import check_arguments, number_fault
+from ...errors import Fault, check_arguments, number_fault
 from ..canonical import identity, render
 from ..errors import RecipeError
 from ..model_config import ModelConfig, configure

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from ...diagnostics import nearest
+from ...errors import nearest
 from ...plugins import OWN, Registry
 from ..model_config import ModelConfig
 from ..nodes import BlockNode, Value

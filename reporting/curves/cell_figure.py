@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from ...diagnostics import nearest_hint
+from ...errors import nearest_hint
 from ...studies.catalog.metrics import (
     METRICS_AND_COSTS,
     Metric,

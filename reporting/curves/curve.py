@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from ...diagnostics import hint
-from ...errors import ActivememError, describe_value
+from ...errors import ActivememError, describe_value, hint
 from ...studies.presentation.kinds import CurveKind
 from ...studies.study import Study
 from ...studies.text.units import plural

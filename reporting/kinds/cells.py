@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from ...diagnostics import nearest_hint
+from ...errors import nearest_hint
 from ...studies.catalog.metrics import (
     ANALYTIC_COSTS,
     METRICS,

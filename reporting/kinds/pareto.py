@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from ...diagnostics import nearest_hint
+from ...errors import nearest_hint
 from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
 from ...studies.presentation.kinds import KeyFault
 from ...studies.schema.design import Design

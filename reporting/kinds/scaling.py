@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeGuard
 
 from pydantic import Field
 
-from ...diagnostics import nearest_hint
+from ...errors import nearest_hint
 from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family
 from ...studies.presentation.kinds import (
     CurveKind,

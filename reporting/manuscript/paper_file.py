@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from ...diagnostics import FaultCollector, nearest_hint
+from ...errors import FaultCollector, nearest_hint
 from ...storage import Store
 from ...storage.place import is_address
 from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ...diagnostics import nearest_hint
+from ...errors import nearest_hint
 from ...studies.text.errors import StudyError, StudyFault, fault_at
 from .files import NUMBERS, latex_number, paper_files
 from .paper_file import Manuscript, PaperNumber

@@ -13,7 +13,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ... import __version__
-from ...diagnostics import replace_unprintable
+from ...errors import replace_unprintable
 from ...storage import Store
 from ...studies.schema.factors import level_name, one_line
 from ...studies.study import Study

@@ -8,8 +8,7 @@ from html import escape
 from string import ascii_lowercase
 from typing import Any, Literal, NamedTuple
 
-from ...diagnostics import hint
-from ...errors import ActivememError, argument_fault, check_arguments, describe_value, number_fault
+from ...errors import ActivememError, argument_fault, check_arguments, describe_value, hint, number_fault
 from ...grammar import Analysis, ModelConfig, Recipe, RecipeError, analyse, parse
 from ...grammar.model_config import configure
 from ...studies.text.units import WIDTH, format_bytes, format_reach, si_prefix, side_by_side

@@ -17,8 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from ...diagnostics import nearest_hint
-from ...errors import ActivememError, argument_fault, check_arguments, number_fault
+from ...errors import ActivememError, argument_fault, check_arguments, nearest_hint, number_fault
 from ...grammar import Expression, Recipe, RecipeError, parse
 from ...grammar.difference import DistanceTree, describe_difference
 from ...storage import Store, StoreError, open_store, store_fault

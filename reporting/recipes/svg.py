@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from textwrap import wrap
 
-from ...diagnostics import replace_unprintable
+from ...errors import replace_unprintable
 from ...grammar import Analysis, ModelPart, PartKind, Recipe
 from ...grammar.analysis.analyse import PREVIOUS_PART
 from ...studies.text.units import si_prefix, truncate

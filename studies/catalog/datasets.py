@@ -17,8 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, InstanceOf
 
-from ...diagnostics import nearest_hint
-from ...errors import ActivememError
+from ...errors import ActivememError, nearest_hint
 from ...plugins import Registry
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter
 
-from ...diagnostics import hint
+from ...errors import hint
 from ...plugins import Registry
 from ..text.units import format_quantity
 from .tasks import Examples, TaskKind

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ...diagnostics import FaultCollector, describe_character
+from ...errors import FaultCollector, describe_character
 from ...grammar.parser import Token, Tokenizer, TokenReader
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
-from ...diagnostics import FaultCollector, nearest_hint
+from ...errors import FaultCollector, nearest_hint
 from ...grammar import RecipeError, lookup
 from ..catalog.metrics import CURRENCIES, METRICS_AND_COSTS, Metric, Target, metric_family, read_target
 from ..schema.design import MAX_TRIALS, Design, with_absent

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Self
 
-from ...diagnostics import nearest_hint
+from ...errors import nearest_hint
 from ...grammar import RecipeError
 from ...grammar.nodes import IntegerDimension
 from ..schema.design import Expansion

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field
 
-from ...diagnostics import nearest_hint
+from ...errors import nearest_hint
 from ..claims.comparisons import Cell, Claim, cell_label, iter_comparisons, iter_quantities
 from ..resolve.costs import flops_of_test, max_training_flops
 from ..schema.design import Design, Expansion

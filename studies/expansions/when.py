@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Self
 
-from ...diagnostics import nearest_hint
+from ...errors import nearest_hint
 from ..schema.design import DesignReader, Expansion
 from ..schema.factors import SEED, Conditions
 from ..schema.settings import Level

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ...diagnostics import MAX_QUOTE_LENGTH, hint, nearest, printable
+from ...errors import MAX_QUOTE_LENGTH, hint, nearest, printable
 from ...storage.errors import UnreadableError
 from ...storage.files import open_regular
 from ..catalog.datasets import CorpusError

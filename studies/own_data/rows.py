@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ...diagnostics import printable
+from ...errors import printable
 from ..catalog.datasets import HeldOutFractions
 from ..catalog.own_corpora import SPLITS, OwnLayout
 from .cells import Cells, ColumnFaults, RowsError, read_csv, read_json_lines, read_tsv, read_two_columns

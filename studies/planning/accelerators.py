@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...diagnostics import nearest_hint
-from ...errors import ActivememError
+from ...errors import ActivememError, nearest_hint
 from ..text.units import format_duration
 from .plan import Plan
 

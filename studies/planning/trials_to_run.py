@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from ...diagnostics import nearest_hint
+from ...errors import nearest_hint
 from ...storage import Store, StoreError
 from ...storage.rows import KEY_COLUMNS
 from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun

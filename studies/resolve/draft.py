@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ...diagnostics import hint, nearest, nearest_hint
+from ...errors import hint, nearest, nearest_hint
 from ...grammar import Recipe, RecipeError
 from ...grammar.nodes import Dimension
 from ..schema.design import BASELINE_PATH, Design

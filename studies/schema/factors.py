@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...diagnostics import nearest_hint, replace_unprintable
+from ...errors import nearest_hint, replace_unprintable
 from ...grammar import RecipeError
 from ..text.document import Diagnostics
 from ..text.strict_model import format_value

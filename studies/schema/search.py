@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
 
-from ...diagnostics import FaultCollector, nearest_hint
+from ...errors import FaultCollector, nearest_hint
 from ...grammar import Parameter, RecipeError
 from ...grammar.checker import NUMBER_FORMS, parse_range
 from ...grammar.dimensions import option_label

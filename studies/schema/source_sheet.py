@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args, get_origin
 
-from ...diagnostics import hint
+from ...errors import hint
 from ..catalog.optimisers import OPTIMIZERS, SCHEDULES, OwnOptimizerSettings, OwnScheduleSettings
 from ..catalog.tasks import lookup_task, require_task, task_names
 from ..text.document import Diagnostics

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...diagnostics import Fault
+from ...errors import Fault
 from .errors import StudyError, StudyFault, fault_at, path_prefix
 from .strict_model import InvalidTableError, ModelT, format_value, validate
 from .toml_positions import TOO_DEEP, KeyPath, KeyValueSpan, Span, find_too_deep, locate

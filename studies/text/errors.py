@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...diagnostics import draw_carets, replace_unprintable
-from ...errors import ActivememError
+from ...errors import ActivememError, draw_carets, replace_unprintable
 from .toml_positions import KeyPath, Span
 
 _NUMBER = re.compile(r"([0-9]+(?:,[0-9]{3})*)")

@@ -21,9 +21,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, fi
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from ...diagnostics import hint as near_hint
-from ...diagnostics import nearest, nearest_hint
-from ...errors import ActivememError
+from ...errors import ActivememError, nearest, nearest_hint
+from ...errors import hint as near_hint
 from ...plugins import Registry, contract_faults
 from .key_synonyms import ELSEWHERE, SYNONYMS
 from .toml_positions import KeyPath

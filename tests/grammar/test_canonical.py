@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem.diagnostics import MAX_FAULTS
+from activemem.errors import MAX_FAULTS
 from activemem.grammar import Fault, RecipeError, parse
 
 HERE = Path(__file__).parent

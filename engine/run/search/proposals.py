@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from ....diagnostics import nearest_hint
-from ....errors import ActivememError
+from ....errors import ActivememError, nearest_hint
 from ....grammar import Recipe, RecipeError, parse, render
 from ....grammar.nodes import ChoiceDimension, Dimension
 from ....storage import Store

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from ....diagnostics import replace_unprintable
+from ....errors import replace_unprintable
 from ....studies.text.units import abbreviate_all
 
 ACCENT = "#d55e00"

@@ -12,8 +12,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, TypeVar
 
-from ....diagnostics import nearest_hint
-from ....errors import argument_fault, check_arguments
+from ....errors import argument_fault, check_arguments, nearest_hint
 from ....plugins import OWN, Registry
 
 if TYPE_CHECKING:

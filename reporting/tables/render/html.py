@@ -6,7 +6,7 @@ from base64 import b64encode
 from hashlib import sha256
 from html import escape
 
-from ....diagnostics import replace_unprintable
+from ....errors import replace_unprintable
 from ..table import Cell, Table
 
 STYLE = """\

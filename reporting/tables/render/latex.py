@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from ....diagnostics import replace_unprintable
+from ....errors import replace_unprintable
 from ....studies.schema.factors import omitted_arguments, short_level_names
 from ..table import Cell, Table
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar
 
-from ....diagnostics import nearest_hint
-from ....errors import ActivememError
+from ....errors import ActivememError, nearest_hint
 from ....plugins import Registry
 from ...text.strict_model import InvalidTableError, NamedSettings, key_descriptions, validate
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.diagnostics import FaultCollector
+from activemem.errors import FaultCollector
 from activemem.studies.catalog.metrics import Metric
 from activemem.studies.claims.comparisons import iter_comparisons
 from activemem.studies.claims.parser import parse_claim

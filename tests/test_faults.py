@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.diagnostics import nearest, nearest_hint
+from activemem.errors import nearest, nearest_hint
 from activemem.grammar.vocabulary.spec import nearest_block
 
 METRICS = ("bleu", "test_mae", "test_loss", "max_length", "dev_accuracy")
