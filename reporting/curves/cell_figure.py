@@ -201,6 +201,7 @@ class CellFigure(CurveKind):
         fixed = subject.fixed(self.roles.values())
         caption = self.caption or self._default_caption(cells, fixed)
         shown = [each for each in (cells.metric, cells.x_metric) if each]
+        own_scales = len(panels) > 1 and self.has_own_scales(cells.metric)
         return Curve(
             name=self.name,
             caption=one_line(caption).removesuffix("."),
@@ -209,6 +210,7 @@ class CellFigure(CurveKind):
                 *subject.difference(shown),
                 *self._center_notes(panels, cells),
                 *self.mark_notes(panels, study.paper),
+                *(("Each panel has scales of its own.",) if own_scales else ()),
                 *_noted(panels, cells),
                 *subject.omitted(cells.samples.gaps, len(cells.samples.trials)),
             ),
@@ -216,11 +218,17 @@ class CellFigure(CurveKind):
             y=self.y_axis(cells),
             panels=panels,
             provenance=subject.provenance(cells.samples.trials),
+            own_scales=own_scales,
         )
 
     def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Content:
         """Return the content of one panel, given the table rows with the values of this panel."""
         raise NotImplementedError
+
+    def has_own_scales(self, metric: Metric) -> bool:
+        """Return whether each panel has scales of its own, as where panels do not compare."""
+        del metric
+        return False
 
     def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
         """Return the panels to draw, by default `panels` unchanged.
@@ -298,7 +306,7 @@ class SeriesFigure(CellFigure):
     logy: bool = False
     """whether the metric's axis is logarithmic"""
     accent: Any = None
-    """the level in colour: of `series`, or of the `x` of bars and boxes"""
+    """the only level in colour: of `series`, or of the `x` of bars and boxes"""
 
     @property
     def accent_factor(self) -> str | None:

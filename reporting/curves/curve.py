@@ -124,8 +124,8 @@ class Content:
 class Panel:
     """One plot of a figure.
 
-    All panels of a figure are of the same kind and have the same axes. A single panel has no title. `row`
-    names its row of panels, if the rows are the levels of a factor.
+    All panels of a figure are of the same kind. A single panel has no title. `row` names its row of panels,
+    if the rows are the levels of a factor.
     """
 
     title: str
@@ -135,7 +135,9 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """A figure: panels on common axes, with caption and notes.
+    """A figure: panels with caption and notes.
+
+    The scales of the axes are common to all panels, unless each panel has `own_scales`.
 
     `notes` explain the centre, the interval, the number of seeds, and omissions.
     """
@@ -147,6 +149,7 @@ class Curve:
     y: Axis
     panels: tuple[Panel, ...]
     provenance: str
+    own_scales: bool = False
 
     def render(self, form: FigureFormat = "svg") -> bytes:
         """Return the figure as svg, png or pdf."""

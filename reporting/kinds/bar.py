@@ -42,7 +42,7 @@ class BarFigure(CellFigure):
     band: Band = "sd"
     """the interval of bands and whiskers: standard deviation, standard error, 95 % interval, or the range"""
     accent: Any = None
-    """the level in colour: of `series`, or of the `x` of bars and boxes"""
+    """the only level in colour: of `series`, or of the `x` of bars and boxes"""
     published: str | None = None
     """the paper's table whose numbers are drawn as diamonds"""
 

@@ -42,7 +42,7 @@ class BoxFigure(CellFigure):
 
     kind: Literal["box"]
     accent: Any = None
-    """the level in colour: of `series`, or of the `x` of bars and boxes"""
+    """the only level in colour: of `series`, or of the `x` of bars and boxes"""
 
     special: ClassVar = {"x": ("index",)}
 

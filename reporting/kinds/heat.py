@@ -171,7 +171,7 @@ class Matrix(Content):
                 corner = Affine2D().translate(x, y - 0.5)
                 cells.setdefault(shade, []).append(Path.unit_rectangle().transformed(corner))
                 if self.is_readable:
-                    color = DIM if share is None else INK if share < 0.6 else "white"
+                    color = DIM if share is None else INK if share < 0.5 else "white"
                     plot.axes.text(x + 0.5, y, text, size=size, color=color, ha="center", va="center")
         edge = {"edgecolor": "white", "linewidth": 1} if self.is_readable else {"linewidth": 0}
         for shade, places in sorted(cells.items()):

@@ -18,10 +18,10 @@ from ...studies.schema.factors import level_key, level_names, named_levels, one_
 from ...studies.schema.settings import Level
 from ..curves.curve import Axis, Content, Curve, Line, Point
 from ..curves.draw.panel import PanelLayout, Plot, Scale, make_scale, ticks_width
-from ..curves.draw.style import DIM, TEXT, TICK, crop_names, text_width, wrap_text
+from ..curves.draw.style import DIM, TEXT, TICK, crop_names, line_strokes, text_width, wrap_text
 from ..subject import ResultSubject, StudyModel, model_factors
 from .effects import model_faults, model_figure, varied_factors
-from .line import label_lines, line_strokes
+from .line import label_lines
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,7 +47,7 @@ class InteractionFigure(CurveKind):
     select: dict[str, Any] = Field(default={})
     """for a factor, the level or list of levels to include"""
     accent: Any = None
-    """the level of `series` in colour"""
+    """the only level of `series` in colour"""
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
@@ -159,7 +159,7 @@ class Interaction(Content):
         plot.frame(x=True, y=True)
         if not self.lines:
             return
-        strokes = dict(line_strokes(self.lines))
+        strokes = line_strokes({line.name: None if line.accent else line.number for line in self.lines})
         unit = 1 / (plot.x(1) - plot.x(0))
         for number, line in enumerate(self.lines):
             color, dashes, width = strokes[line.name]

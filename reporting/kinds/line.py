@@ -1,6 +1,6 @@
 """`line`: lines with bands: a metric over a factor's levels, over training time, or over its own index.
 
-Shade and dashes distinguish lines without colour. Names follow the order of the lines' ends. Overlapping
+Lines differ in shade and dashes as well as in colour. Names follow the order of the lines' ends. Overlapping
 names are moved apart, and a thin leader connects a moved name to its line. Published numbers are diamonds.
 """
 
@@ -25,16 +25,14 @@ from ..curves.curve import TIME_AXES, Content, Curve, Line, Panel, Point
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, point_scales, spread_labels, ticks_width
 from ..curves.draw.style import (
     ACCENT,
-    ACCENTED,
     DIM,
-    INK,
     LIGHT,
     PALE,
-    STROKES,
     TEXT,
     TICK,
-    Dash,
+    Stroke,
     crop_names,
+    line_strokes,
     text_width,
 )
 
@@ -102,6 +100,10 @@ class LineFigure(SeriesFigure):
             )
             for line in lines
         )
+
+    def has_own_scales(self, metric: Metric) -> bool:
+        # what a loss can reach, and what training costs, depend on the task
+        return self.panels == "task" and self.rows is None and metric.higher_is_better is False
 
     def center_mark(self, content: Content) -> str:
         return "Line"
@@ -173,7 +175,7 @@ class Lines(Content):
         plot.frame(x=True, y=True)
         for line in self.context:
             _line(plot, line, (ACCENT if line.accent else PALE, "-", 1.0 if line.accent else 0.8))
-        strokes = dict(line_strokes(self.lines))
+        strokes = line_strokes({line.name: None if line.accent else line.number for line in self.lines})
         # the accented line is drawn last, so that it lies above the others
         order = sorted(self.lines, key=lambda line: line.accent)
         for line in order:
@@ -189,7 +191,7 @@ class Lines(Content):
         plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
 
 
-def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str, Dash, float]]) -> None:
+def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, Stroke]) -> None:
     """Write the name of every line next to its right end, without overlaps."""
     named = [line for line in lines if line.name]
     names = crop_names(line.name for line in named)
@@ -203,7 +205,7 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str,
         plot.write(plot.width + _NAME, place, names[line.name], color=color, weight=weight)
 
 
-def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str, Dash, float]]) -> None:
+def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, Stroke]) -> None:
     """List the lines' names beside the plot, with a sample of each line.
 
     The line with the highest mean comes first.
@@ -218,21 +220,7 @@ def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str,
         plot.write(x + _SAMPLE, y, names[line.name], color=DIM if color == LIGHT else color, weight=weight)
 
 
-def line_strokes(lines: Sequence[Line]) -> Iterator[tuple[str, tuple[str, Dash, float]]]:
-    """Yield the name and the stroke (colour, dashes, width) of each line.
-
-    A level has the same stroke in every panel.
-    """
-    for line in lines:
-        if line.accent:
-            yield line.name, ACCENTED
-        elif len(lines) == 1:
-            yield line.name, (INK, "-", 1.5)
-        else:
-            yield line.name, STROKES[line.number % len(STROKES)]
-
-
-def _line(plot: Plot, line: Line, stroke: tuple[str, Dash, float], *, marked: bool = False) -> None:
+def _line(plot: Plot, line: Line, stroke: Stroke, *, marked: bool = False) -> None:
     color, dashes, width = stroke
     plot.trace(
         line.points,

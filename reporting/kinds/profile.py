@@ -30,7 +30,7 @@ class ProfileFigure(ScoreKeys, CurveKind):
     series: str
     """the factor whose levels are compared, at most 6"""
     accent: Any = None
-    """the level of `series` in colour"""
+    """the only level of `series` in colour"""
 
     @property
     def methods(self) -> tuple[str, str]:

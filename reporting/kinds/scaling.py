@@ -32,7 +32,7 @@ from ...studies.schema.settings import Names
 from ...studies.text.toml_positions import KeyPath
 from ..curves.curve import Axis, Content, Curve, Panel, Point
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, point_scales, spread_labels, ticks_width
-from ..curves.draw.style import ACCENTED, DIM, INK, LIGHT, STROKES, TEXT, TICK, Dash, crop_names, text_width
+from ..curves.draw.style import DIM, LIGHT, TEXT, TICK, Stroke, crop_names, line_strokes, text_width
 from ..statistics.estimates import mean
 from ..subject import Observation, Observations, ResultSubject
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell, number_cell
@@ -156,7 +156,7 @@ class ScalingFigure(LawKeys, CurveKind):
     value: str
     """the metric"""
     accent: Any = None
-    """the level of `series` in colour"""
+    """the only level of `series` in colour"""
 
     @property
     def metric(self) -> str:
@@ -525,16 +525,19 @@ class Scaling(Content):
 
     def draw(self, plot: Plot, curve: Curve) -> None:
         plot.frame(x=True, y=True)
+        strokes = line_strokes(
+            {series.name: None if series.accent else series.number for series in self.series}
+        )
         # the accented series is drawn last, so that it lies above the others
         for series in sorted(self.series, key=lambda series: series.accent):
-            _draw_series(plot, series, _stroke(series, alone=len(self.series) == 1))
+            _draw_series(plot, series, strokes[series.name])
         named = [series for series in self.series if series.name or series.law]
         ends = [(series.law_points or series.points)[-1] for series in named]
         places = spread_labels([plot.y(end.y) for end in ends], _LINE, 4, plot.height - 4)
         names = crop_names(series.name for series in self.series)
         for series, end, place in zip(named, ends, places, strict=True):
             at = (plot.x(end.x), plot.y(end.y))
-            _name(plot, series, names[series.name], at, place, alone=len(self.series) == 1)
+            _name(plot, series, names[series.name], at, place, color=strokes[series.name][0])
         plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
 
 
@@ -544,13 +547,7 @@ def exponent_text(law: Law) -> str:
     return f"exponent {law.exponent:.3f}{half}".replace("-", "−")
 
 
-def _stroke(series: ScalingSeries, *, alone: bool) -> tuple[str, Dash, float]:
-    if series.accent:
-        return ACCENTED
-    return (INK, "-", 1.5) if alone else STROKES[series.number % len(STROKES)]
-
-
-def _draw_series(plot: Plot, series: ScalingSeries, stroke: tuple[str, Dash, float]) -> None:
+def _draw_series(plot: Plot, series: ScalingSeries, stroke: Stroke) -> None:
     color, dashes, width = stroke
     across, up = plot.layout.x, plot.layout.y
     if series.law:
@@ -574,9 +571,8 @@ def _draw_series(plot: Plot, series: ScalingSeries, stroke: tuple[str, Dash, flo
 
 
 def _name(
-    plot: Plot, series: ScalingSeries, name: str, end: tuple[float, float], place: float, *, alone: bool
+    plot: Plot, series: ScalingSeries, name: str, end: tuple[float, float], place: float, *, color: str
 ) -> None:
-    color = _stroke(series, alone=alone)[0]
     color, x = DIM if color == LIGHT else color, plot.width + _NAME
     plot.stroke([end[0] + 3, x - 2], [end[1], place], color=AXIS_COLOR, linewidth=0.5)
     weight = "bold" if series.accent else "normal"

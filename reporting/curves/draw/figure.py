@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import matplotlib
@@ -48,6 +48,7 @@ class _FigureLayout:
     rows: int
     head: float  # above each plot
     plot_width: float
+    gap: float  # between columns
     row_names: float  # at the left of the panels
     caption: list[str]
     subtitle: str
@@ -93,13 +94,16 @@ def _shorter(path: re.Match[bytes]) -> bytes:
 
 def _figure(curve: Curve) -> Figure:
     contents = [panel.content for panel in curve.panels]
-    page = _layout_figure(curve, type(contents[0]).measure(curve, contents))
+    measure = type(contents[0]).measure
+    need = measure(curve, contents)
+    own = [measure(curve, [content]) for content in contents] if curve.own_scales else [need] * len(contents)
+    page = _layout_figure(curve, replace(need, left=max(each.left for each in own)))
     figure = Figure(figsize=(page.width / 72, page.height / 72))
     FigureCanvasAgg(figure)
     top, need = _write_head(figure, page), page.panel_layout
     for number, panel in enumerate(curve.panels):
         row, column = divmod(number, page.columns)
-        left = _EDGE + page.row_names + need.left + column * (page.plot_width + need.right + _GAP)
+        left = _EDGE + page.row_names + need.left + column * (page.plot_width + need.right + page.gap)
         bottom = top - row * page.pitch - page.head - need.height
         place = (left / page.width, bottom / page.height)
         size = (page.plot_width / page.width, need.height / page.height)
@@ -110,9 +114,9 @@ def _figure(curve: Curve) -> Figure:
             bottom=bottom,
             width=page.plot_width,
             height=need.height,
-            first=column == 0,
+            first=column == 0 or curve.own_scales,
             last=number == min(page.columns, len(curve.panels)) - 1,
-            layout=need,
+            layout=replace(need, x=own[number].x, y=own[number].y),
         )
         panel.content.draw(plot, curve)
         if panel.row and column == 0:
@@ -129,10 +133,11 @@ def _figure(curve: Curve) -> Figure:
 def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
     row_names = TEXT + 6.0 if curve.columns else 0.0
     count, inner = len(curve.panels), WIDTH - 2 * _EDGE - need.end_margin - need.left - row_names
-    limit = int((inner + _GAP) // (need.min_width + need.right + _GAP)) if count > 1 else 1
+    gap = _GAP + (need.left if curve.own_scales else 0.0)
+    limit = int((inner + gap) // (need.min_width + need.right + gap)) if count > 1 else 1
     # as few rows as fit the width, with the panels spread evenly over them
     columns = curve.columns or math.ceil(count / math.ceil(count / max(min(limit, count), 1)))
-    gaps = (columns - 1) * _GAP
+    gaps = (columns - 1) * gap
     plot_width = min((inner - columns * need.right - gaps) / columns, need.width)
     width = row_names + need.left + columns * (plot_width + need.right) + gaps + need.end_margin + 2 * _EDGE
     width = max(width, 0.6 * WIDTH)
@@ -150,6 +155,7 @@ def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
         rows=math.ceil(count / columns),
         head=_HEAD if count > 1 else 4.0,
         plot_width=plot_width,
+        gap=gap,
         row_names=row_names,
         caption=caption,
         subtitle="" if titled else curve.y.title,

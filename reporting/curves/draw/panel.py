@@ -298,7 +298,7 @@ class Plot:
     bottom: float
     width: float
     height: float
-    first: bool  # first of its row, with names on the left
+    first: bool  # with names and ticks on the left
     last: bool  # last of the first row
     layout: PanelLayout
 

@@ -1,4 +1,4 @@
-"""The style of figures: greys, one accent colour, thin lines and one font.
+"""The style of figures: greys with one accent colour, or a colour a line; thin lines and one font.
 
 Matplotlib's user settings are ignored. Colour is never the only distinction: the accent is also wider or
 bold, and lines differ in shade and dashes, so grey prints lose nothing. Text is measured in the font itself,
@@ -7,7 +7,7 @@ in points.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from ....errors import replace_unprintable
 from ....studies.text.units import abbreviate_all
 
 ACCENT = "#d55e00"
-"""The only colour: vermilion, distinct from grey for every kind of colour vision (Okabe and Ito 2008)."""
+"""Vermilion, alone beside greys: every kind of colour vision tells it from grey (Okabe and Ito 2008)."""
 
 INK, DIM, FAINT, PALE = "#1a1a1a", "#6b6b6b", "#a8a8a8", "#cfcfcf"
 """Greys for text and marks, for explanations, for axes, and for backgrounds."""
@@ -25,7 +25,10 @@ LIGHT = "#a0a0a0"
 
 Dash = str | tuple[float, tuple[float, ...]]
 
-STROKES: tuple[tuple[str, Dash, float], ...] = (
+Stroke = tuple[str, Dash, float]
+"""Colour, dashes and width of a line."""
+
+_GREY_STROKES: tuple[Stroke, ...] = (
     ("#1a1a1a", "-", 1.5),
     (LIGHT, "-", 1.5),
     ("#1a1a1a", (0, (4, 1.5)), 1.3),
@@ -33,10 +36,37 @@ STROKES: tuple[tuple[str, Dash, float], ...] = (
     ("#4d4d4d", (0, (1, 1)), 1.5),
     (LIGHT, (0, (6, 1.5, 1, 1.5)), 1.3),
 )
-"""Shade, dashes and width of each line without accent, distinguishable without colour."""
+"""The strokes of lines beside an accented one, distinguishable without colour."""
 
-ACCENTED: tuple[str, Dash, float] = (ACCENT, "-", 2.2)
+_COLORED_STROKES: tuple[Stroke, ...] = (
+    ("#1a1a1a", "-", 1.5),
+    ("#0072b2", "-", 1.5),
+    ("#d55e00", (0, (4, 1.5)), 1.5),
+    ("#00805d", (0, (4, 1.5)), 1.5),
+    ("#b8558e", (0, (1, 1)), 1.5),
+    (LIGHT, (0, (6, 1.5, 1, 1.5)), 1.5),
+)
+"""The strokes of lines without an accented one: colours after Okabe and Ito, for every kind of colour vision.
+
+Each colour is dark enough for letters. Lines of similar shade differ in dashes, for grey print.
+"""
+
+_ACCENTED: Stroke = (ACCENT, "-", 2.2)
 """The accented line is the widest, so that it is visible in grey print, too."""
+
+
+def line_strokes(numbers: Mapping[str, int | None]) -> dict[str, Stroke]:
+    """Map the name of each line of a panel to its stroke.
+
+    `numbers` has the index of each line's level among the levels without an accent; None for the accent.
+    """
+    strokes = _GREY_STROKES if None in numbers.values() else _COLORED_STROKES
+    alone = (INK, "-", 1.5) if len(numbers) == 1 else None
+    return {
+        name: _ACCENTED if number is None else alone or strokes[number % len(strokes)]
+        for name, number in numbers.items()
+    }
+
 
 TITLE, TEXT, TICK, SMALL = 8.5, 8.0, 7.0, 5.5
 """Font sizes in points: caption, names, ticks and notes, provenance."""

@@ -187,6 +187,37 @@ def test_logarithmic_axes_show_zero_in_front():
     assert len(set(steps)) == 1  # from 0 to 1 as far as from 1 to 10
 
 
+def test_lines_have_a_colour_each_unless_one_is_accented():
+    lines = tuple(Line(name=f"line {number}", number=number, points=points(number)) for number in range(6))
+    found = set(re.findall(rb"stroke: (#[0-9a-f]{6})", draw(curve(Lines(lines=lines)), "svg")))
+    assert {b"#1a1a1a", b"#0072b2", b"#d55e00", b"#00805d", b"#b8558e"} < found
+    accented = (*lines[:4], replace(lines[4], accent=True))
+    found = set(re.findall(rb"stroke: (#[0-9a-f]{6})", draw(curve(Lines(lines=accented)), "svg")))
+    assert [color for color in found if len({color[1:3], color[3:5], color[5:]}) > 1] == [b"#d55e00"]
+
+
+def test_panels_with_scales_of_their_own_have_ticks_of_their_own():
+    panels = (LINES, Lines(lines=(Line(name="a", points=points(100, 200)),)))
+    drawn = [draw(curve(*panels, own_scales=own), "svg").decode() for own in (True, False)]
+    ticks = [re.findall("<!-- ([0-9]+) -->", each) for each in drawn]
+    assert ticks[0].count("100") == ticks[0].count("4") == 1
+    assert "4" not in ticks[1]
+
+
+def test_only_losses_of_several_tasks_have_scales_of_their_own(tmp_path):
+    study = load_study(STUDY_TEXT)
+    found = make_store(study, tmp_path)
+    frames = found.trials(), found.metrics()
+    line = {"kind": "line", "x": "epoch", "series": "mixer"}
+    task = {"panels": "task", "select": {"filter": 8}}
+    loss = make_curve(study, frames, **line, **task, value="loss")
+    assert loss.own_scales
+    assert "Each panel has scales of its own." in loss.notes
+    assert not make_curve(study, frames, **line, **task, value="length").own_scales
+    sizes = {"panels": "filter", "select": {"task": "sort"}}
+    assert not make_curve(study, frames, **line, **sizes, value="loss").own_scales
+
+
 def test_ticks_that_would_overlap_have_no_text():
     ticks = tuple((place, f"level {place}") for place in (1, 2, 3, 1000))
     line = Line(name="", points=tuple(Point(x=place, y=1) for place, _ in ticks))
