@@ -7,7 +7,8 @@ A mark is `<!-- output: activemem … -->`; what follows it, up to `<!-- end -->
 as it is for Markdown, else in a fence. `<!-- refusal: activemem … -->` is the same for a command that is to
 refuse its input. `<!-- output in step 4: activemem … -->` runs where the reader of that step of the tutorial
 is. `<!-- generated: NAME -->` is followed by what `recipe_language.py`, `study_keys.py`, `json_forms.py` or
-`catalogs.py` has under that name, and `<!-- figure: activemem curve render … -->` by the figure.
+`catalogs.py` has under that name, `<!-- figure: activemem curve render … -->` by the figure, and
+`<!-- capture: activemem … -->` by a picture of the output that the page has of that command.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import re
 import sys
 from pathlib import Path
 
+from captures import refresh_captures
 from catalogs import CATALOGS
 from forked_programs import ROOT, run_forked
 from json_forms import JSON
@@ -46,7 +48,8 @@ def refresh(path: Path, stale: list[Path]) -> str:
     text = refresh_figures(path, stale, check="--check" in sys.argv)
     parts = GENERATED | KEYS | JSON | CATALOGS
     text = GENERATED_MARK.sub(lambda found: f"{found[1]}\n{parts[found['name']]()}\n\n{found[3]}", text)
-    return OUTPUT_MARK.sub(_show_output, text)
+    text = OUTPUT_MARK.sub(_show_output, text)
+    return refresh_captures(path, text, stale, check="--check" in sys.argv)
 
 
 def run_command(command: str, kind: str, step: str | None) -> str:
