@@ -252,12 +252,17 @@ def _axis(name: str, count: int) -> str:
 
 
 def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
-    """Yield the table of models: a line for each, or two lines if its label has no room beside its costs."""
+    """Yield the table of models: a line for each, or two lines if its label has no room beside its costs.
+
+    Models whose sizes were solved at different levels, such as tasks, have a heading for each level.
+    """
+    order = list(dict.fromkeys(model.at for model in plan.models))
+    shown = sorted(plan.models, key=lambda model: order.index(model.at))[:_MAX_MODELS]
     unit, size = si_prefix(max((model.step_flops for model in plan.models), default=0))
     matched = study.design.matched_size
     solved = () if matched is None else (matched.name, "residuals" if matched.costs[1:] else "residual")
     heads = (_label_column_name(study, plan), *solved, "parameters", f"{unit}FLOPs/step", "memory")
-    models = [_row(model, size) for model in plan.models[:_MAX_MODELS]]
+    models = [_row(model, size) for model in shown]
     for gap, time in ((3, "est. per trial"), (2, "est./trial")):  # narrower columns if labels need the room
         rows = [(*heads, time), *models]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:]
@@ -266,7 +271,11 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
             break
     has_room = room >= _MIN_LABEL_WIDTH
     labels = _labels([row[0] for row in rows], room if has_room else width - 2)
-    for label, (_, *others) in zip(labels, rows, strict=True):
+    heading = ""
+    for label, (_, *others), at in zip(labels, rows, ["", *(model.at for model in shown)], strict=True):
+        if at != heading:
+            heading = at
+            yield f"  {heading}"
         costs = "".join(f"{text:>{gap + width}}" for text, width in zip(others, widths, strict=True))
         yield from (label + costs,) if has_room else (label.rstrip(), costs)
     if len(plan.models) > _MAX_MODELS:
@@ -296,7 +305,14 @@ def _row(model: ModelCost, size: float) -> tuple[str, ...]:
         f"{model.step_flops / size:,.1f}",
         NO_NUMBER if model.memory is None else format_bytes(model.memory),
     )
-    return (model.label, *solved, f"{model.parameters:,}", flops, held, _time(model.estimate))
+    return (
+        "  " * bool(model.at) + model.label,
+        *solved,
+        f"{model.parameters:,}",
+        flops,
+        held,
+        _time(model.estimate),
+    )
 
 
 def _label_column_name(study: Study, plan: Plan) -> str:

@@ -181,7 +181,10 @@ def _planned_models(inputs: Snapshot) -> Mapping[str, object] | None:
             ),
         ],
         **_rows(
-            inputs, [each.label for each in plan.models], plan.models, group_by_model(inputs.study.trials)
+            inputs,
+            [f"{each.at} · {each.label}" if each.at else each.label for each in plan.models],
+            plan.models,
+            group_by_model(inputs.study, inputs.study.trials),
         ),
     }
 
@@ -195,7 +198,7 @@ def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
     found = find_points(study, inputs.outcomes)
     trained = {trial.id: trial for trial in found.trained}
     trials = [trained[trial] for point in found.ranked() for trial in point.trials if trial in trained]
-    groups = group_by_model(trials or study.boundary_trials())
+    groups = group_by_model(study, trials or study.boundary_trials())
     shown = groups[:MAX_SEARCHED]
     estimator = TimeEstimator(inputs.outcomes, [])
     models = [model for each in shown for model in model_costs(study, each, estimator, {})]

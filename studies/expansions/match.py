@@ -17,8 +17,9 @@ from ..resolve.costs import flops_per_token, parameter_count, state_bytes, step_
 from ..resolve.draft import report_cell_problem
 from ..resolve.grid import GridBuilder
 from ..resolve.template import Template, resolve_settings
+from ..resolve.trial import CellKey
 from ..schema.design import BASELINE_PATH, Design, DesignReader, Expansion, Filling, MatchedSize
-from ..schema.factors import level_key, level_name
+from ..schema.factors import SEED, level_key, level_name
 from ..schema.settings import (
     D_MODEL_PATH,
     MAX_D_MODEL,
@@ -253,6 +254,28 @@ def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
     return ranges
 
 
+def factors_of_sizes(study: Study) -> list[str]:
+    """Return the factors outside of the model on which the solved sizes depend, such as the task.
+
+    Models that differ only in such a factor have different sizes, since they have different baselines.
+    """
+    if study.design.matched_size is None:
+        return []
+    inside = {name for path in SIZE_PATHS for name in study.template.names_at(path, study.factors)}
+    return [name for name in study.factors if name not in (*inside, SEED) and _decides_size(study, name)]
+
+
+def _decides_size(study: Study, factor: str) -> bool:
+    """Return whether cells that differ only in this factor, or in their seed, have different sizes."""
+    sizes: dict[CellKey, int | None] = {}
+    for trial in study.trials:
+        if (match := study.grid.size_matches.get(trial.id)) is not None:
+            others = frozenset((name, level) for name, level in trial.cell if name != factor)
+            if sizes.setdefault(others, match.size) != match.size:
+                return True
+    return False
+
+
 _NOUNS: Mapping[MatchedCost, str] = {
     "parameters": "parameters",
     "flops": "",
@@ -368,7 +391,9 @@ class Match(Expansion):
         cell = ", ".join(f"{factor}={level_name(level)}" for factor, level in baseline.items())
         worst = max(solved, key=lambda one: abs(one.largest.relative_residual)).largest
         order = "residuals in this order, the largest" if matched.costs[1:] else "largest residual"
-        text = f"{matched.name} solved for the {' and '.join(matched.costs)} of {cell}; {order} "
+        apart = factors_of_sizes(study)
+        where = f" at the same {' and '.join(apart)}" if apart else ""
+        text = f"{matched.name} solved for the {' and '.join(matched.costs)} of {cell}{where}; {order} "
         share = f", {100 * abs(worst.relative_residual):.2g} %" if worst.residual else ""
         yield "match", text + worst.residual_text + (share if worst.name == "parameters" else "")
 

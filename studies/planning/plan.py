@@ -17,7 +17,7 @@ from ...grammar.nodes import RepeatNode
 from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition
 from ...storage import Store
 from ..catalog.tasks import AlgorithmicTask, GeneratedTask, require_algorithmic
-from ..expansions.match import SizeMatch
+from ..expansions.match import SizeMatch, factors_of_sizes
 from ..last_run import describe_max_seeds
 from ..resolve.costs import (
     flops_of_test,
@@ -29,7 +29,7 @@ from ..resolve.costs import (
     step_flops,
 )
 from ..resolve.trial import Kind, Trial, first_of_each_kind
-from ..schema.factors import level_name
+from ..schema.factors import level_key, level_name
 from ..schema.settings import TrialSettings, read_recipe
 from ..study import Study
 from ..text.units import plural
@@ -193,6 +193,8 @@ class PlannedTrial:
 class ModelCost:
     """A model of the study, with its number of trials and its cost.
 
+    `at` names the level, such as the task, at which `match` solved the model's size; it is "" if the size is
+    the same at all levels.
     The cost is that with the largest vocabulary of these trials. `step_flops` counts a training step on
     sequences of the task's length, or of REFERENCE_TOKENS tokens if the length grows. `memory` is the peak
     memory of a step over its trials, None for a model over the budget. `estimate` is its trials' mean time;
@@ -200,6 +202,7 @@ class ModelCost:
     """
 
     label: str
+    at: str
     recipe: str
     trials: int
     parameters: int
@@ -406,11 +409,17 @@ def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimato
     return found
 
 
-def group_by_model(trials: Iterable[Trial]) -> list[list[Trial]]:
-    """Group trials by model, in the order of each model's first trial."""
+def group_by_model(study: Study, trials: Iterable[Trial]) -> list[list[Trial]]:
+    """Group trials by model, in the order of each model's first trial.
+
+    If `match` solves other sizes at other levels of a factor such as the task, a model has a group at each.
+    """
     groups: dict[tuple[object, ...], list[Trial]] = {}
+    apart = factors_of_sizes(study)
     for trial in trials:
-        key = (*(getattr(trial.common.model, name) for name in SIZE_KEYS), _learned_positions(trial))
+        sizes = (getattr(trial.common.model, name) for name in SIZE_KEYS)
+        levels = (level_key(trial.levels[name]) for name in apart if name in trial.levels)
+        key = (*sizes, _learned_positions(trial), *levels)
         groups.setdefault(key, []).append(trial)
     return list(groups.values())
 
@@ -429,9 +438,10 @@ def model_costs(
 
     `steps` has the step memory by trial id; without it a model's memory is None.
     """
-    label, budget = _labeller(study), study.budget
+    label, budget, apart = _labeller(study), study.budget, factors_of_sizes(study)
     models: list[ModelCost] = []
-    for group in group_by_model(trials):
+    for group in group_by_model(study, trials):
+        levels = [level_name(group[0].levels[name]) for name in apart if name in group[0].levels]
         time = total_time(map(estimator.estimate, group))
         matches = [
             study.grid.size_matches[trial.id] for trial in group if trial.id in study.grid.size_matches
@@ -440,6 +450,7 @@ def model_costs(
         costliest = max(settings, key=budget.usage)
         model = ModelCost(
             label=label(group[0]),
+            at=" · ".join(levels),
             recipe=costliest.model.recipe,
             trials=len(group),
             parameters=max(map(parameter_count, settings)),

@@ -143,6 +143,34 @@ def test_the_plan_shows_both_residuals_of_two_costs(width: int, tmp_path: Path) 
     assert "filter solved for the flops and parameters" in text
 
 
+@pytest.mark.parametrize("first", ["mixer", "task"])
+def test_the_plan_has_the_models_of_each_task_whose_sizes_differ_there(first: str, tmp_path: Path) -> None:
+    tasks = [
+        {"label": name, "name": name, **keys, "vocab": 16}
+        for name, keys in (("mqar", {"length": 64, "pairs": 4}), ("induction_heads", {"lengths": [8, 16]}))
+    ]
+    levels = {"mixer": ["sa(heads=2, head_width=8)", "gla(heads=2, head_width=8)"], "task": tasks}
+    study = load_study(
+        study_text(
+            study={"match": "flops", "baseline": {"mixer": levels["mixer"][0], "filter": 64}},
+            model={"recipe": "2 * ({mixer} >> ff({filter}))", "d_model": 16},
+            task={"name": "{task}"},
+            train={"curriculum": None},
+            factors={first: levels[first], **levels, "seed": [0]},
+        )
+    )
+    plan = make_plan(study, Store(tmp_path))
+    sizes = {trial.id: study.grid.size_matches[trial.id].size for trial in study.trials}
+    assert len(set(sizes.values())) == 3
+    lines = [line.split()[0] for line in str(plan).splitlines() if line.startswith("  ")]
+    names = ["sa", "gla"]
+    assert lines[1:7] == ["mqar", *names, "induction_heads", *names]
+    assert {(model.at, model.size_match.size) for model in plan.models if model.size_match} == {
+        (str(trial.levels["task"]), sizes[trial.id]) for trial in study.trials
+    }
+    assert "at the same task" in " ".join(str(plan).split())
+
+
 def test_a_cost_that_is_named_twice_is_refused() -> None:
     with pytest.raises(StudyError, match="expected each name once, got flops twice"):
         study_of(["flops", "flops"])
