@@ -38,8 +38,20 @@ from .parser import (
     OperationSyntax,
     Syntax,
 )
-from .vocabulary import output_kinds
-from .vocabulary.spec import REQUIRED, RESERVED_WORDS, Parameter, Spec, lookup, nearest_block
+from .vocabulary.spec import (
+    OTHER_LENGTH,
+    POOL_ADVICE,
+    REQUIRED,
+    RESERVED_WORDS,
+    VECTOR,
+    Parameter,
+    Spec,
+    find_mismatch,
+    is_positionwise,
+    lookup,
+    nearest_block,
+    output_kind,
+)
 
 
 def bind(
@@ -426,7 +438,7 @@ class _Checker:
                 syntax.operands,
                 parts,
                 "all parts of a sum need the same kind of output",
-                output_kinds.POOL_ADVICE,
+                POOL_ADVICE,
             )
         else:
             self._check_pools(syntax.operands, parts)
@@ -440,7 +452,7 @@ class _Checker:
 
         Such a block maps a source to a target, and no other recipe can contain it.
         """
-        if part is None or output_kinds.output_kind(part) != output_kinds.OTHER_LENGTH:
+        if part is None or output_kind(part) != OTHER_LENGTH:
             return False
         what = self._faults.quote(operand.start, operand.end)
         self._report(
@@ -452,12 +464,12 @@ class _Checker:
         """Report each part of a series that outputs a vector although the next part needs a sequence."""
         pool: Syntax | None = None
         for operand, part in zip(operands, parts, strict=True):
-            if pool is not None and part is not None and not output_kinds.is_positionwise(part):
+            if pool is not None and part is not None and not is_positionwise(part):
                 what, next_one = (self._faults.quote(one.start, one.end) for one in (pool, operand))
                 law = "only channel blocks, such as ff, may follow a pool"
                 self._report(pool, f"{what} gives a vector, but {next_one} needs a sequence: {law}")
                 pool = None
-            if part is not None and output_kinds.output_kind(part) == output_kinds.VECTOR:
+            if part is not None and output_kind(part) == VECTOR:
                 pool = operand
 
     def _check_same_output(
@@ -467,12 +479,12 @@ class _Checker:
 
         The message begins with the text `rule` and ends with the text `advice`.
         """
-        odd = output_kinds.find_mismatch(parts)
+        odd = find_mismatch(parts)
         if odd is None:
             return
         quote = self._faults.quote
         sides = [
-            f"{quote(operands[place].start, operands[place].end)} gives {output_kinds.output_kind(part)}"
+            f"{quote(operands[place].start, operands[place].end)} gives {output_kind(part)}"
             for place in odd
             if (part := parts[place]) is not None
         ]
@@ -500,7 +512,7 @@ class _Checker:
 
         The next copy could not read a vector.
         """
-        if output_kinds.output_kind(body) != output_kinds.VECTOR:
+        if output_kind(body) != VECTOR:
             return False
         what = self._faults.quote(part.start, part.end)
         self._report(

@@ -18,10 +18,10 @@ from .nodes import (
     Value,
     walk,
 )
-from .vocabulary.output_kinds import SEQUENCE, mixes_positions, output_kind
 from .vocabulary.recurrent import RECURRENT
 from .vocabulary.spec import (
     REQUIRED,
+    SEQUENCE,
     Parameter,
     Role,
     Settings,
@@ -31,6 +31,8 @@ from .vocabulary.spec import (
     define,
     integer,
     lookup,
+    mixes_positions,
+    output_kind,
     sees_everything,
     word,
 )

@@ -8,7 +8,7 @@ from itertools import chain
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from ..grammar.vocabulary.output_kinds import uncounted_kernels
+from ..grammar.vocabulary.spec import uncounted_kernels
 from .claims.comparisons import looks
 from .expansions.ladder import format_rungs
 from .planning.memory_estimates import StepMemory, TrialTest

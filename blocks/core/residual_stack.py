@@ -18,7 +18,7 @@ from ...grammar import nodes
 from ...grammar.canonical import identity
 from ...grammar.model_config import ModelConfig
 from ...grammar.norms import NORMS, PluginNorm
-from ...grammar.vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
+from ...grammar.vocabulary.spec import VECTOR, mixes_positions, output_kind
 from .block import Block, BuildError, Context, StreamChunk, build_block, plugin_named_in_errors
 from .dropout import Dropout
 from .initialisation import WeightRole, declare_role

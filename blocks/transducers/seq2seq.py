@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from ...grammar import nodes
 from ...grammar.seq2seq import cross_attention_heads, is_recurrent, recurrent_units
-from ...grammar.vocabulary.output_kinds import mixes_positions
-from ...grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
+from ...grammar.vocabulary.spec import Settings, as_bool, as_int, as_word, mixes_positions
 from ..core.block import BuildError, Context, StreamChunk, build_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear

@@ -18,7 +18,7 @@ from torch.export import Dim, ExportedProgram
 from ...blocks import Model
 from ...errors import ActivememError
 from ...grammar import parse, render
-from ...grammar.vocabulary.output_kinds import export_faults
+from ...grammar.vocabulary.spec import export_faults
 from ...storage.files import replacing
 from .hub_folder import write_hub_folder
 from .trained_model import TrainedModel

@@ -36,8 +36,19 @@ from ..nodes import (
 )
 from ..recipe import Recipe, parse
 from ..seq2seq import find_cross_attentions, is_recurrent, recurrent_units
-from ..vocabulary.output_kinds import VECTOR, output_kind
-from ..vocabulary.spec import UNBOUNDED, CostContext, Reach, Role, Settings, as_bool, as_word, lookup, spec_of
+from ..vocabulary.spec import (
+    UNBOUNDED,
+    VECTOR,
+    CostContext,
+    Reach,
+    Role,
+    Settings,
+    as_bool,
+    as_word,
+    lookup,
+    output_kind,
+    spec_of,
+)
 from .measured_costs import Numbers, measure
 
 NO_REACH = Reach(left=0, right=0)

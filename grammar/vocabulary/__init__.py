@@ -1,9 +1,9 @@
 """The vocabulary: the specification of every block, such as its parameters, reach and publication.
 
-`spec` defines a block's specification and the registry. The families are `attention`, `attention_variants`,
-`all_attention`, `convolutions`, `recurrent`, `matrix_states`, `vector_states`, `feedforward`, `pooling`,
-`neural_gpu` and `other_packages`. `output_kinds` checks whether parts give sequences or vectors. A family's
-modules are in the file of the same name in `blocks`.
+`spec` defines a block's specification, the registry, and whether parts give sequences or vectors. The
+families are `attention`, `attention_variants`, `all_attention`, `convolutions`, `recurrent`, `matrix_states`,
+`vector_states`, `feedforward`, `pooling`, `neural_gpu` and `other_packages`. A family's modules are in the
+file of the same name in `blocks`.
 """
 
 from . import (  # each registers its blocks

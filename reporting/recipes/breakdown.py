@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import Any
 
 from ...grammar import Analysis, ModelConfig, ModelPart, PartKind, Recipe, TrainingMemory
-from ...grammar.vocabulary.output_kinds import uncounted_kernels
+from ...grammar.vocabulary.spec import uncounted_kernels
 from ...studies.text.units import (
     WIDTH,
     format_bytes,

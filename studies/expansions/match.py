@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ...grammar import Recipe, lookup
 from ...grammar.checker import MAX_BLOCKS
 from ...grammar.nodes import BlockNode, HoleNode, RepeatNode, walk
-from ...grammar.vocabulary.output_kinds import uncounted_kernels
+from ...grammar.vocabulary.spec import uncounted_kernels
 from ..resolve.costs import flops_per_token, parameter_count, state_bytes, step_bytes
 from ..resolve.draft import report_cell_problem
 from ..resolve.grid import GridBuilder

@@ -8,14 +8,16 @@ from math import isinf
 
 from ...grammar import ModelConfig, render
 from ...grammar.nodes import BlockNode, Node, SeriesNode, walk
-from ...grammar.vocabulary.output_kinds import (
+from ...grammar.vocabulary.spec import (
     OTHER_LENGTH,
     SEQUENCE,
     VECTOR,
+    CostContext,
+    Role,
     output_kind,
     pair_position_fault,
+    spec_of,
 )
-from ...grammar.vocabulary.spec import CostContext, Role, spec_of
 from ..catalog.datasets import CorpusError
 from ..catalog.metrics import METRICS
 from ..catalog.own_corpora import OwnDocuments, OwnRows, OwnText

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from ...grammar import Analysis, ModelConfig, Reach, analyse, parse, render
 from ...grammar.analysis.analyse import count_parameters, find_reach
-from ...grammar.vocabulary.output_kinds import compiled_for_each_length
+from ...grammar.vocabulary.spec import compiled_for_each_length
 from ..catalog.tasks import (
     AlgorithmicSettings,
     AlgorithmicTask,

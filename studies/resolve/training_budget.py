@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import Field
 
-from ...grammar.vocabulary.output_kinds import uncounted_kernels
+from ...grammar.vocabulary.spec import uncounted_kernels
 from ..schema.settings import BUDGET_KEYS, TrialSettings, read_recipe
 from ..text.strict_model import InvalidTableError, StrictModel, ValidationProblem, validate
 from ..text.toml_positions import KeyPath

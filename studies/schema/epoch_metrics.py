@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
-from ...grammar.vocabulary.output_kinds import uncounted_kernels
+from ...grammar.vocabulary.spec import uncounted_kernels
 from ..catalog.metrics import (
     COSTS,
     CURRENCIES,

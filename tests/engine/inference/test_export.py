@@ -13,8 +13,7 @@ from activemem.engine.inference.export import ExportError, export_model
 from activemem.engine.inference.trained_model import load_model
 from activemem.engine.trial.training import Training
 from activemem.grammar import Role, lookup, parse, render
-from activemem.grammar.vocabulary.output_kinds import VECTOR, export_faults, output_kind
-from activemem.grammar.vocabulary.spec import builtin_names
+from activemem.grammar.vocabulary.spec import VECTOR, builtin_names, export_faults, output_kind
 from activemem.studies.resolve.trial import Trial
 from activemem.studies.schema.settings import TrialSettings
 
