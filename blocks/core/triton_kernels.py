@@ -37,13 +37,17 @@ def interpreter_hint(error: Exception) -> str:
 
 @contextmanager
 def kernels_left_out() -> Iterator[None]:
-    """Return a context that skips all Triton kernels: results are allocated, but not computed."""
+    """Return a context that skips all Triton kernels: results are allocated, but not computed.
+
+    If Triton is loaded, functions are not compiled by torch either.
+    """
     if (jit := sys.modules.get("triton.runtime.jit")) is None:
         yield
         return
     launch = jit.KernelInterface.__getitem__
     jit.KernelInterface.__getitem__ = lambda *_: lambda *_arguments, **_options: None
     try:
-        yield
+        with torch.compiler.set_stance("force_eager"):
+            yield
     finally:
         jit.KernelInterface.__getitem__ = launch

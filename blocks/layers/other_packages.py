@@ -36,8 +36,8 @@ class FlaLayer(Block, Initialisable):
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        layer, others = str(settings["layer"]), {k: v for k, v in settings.items() if k != "layer"}
-        self._make = partial(_make_layer, layer, others, context.width)
+        self._name, others = str(settings["layer"]), {k: v for k, v in settings.items() if k != "layer"}
+        self._make = partial(_make_layer, self._name, others, context.width)
         self.layer = self._make()
 
     def initialise(self, generator: torch.Generator | None) -> None:
@@ -56,10 +56,17 @@ class FlaLayer(Block, Initialisable):
 
     def _on_meta(self, x: Tensor) -> Tensor:
         try:
-            return first_output(self.layer(x), x)
-        except (AssertionError, TypeError, ValueError):  # of kernels that only take half precision
-            halves = {name: each.bfloat16() for name, each in self.layer.named_parameters()}
-            return first_output(functional_call(self.layer, halves, (x.bfloat16(),)), x).to(x.dtype)
+            try:
+                return first_output(self.layer(x), x)
+            except (AssertionError, TypeError, ValueError):  # of kernels that only take half precision
+                halves = {name: each.bfloat16() for name, each in self.layer.named_parameters()}
+                return first_output(functional_call(self.layer, halves, (x.bfloat16(),)), x).to(x.dtype)
+        except Exception as error:
+            raise self._not_measured(error) from error
+
+    def _not_measured(self, error: Exception) -> BuildError:
+        """Return the error for a layer whose costs cannot be measured."""
+        return BuildError(_fault(self._name, "cannot be measured on torch's meta device", error))
 
     @torch.no_grad()
     def count_cached(self, length: int, width: int) -> int:
@@ -67,7 +74,10 @@ class FlaLayer(Block, Initialisable):
         cache: Any = import_module("fla.models.utils").Cache()
         with torch.device("meta"), kernels_left_out():
             layer = self._make().eval().bfloat16()
-            layer(torch.zeros(1, length, width).bfloat16(), past_key_values=cache, use_cache=True)
+            try:
+                layer(torch.zeros(1, length, width).bfloat16(), past_key_values=cache, use_cache=True)
+            except Exception as error:
+                raise self._not_measured(error) from error
         return sum(each.numel() for each in _tensors(vars(cache)))
 
 
@@ -95,7 +105,22 @@ def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0)
         try:
             return kind(**{**own, **others})
         except (ArithmeticError, AssertionError, ImportError, RuntimeError, TypeError, ValueError) as error:
-            raise BuildError(f"fla.layers.{name} cannot be built at width {width}: {error}") from error
+            unset = [
+                key for key, each in known.items() if each.default is None and key not in {**own, **others}
+            ]
+            hint = f"; without a value: {', '.join(unset)}" if unset and "NoneType" in str(error) else ""
+            raise BuildError(_fault(name, f"cannot be built at width {width}", error, hint)) from error
+
+
+def _fault(layer: str, fault: str, error: Exception, hint: str = "") -> str:
+    """Describe in one line what cannot be done with a layer, why, and what to change."""
+    why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    if why == "'NoneType' object is not callable":
+        why = "a package that it calls is not installed"
+    return (
+        f"fla.layers.{layer} {fault}: {why}{hint}; "
+        f"give other arguments, as in fla(layer={layer}, name=value), or another layer"
+    )
 
 
 def first_output(y: object, x: Tensor) -> Tensor:

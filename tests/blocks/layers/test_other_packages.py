@@ -105,6 +105,47 @@ def test_what_the_package_does_not_have_is_named_with_the_nearest():
 
 
 @installed
+@pytest.mark.filterwarnings("ignore")  # of the package, that its kernels run without a GPU
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "fla(layer=RWKV7Attention, head_dim=16)",
+            r"RWKV7Attention cannot be built at width 32: .*; without a value: .*num_hidden_layers",
+        ),
+        (
+            "fla(layer=HGRN2Attention)",
+            r"fla\.layers\.HGRN2Attention cannot be built at width 32: integer modulo",
+        ),
+        ("fla(layer=LogLinearMamba2, num_heads=2)", "cannot be measured on torch's meta device"),
+        (
+            "fla(layer=MomAttention)",
+            r"cannot be measured .*: Tensor\.item\(\) cannot be called on meta tensors",
+        ),
+        (
+            "fla(layer=YOCOCrossAttention, num_heads=2)",
+            "cannot be measured .* missing 2 required positional arguments",
+        ),
+    ],
+)
+def test_a_layer_without_costs_is_named_in_one_line_with_the_reason_and_the_next_step(text, message):
+    with pytest.raises(BuildError, match=message) as caught:
+        analyse(text, d_model=32, vocab=5, causal=True, length=8)
+    name = text.removeprefix("fla(layer=").partition(",")[0].rstrip(")")
+    last = f"; give other arguments, as in fla(layer={name}, name=value), or another layer"
+    assert str(caught.value).endswith(last)
+    assert "\n" not in str(caught.value)
+
+
+@installed
+@pytest.mark.filterwarnings("ignore")
+def test_a_layer_that_torch_compiles_is_measured():
+    text = "fla(layer=RWKV7Attention, head_dim=16, num_hidden_layers=2)"
+    cost = analyse(text, d_model=32, vocab=5, causal=True, length=8)
+    assert cost.parameters > 0 and cost.memory(2).activations > 0 and cost.window > 0
+
+
+@installed
 def test_weights_depend_on_the_seed_alone():
     before = torch.get_rng_state()
     one, same, other = (build(GLA, vocab=5, d_model=32, generator=make_generator(seed)) for seed in (1, 1, 2))
