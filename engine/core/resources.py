@@ -222,10 +222,10 @@ class Machine:
     `cpus` and `gpus` are the resources of one trial; `gpus` is a share of one GPU, at most 1. Without an
     `address` a run starts Ray on this machine only. `data` is the folder of the corpora, on every machine of
     a cluster. A checkpoint is saved every `checkpoint_every_s` seconds within an epoch, by default only after
-    each epoch. Up to `pack` trials of the same shapes train together; "auto" chooses the number by a CPU's
-    caches or a GPU's memory. With `activation_checkpointing` a trial stores only the inputs of its
-    sub-layers, and computes all other activations again in the backward pass. `gpu_bytes` limits
-    the bytes of a GPU that all trials on it may hold together; None allows all free memory.
+    each epoch. Up to `pack` trials of the same shapes train together; "auto" packs small trials on a CPU, and
+    on a GPU as many as its memory holds. With `activation_checkpointing` a trial stores only the inputs of
+    its sub-layers, and computes all other activations again in the backward pass. `gpu_bytes` limits the
+    bytes of a GPU that all trials on it may hold together; None allows all free memory.
     """
 
     cpus: float = 1.0

@@ -120,11 +120,11 @@ def foresee_packs(every: Iterable[TrialSettings]) -> PackOutlook:
     return PackOutlook(together=sum(shared), largest=max(shared, default=0), alone=alone)
 
 
-CACHED_NUMBERS = 2**19
-"""Limit on the numbers in a layer's outputs over a whole pack on a CPU; more would not fit its caches."""
+MOST_NUMBERS = 2**15
+"""The largest number of values in the outputs of a trial's layer for a pack on a CPU.
 
-LEAST_CACHED = 4
-"""If fewer trials than this fit a CPU's caches, they train separately, since a pack would gain nothing."""
+With more, computing takes longer than calling operations, and a pack gains less than a twentieth.
+"""
 
 _State = TypeVar("_State")
 
@@ -141,7 +141,8 @@ class Member(NamedTuple):
 class Packer:
     """Trainer of packs: at most `most` trials that take their steps together.
 
-    With `fitting`, a pack must also fit a CPU's caches, or `device_bytes`, the worker's share of GPU memory.
+    With `fitting`, trials on a CPU form packs only if their steps are small, and on a GPU a pack must fit in
+    `device_bytes`, the worker's share of its memory.
     If a pack fails, its trials repeat the epoch and then take their steps one by one. If memory runs out,
     later packs of their form have at most half as many members.
     """
@@ -208,8 +209,7 @@ class Packer:
             return self._most
         shape, width = training.objective.step_shape, training.settings.model.d_model
         if training.device.type == "cpu":
-            cached = CACHED_NUMBERS // (shape.sequences * shape.tokens * width)
-            return min(self._most, cached if cached >= LEAST_CACHED else 1)
+            return self._most if shape.sequences * shape.tokens * width <= MOST_NUMBERS else 1
         if self._device_bytes is None:
             return self._most
         held = step_memory(training.settings, shape.tokens)

@@ -234,13 +234,13 @@ def test_trials_are_saved_within_an_epoch(study, store, notes):
     assert max(packed_steps(store).values()) == 21
 
 
-def test_by_itself_a_pack_is_as_large_as_caches_serve(study, tmp_path, notes, monkeypatch):
+def test_by_itself_a_pack_on_a_cpu_has_small_trials(study, tmp_path, notes, monkeypatch):
     alone, packed, small = (Store(tmp_path / name) for name in ("alone", "packed", "small"))
     run(study, alone, notes, "off")
     assert run(study, packed, notes, "auto", checkpoint_every_s=1e-9).done == 3
     assert max(packed_steps(packed).values()) > 0
     assert_equal(final_metrics(packed), final_metrics(alone))
-    monkeypatch.setattr("activemem.engine.packs.packer.CACHED_NUMBERS", 1)
+    monkeypatch.setattr("activemem.engine.packs.packer.MOST_NUMBERS", 1)
     assert run(study, small, notes, "auto").done == 3
     assert set(packed_steps(small).values()) == {0}
 
