@@ -75,3 +75,56 @@ SEARCH_OF_RUNGS = study_text(
     space={"k": "integer(2, 40)", "width": "integer(8, 72)"},
 )
 """A search that trains points at three widths, from rung to rung."""
+
+GATED = """
+[study]
+name = "gated"
+title = "Gated sizes"
+
+[model]
+recipe = "{mixer} >> ff(8)"
+d_model = "{width}"
+position = "none"
+dropout = 0.0
+
+[ladder]
+sizes = { width = [4, 8, 12], heads = [1, 2, 3] }
+tokens_per_parameter = 1
+
+[task]
+name = "parity"
+lengths = [2, 4]
+test_lengths = [4]
+dev_examples = 10
+test_examples = 10
+
+[train]
+optimizer = { name = "adam", lr = 1e-2 }
+batch_size = 8
+epochs = 1
+
+[factors]
+mixer = ["sa(heads={heads}, head_width=4)", "lstm", "conv(k=3)"]
+seed = [0, 1]
+
+[[claim]]
+name = "surely"
+holds = "parameters[width=4, mixer=lstm] > parameters[width=4, mixer=sa]"
+
+[[claim]]
+name = "never"
+holds = "parameters[width=4, mixer=conv] < 0"
+
+[[claim]]
+name = "later"
+holds = "test_loss[width=8, mixer=lstm] < 100"
+
+[[gate]]
+claims = ["surely", "never"]
+holds = { width = [8, 12] }
+
+[[gate]]
+claims = "later"
+holds = { width = 12 }
+"""
+"""A ladder of three sizes, whose two gates one claim opens, each time for one of three mixers."""

@@ -25,7 +25,9 @@ from ...reporting.claims.verdicts import OPEN, count_verdicts
 from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
 from ...storage import Store
+from ...studies.expansions.gate import stage_cost
 from ...studies.last_run import describe_max_seeds, load_to_run
+from ...studies.planning.plan import make_plan
 from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
 from ...studies.planning.status import StudyStatus, stored_outcomes
 from ...studies.planning.trials_to_run import select_shard, select_trials
@@ -286,7 +288,8 @@ def run_until_decided(
 def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
     """Run a study, then stage by stage the trials that its gates open. Return the last summary.
 
-    A study without gates has one stage. The summary is None if an interrupt ended the run at once.
+    The cost of a stage is printed before the stage starts. A study without gates has one stage. The summary
+    is None if an interrupt ended the run at once.
     """
     if request.study.gates is None:
         return run_and_report(request, settings)
@@ -295,6 +298,7 @@ def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | Non
     while True:
         opened = further
         ids = opened if request.trial_ids is None else opened & request.trial_ids
+        _print_costs(request.study, settings.store, ids)
         summary = run_and_report(replace(request, trial_ids=ids, max_trials=left), settings)
         further = results.open_trials()
         _print_gates(request.study, further)
@@ -302,6 +306,14 @@ def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | Non
             return summary
         if left is not None and (left := left - summary.ran) <= 0:
             return summary
+
+
+def _print_costs(study: Study, store: Store, trial_ids: frozenset[str]) -> None:
+    """Print what the stages cost to which the unfinished ones of these trials belong."""
+    plan = make_plan(study, store, trial_ids, memory=None)
+    for number, trials in enumerate(study.gates.stages(plan) if study.gates else (), start=1):
+        if trials:
+            print_stderr(f"stage {number}: {stage_cost(trials)}")
 
 
 def _print_gates(study: Study, opened: frozenset[str]) -> None:

@@ -150,19 +150,23 @@ class Gates(Expansion):
                 )
             yield Gate(levels=wanted, held=frozenset(trial.id for trial in held), opened_by=opened)
 
+    def stages(self, plan: Plan) -> list[list[PlannedTrial]]:
+        """Return the unfinished trials of each stage. Trials belong to the last gate that holds them back."""
+        stages: list[list[PlannedTrial]] = [[] for _ in range(len(self.gates) + 1)]
+        for one in plan.trials:
+            if one.status not in ("done", "failed"):
+                holding = [number for number, gate in enumerate(self.gates, 1) if one.trial.id in gate.held]
+                stages[max(holding, default=0)].append(one)
+        return stages
+
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         """Yield each stage's name, its maximum cost, and the claims that must be confirmed first.
 
         Stage 1 has the trials that no gate holds back; each gate adds a stage.
         """
         levels = {claim.spec.name: claim.spec.level for claim in study.claims}
-        stages: list[list[PlannedTrial]] = [[] for _ in range(len(self.gates) + 1)]
-        for one in plan.trials:
-            if one.status not in ("done", "failed"):
-                holding = [number for number, gate in enumerate(self.gates, 1) if one.trial.id in gate.held]
-                stages[max(holding, default=0)].append(one)
-        for number, trials in enumerate(stages):
-            cost = _stage_cost(trials)
+        for number, trials in enumerate(self.stages(plan)):
+            cost = stage_cost(trials)
             if number:
                 names = self.gates[number - 1].opened_by
                 each = ", each for the levels that it compares" if len(names) > 1 else ""
@@ -171,7 +175,8 @@ class Gates(Expansion):
             yield f"stage {number + 1}", cost
 
 
-def _stage_cost(trials: Sequence[PlannedTrial]) -> str:
+def stage_cost(trials: Sequence[PlannedTrial]) -> str:
+    """Return the cost of trials as text: `12 trials, 3.4 TFLOPs, at most 16 min of training`."""
     flops = math.fsum(
         max_training_flops(one.trial.settings) + flops_of_test(one.trial.settings) for one in trials
     )
