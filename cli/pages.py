@@ -15,7 +15,9 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import AliasPath, BaseModel, ConfigDict, Field
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
+from pydantic_core.core_schema import FloatSchema
 
 from ..grammar import Cardinality, Fault, parse
 from ..reporting.claims.verdicts import ClaimResult
@@ -41,6 +43,7 @@ from ..studies.searches.points import BestPoint, best_of
 from ..studies.searches.words import RungCost, left_out, rung_costs
 from ..studies.text.errors import StudyError
 from ..tracking.export import StudyExport
+from .output import SCHEMA
 
 if TYPE_CHECKING:
     from ..engine.inference.trained_model import TrainedModel
@@ -1075,3 +1078,26 @@ PAGES: Mapping[str, type[Any]] = {
     "config show": ConfigShowPage,
 }
 """The page of each command with JSON output, or a line's entry for commands that print lines."""
+
+
+class _NullableNumbers(GenerateJsonSchema):
+    """JSON Schema in which numbers may be null, since JSON has no infinity and no NaN."""
+
+    def float_schema(self, schema: FloatSchema) -> JsonSchemaValue:
+        return super().float_schema(schema) | {"type": ["number", "null"]}
+
+
+def pages_schema() -> dict[str, Any]:
+    """Return one JSON Schema of all pages: each is a property, by its command."""
+    pages: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
+        (command, "serialization", TypeAdapter(page)) for command, page in PAGES.items()
+    ]
+    found, definitions = TypeAdapter.json_schemas(pages, schema_generator=_NullableNumbers)
+    numbered = {"properties": {"schema": {"const": SCHEMA}}, "required": ["schema"]}
+    return {
+        "$schema": GenerateJsonSchema.schema_dialect,
+        "title": "activemem --json",
+        "type": "object",
+        "properties": {command: {"allOf": [page, numbered]} for (command, _), page in found.items()},
+        **definitions,
+    }

@@ -1,4 +1,4 @@
-"""The commands `activemem list` and `show` for names that studies can use, and `agent-guide`."""
+"""The commands `list` and `show` for names that studies can use, and `agent-guide` and `json-schema`."""
 
 from __future__ import annotations
 
@@ -107,3 +107,12 @@ def _check_kind(kind: str) -> str:
 def agent_guide() -> None:
     """Print a guide for coding agents: how to plan and run studies."""
     print_stdout(files("activemem.cli").joinpath("agent_guide.md").read_text(encoding="utf-8").rstrip())
+
+
+def json_schema() -> None:
+    """Print the JSON Schema of all output with --json: a property for each command."""
+    import json
+
+    from ..pages import pages_schema
+
+    print_stdout(json.dumps(pages_schema(), indent=1, ensure_ascii=False))
