@@ -194,6 +194,7 @@ def comparison_tests(
     names = {each.metric for each in iter_quantities(comparison)}
     found: list[PairedTest] = []
     censored = results.is_censored(comparison)
+    alpha = look_level(tuple(map(len, results.looks)), 1 - claim.spec.level)
     for seeds in results.looks:
         differences = results.differences(comparison, seeds)
         if found and len(differences) < len(seeds):
@@ -210,6 +211,7 @@ def comparison_tests(
                 if claim.spec.test == "pooled" and not censored
                 else None,
                 family=family,
+                alpha=alpha,
                 censored=censored,
             )
         )

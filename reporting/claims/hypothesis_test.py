@@ -43,8 +43,9 @@ class PairedTest:
     the sum of ranks are on one side of an end of the region.
 
     `rounding_sd` is the standard deviation from rounding alone, and `pool` the variance of all comparable
-    cells. `family` is the number of comparisons of the claim. Costs that are computed, not measured, are
-    `exact`: one value is enough. Unless the seeds are `complete`, nothing is decided.
+    cells. `family` is the number of comparisons of the claim, and `alpha` the level of one look at all of
+    them. Costs that are computed, not measured, are `exact`: one value is enough. Unless the seeds are
+    `complete`, nothing is decided.
     """
 
     differences: Mapping[int, float]
@@ -55,6 +56,7 @@ class PairedTest:
     exact: bool = False
     pool: Pool | None = None
     family: int = 1
+    alpha: float = 1.0
     censored: bool = False
 
     @property
@@ -103,7 +105,7 @@ class PairedTest:
         """
         if self.test != "pooled":
             return self.test
-        if permutation_decides(self.n, self.family):
+        if permutation_decides(self.n, self.family, self.alpha):
             return "permutation"
         return "pooled" if self.pool else "t"
 

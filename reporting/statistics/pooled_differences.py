@@ -25,9 +25,12 @@ _ENOUGH = 0.01
 _ROUNDING = 1e-12  # rounding error of sums of floats, relative to the largest value
 
 
-def permutation_decides(n: int, tests: int) -> bool:
-    """Return whether a permutation test of n pairs can reach p = .01 after a correction for `tests` tests."""
-    return smallest_p(n) * tests <= _ENOUGH
+def permutation_decides(n: int, tests: int, alpha: float = 1.0) -> bool:
+    """Return whether a permutation test of n pairs can reach p = .01 after a correction for `tests` tests.
+
+    It must also be able to reach the level `alpha` at which it decides.
+    """
+    return smallest_p(n) * tests <= min(_ENOUGH, alpha)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

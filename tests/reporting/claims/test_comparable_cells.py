@@ -126,3 +126,6 @@ def test_with_many_seeds_a_permutation_test_decides():
     found = {("sa", "reverse"): tuple(range(20, 28)), ("conv(k=3)", "reverse"): (9, 8, 9, 8, 9, 8, 9, 8)}
     one = decided(BEATS.format("reverse"), found, text=text)
     assert (one.verdict, one.deciding.p) == (Verdict.CONFIRMED, 2 / 2**8)
+    strict = decided(BEATS.format("reverse"), found, text=text, level=0.999)
+    assert strict.verdict is Verdict.CONFIRMED, "no permutation of 8 pairs reaches this level"
+    assert strict.deciding.p < 0.001
