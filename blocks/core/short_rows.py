@@ -26,7 +26,7 @@ def cross_entropy(logits: Tensor, targets: Tensor, *, reduction: str = "mean") -
 
 def _padded(rows: Tensor) -> Tensor:
     """Return rows with −∞ appended up to a vector; unchanged on a GPU and in a compiled program."""
-    missing = VECTOR - rows.shape[-1]
-    if missing <= 0 or rows.is_cuda or torch.compiler.is_compiling():
+    # the compiler comes first: a compiled or exported program must not depend on sizes
+    if torch.compiler.is_compiling() or rows.is_cuda or rows.shape[-1] >= VECTOR:
         return rows
-    return functional.pad(rows, (0, missing), value=-torch.inf)
+    return functional.pad(rows, (0, VECTOR - rows.shape[-1]), value=-torch.inf)
