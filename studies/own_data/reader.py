@@ -15,7 +15,7 @@ from pathlib import Path
 from ..catalog.datasets import CorpusError
 from ..text.document import Diagnostics
 from ..text.toml_positions import KeyPath
-from .cells import digest_limited, quoted, read_limited
+from .cells import digest_in_pieces, quoted, read_limited
 from .rows import split_named
 from .summary import CorpusSummary
 
@@ -175,7 +175,7 @@ class Reader:
     def digest(self, path: Path, *keys: str) -> str | None:
         """Return the SHA-256 of a file too large to hold in memory; None if a fault is reported."""
         try:
-            digest = digest_limited(path)
+            digest = digest_in_pieces(path)
         except CorpusError as error:
             self.report(str(error), *keys)
             return None

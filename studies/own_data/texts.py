@@ -128,6 +128,7 @@ def _split_at_line_ends(data: bytes, shares: _HeldOut) -> tuple[int, int, int] |
 
 
 _BATCH_ROWS = 256  # the rows that become Python values at a time
+_MAX_EXPANSION = 100  # times the size of a file that its texts may take, if that is more than the limit
 _FORM = ".parquet"
 
 
@@ -229,13 +230,15 @@ def read_own_documents(
 def iter_documents(path: Path, column: str) -> Iterator[str]:
     """Yield the texts of a Parquet file, batch by batch; blank texts are left out.
 
-    Raise RowsError for an invalid file, and CorpusError if its texts exceed the size limit.
+    A file may be large, since it is never in memory as a whole. Raise RowsError for an invalid file, for a
+    batch that exceeds the size limit, and for texts that are far larger than their compressed file.
     """
     import pyarrow as pa  # noqa: PLC0415 -- loads slowly
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     size, limit = 0, max_bytes()
     try:
+        most = max(limit, _MAX_EXPANSION * path.stat().st_size)
         with pq.ParquetFile(path) as file:
             schema = file.schema_arrow
             if schema.names.count(column) != 1:
@@ -245,7 +248,7 @@ def iter_documents(path: Path, column: str) -> Iterator[str]:
                 raise RowsError([f"column {column}: expected texts, got {kind}"])
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=[column]):
                 size += batch.nbytes
-                if size > limit:
+                if batch.nbytes > limit or size > most:
                     raise RowsError([too_large("its texts")])
                 batch.validate(full=True)
                 yield from (text for text in batch.column(0).to_pylist() if text and text.strip())

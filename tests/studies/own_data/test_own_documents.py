@@ -158,7 +158,19 @@ def test_a_plan_shows_the_padding_of_separate_documents(folder, tokens, words):
     assert found[2] == words
 
 
-def test_a_shard_beyond_the_limit_is_refused(folder, monkeypatch):
-    monkeypatch.setenv("ACTIVEMEM_MAX_DATA_GB", "0.000001")
-    messages = told(folder, {"documents": "shards"})
-    assert all("ACTIVEMEM_MAX_DATA_GB=8" in message for message in messages)
+def test_a_shard_may_be_larger_than_the_limit_for_files_read_as_a_whole(folder, monkeypatch):
+    monkeypatch.setenv("ACTIVEMEM_MAX_DATA_GB", "0.00002")  # less than the shard, more than a batch of it
+    many = [f"{number:,} {'x' * 60}" for number in range(5000)]
+    write(folder / "large.parquet", many)
+    assert (folder / "large.parquet").stat().st_size > 20_000
+    assert sum(study(folder, {"documents": "large.parquet"}).own_corpus.summary.rows.values()) == 5000
+
+
+def test_documents_that_unpack_to_more_than_the_limit_are_refused_in_one_clear_sentence(folder, monkeypatch):
+    pq.write_table(pa.table({"text": ["x" * 1000] * 30_000}), folder / "bomb.parquet")
+    monkeypatch.setenv("ACTIVEMEM_MAX_DATA_GB", "0.002")
+    (message,) = told(folder, {"documents": "bomb.parquet"})
+    assert message.startswith("bomb.parquet: expected at most 0.002 GB, but its texts take more")
+    (folder / "large.txt").write_text("a line\n" * 500_000)
+    (message,) = told(folder, {"path": "large.txt"})
+    assert message.startswith("large.txt: expected at most 0.002 GB, but its bytes take more")
