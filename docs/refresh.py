@@ -6,7 +6,9 @@ python docs/refresh.py [DOCUMENT …] write these documents anew, or all python 
 A mark is `<!-- output: activemem … -->`; what follows it, up to `<!-- end -->`, is what the command prints:
 as it is for Markdown, else in a fence. `<!-- refusal: activemem … -->` is the same for a command that is to
 refuse its input. `<!-- output in step 4: activemem … -->` runs where the reader of that step of the tutorial
-is. `<!-- generated: NAME -->` is followed by what `recipe_language.py`, `study_keys.py`, `json_forms.py` or
+is, and `<!-- output on this page: … -->` beside the studies of this page, whose results `walk_tutorial.py`
+makes. `, lines 1-9 15-16` before the colon shows these lines, and `…` in place of the others.
+`<!-- generated: NAME -->` is followed by what `recipe_language.py`, `study_keys.py`, `json_forms.py` or
 `catalogs.py` has under that name, `<!-- figure: activemem curve render … -->` by the figure, and
 `<!-- capture: activemem … -->` by a picture of the output that the page has of that command.
 """
@@ -21,13 +23,14 @@ from captures import refresh_captures
 from catalogs import CATALOGS
 from forked_programs import ROOT, run_forked
 from json_forms import JSON
-from reader_folders import folder_of_step
+from reader_folders import cut_lines, folder_of_page, folder_of_step
 from recipe_language import GENERATED
 from shown_figures import refresh_figures
 from study_keys import KEYS
 
 OUTPUT_MARK = re.compile(
-    r"(<!-- (?P<kind>output|refusal)(?: in step (?P<step>\d+))?: (?P<command>activemem [^\n]*?) -->\n)"
+    r"(<!-- (?P<kind>output|refusal)(?: in step (?P<step>\d+)| (?P<own>on this page))?"
+    r"(?:, lines (?P<lines>[\d -]+))?: (?P<command>activemem [^\n]*?) -->\n)"
     r".*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
@@ -48,26 +51,27 @@ def refresh(path: Path, stale: list[Path]) -> str:
     text = refresh_figures(path, stale, check="--check" in sys.argv)
     parts = GENERATED | KEYS | JSON | CATALOGS
     text = GENERATED_MARK.sub(lambda found: f"{found[1]}\n{parts[found['name']]()}\n\n{found[3]}", text)
-    text = OUTPUT_MARK.sub(_show_output, text)
+    text = OUTPUT_MARK.sub(lambda found: _show_output(found, path), text)
     return refresh_captures(path, text, stale, check="--check" in sys.argv)
 
 
-def run_command(command: str, kind: str, step: str | None) -> str:
-    """Return a command's output and error output, in the folder of a step of the tutorial if there is one.
+def run_command(command: str, kind: str, folder: Path) -> str:
+    """Return a command's output and error output, run in a folder.
 
     An unexpected exit status stops the refresh, except that claims may be refuted.
     """
-    status, text = run_forked(command, folder_of_step(step))
+    status, text = run_forked(command, folder)
     refuted = status == 1 and "claim check" in command and "Traceback" not in text
     if status != {"output": 0, "refusal": 2}[kind] and not refuted:
         sys.exit(f"{command} ended with {status}:\n{text}")
     return text
 
 
-def _show_output(found: re.Match[str]) -> str:
-    """Return a mark with its command's current output."""
-    command, kind, step, end = found.group("command", "kind", "step", "end")
-    text = run_command(command, kind, step)
+def _show_output(found: re.Match[str], page: Path) -> str:
+    """Return a mark on a page with its command's current output."""
+    command, kind, end = found.group("command", "kind", "end")
+    folder = folder_of_page(page) if found["own"] else folder_of_step(found["step"])
+    text = cut_lines(run_command(command, kind, folder), found["lines"])
     shown = f"\n{text}\n" if "--format markdown" in command else f"```\n$ {command}\n{text}```\n"
     return found[1] + shown + end
 

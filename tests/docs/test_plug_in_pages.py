@@ -50,6 +50,14 @@ def test_a_block_in_one_file_is_counted_planned_and_trained(folder):
     path.write_text(path.read_text(encoding="utf-8") + "# edited\n", encoding="utf-8")
     after = {each["id"] for each in json.loads(run_command(*plan, "--json", cwd=folder).stdout)["trials"]}
     assert len(before) == 2 * len(before & after)  # those of `sa` stay
+    (shown,) = re.findall(r"^```\n(  stale  .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    told = run_command(*plan, *small, cwd=folder).stdout
+    assert without_digests(shown) in without_digests(told)
+
+
+def without_digests(text):
+    """Return a text with zeros for the digests of plug-ins."""
+    return re.sub(r"\b[0-9a-f]{8}\b", "0" * 8, text)
 
 
 def test_a_block_that_cannot_be_is_a_fault_of_its_file(folder):

@@ -1,5 +1,6 @@
 """The training device in plans, on machines with a simulated GPU."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -102,6 +103,11 @@ def test_as_many_trials_share_a_gpu_as_fit(told):
 def test_memory_cpus_or_the_setting_limit_the_trials_on_a_gpu(told, asked, says):
     gpus, machine = asked
     assert says in told(gpus, **machine)
+
+
+def test_the_page_on_many_runs_shows_the_text_of_a_plan(told):
+    page = Path(__file__).parents[3].joinpath("docs", "how-to", "many-runs.md").read_text(encoding="utf-8")
+    assert told("auto", cpus=6) in " ".join(page.split())
 
 
 @pytest.mark.parametrize("left", [None, 1, 9])
