@@ -60,7 +60,7 @@ def corpora() -> str:
 
 def error_tree() -> str:
     """Return the tree of exceptions from the docstring of `errors`."""
-    tree = (inspect.getdoc(errors) or "").partition("\n\n")[2]
+    _, _, tree = (inspect.getdoc(errors) or "").split("\n\n", maxsplit=2)
     return f"```\n{tree}\n```"
 
 
