@@ -159,7 +159,7 @@ class BlockPage(BlockEntry):
 
 
 class BlockCheckEntry(Page):
-    """The result of a check of a block; `passed` is null if the check does not apply to the block."""
+    """The result of a check of a block; `passed` is null if the check does not apply, or cannot be made."""
 
     name: str
     passed: bool | None
@@ -167,11 +167,15 @@ class BlockCheckEntry(Page):
 
 
 class BlockVerifyPage(Page):
-    """The results of all checks of a block; `against` is the layer it was compared with, if any."""
+    """The results of all checks of a block; `against` is the layer it was compared with, if any.
+
+    `comparable` is false if the two could not be compared.
+    """
 
     block: str
     against: str | None
     passed: bool
+    comparable: bool
     checks: Sequence[BlockCheckEntry]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
-from itertools import product
+from itertools import accumulate, pairwise, product
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from ...errors import ActivememError, nearest_hint
 from ...grammar import ModelConfig, nodes
 from ...grammar.model_config import Init
-from ...grammar.vocabulary.spec import Settings
+from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, build_block
 from ..core.initialisation import find_weights, initialise
 from ..core.triton_kernels import interpreter_hint, use_interpreter
@@ -145,6 +145,8 @@ def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict
         for ours, alternatives in _SIZES.items()
         if ours in known and not names.isdisjoint(alternatives)
     }
+    if "expand" in names and settings.keys() >= {"heads", "head_width"}:
+        found["expand"] = as_int(settings, "heads") * as_int(settings, "head_width") / width
     taps = settings.get("short_conv")
     if "use_short_conv" in names and taps is not None:
         found["use_short_conv"] = bool(taps)
@@ -162,26 +164,26 @@ class _Part(NamedTuple):
     - "rows": the rows of several weights below each other.
     - "taps": the same, with taps as columns.
     - "product": the second weight times the first.
-    - "share": the rows of one weight, cut into `of` equal shares; `number` selects one of them.
+
+    If `rows` are given, only these rows of the other weight are read.
     """
 
     name: str
     ours: Tensor
     theirs: tuple[str, ...]
     how: str
-    number: int = 0
-    of: int = 1
+    rows: tuple[int, ...] | None = None
 
     def read(self, weights: Mapping[str, Tensor]) -> Tensor:
         """Build the map from weights of the other layer, and return it in the shape that the block uses."""
         parts = [weights[name].detach() for name in self.theirs]
+        if self.rows is not None:
+            parts = [each[list(self.rows)] for each in parts]
         if self.how == "product":
             return parts[1] @ parts[0]
         if self.how == "taps":
             return torch.cat([each.flatten(1) for each in parts]).T
         whole = torch.cat([each.squeeze() if each.dim() > 2 else each for each in parts])
-        if self.how == "share":
-            whole = whole.chunk(self.of)[self.number]
         return whole.reshape(self.ours.shape)
 
 
@@ -194,8 +196,6 @@ _NAMES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("gate", "product", (r"g_proj\.0\.weight", r"g_proj\.1\.weight")),
     ("gate", "rows", (r"f_proj\.weight",)),
     ("gate.bias", "rows", (r"f_proj\.bias",)),
-    ("gate", "share", (r"in_proj\.weight", "1")),
-    ("input", "share", (r"in_proj\.weight", "0")),
     ("norm", "rows", (r"(o_norm|g_norm|g_norm_swish_gate|norm)\.weight",)),
     ("short_conv", "taps", (r"q_conv1d\.weight", r"k_conv1d\.weight", r"v_conv1d\.weight")),
     ("short_conv", "taps", (r"conv1d\.weight",)),
@@ -222,6 +222,12 @@ A rule has the name of the map, the way to build the map (see `_Part`), and patt
 that gives a weight of the right shape is used.
 """
 
+_FUSED: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"in_proj\.weight", ("input", "gate")),
+    (r"in_proj\.weight", ("gate", "v", "k", "q", "rates.map")),
+)
+"""Weights of other packages that have the rows of several maps of the block, in this order."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightMap:
@@ -243,8 +249,11 @@ class WeightMap:
         become zero.
         """
         theirs = dict(layer.named_parameters())
-        parts, missing = list[_Part](), dict[str, Tensor]()
-        for name, ours in _maps(block):
+        maps = _maps(block)
+        parts, missing = _fused_parts(dict(maps), theirs), dict[str, Tensor]()
+        for name, ours in maps:
+            if any(part.name == name for part in parts):
+                continue
             fits = (part for part in _named_parts(name, ours, theirs) if _fits(part, theirs))
             part = next(fits, None)
             if part is None:
@@ -265,7 +274,7 @@ class WeightMap:
         if missing or left:
             ours = [f"{name} {tuple(each.shape)}" for name, each in missing.items()]
             raise OtherLayerError(
-                "the weights cannot be mapped: "
+                "the weights have no counterparts: "
                 f"unmatched in the block: {', '.join(ours) or 'nothing'}; "
                 f"in the layer: {', '.join(left) or 'nothing'}"
             )
@@ -304,13 +313,35 @@ def _named_parts(name: str, ours: Tensor, theirs: Mapping[str, Tensor]) -> list[
     for known, how, patterns in _NAMES:
         if known != name:
             continue
-        share = int(patterns[1]) if how == "share" else 0
-        wanted = patterns[:1] if how == "share" else patterns
-        names = [next((each for each in theirs if re.search(rf"(^|\.){one}$", each)), None) for one in wanted]
+        names = [_find(one, theirs) for one in patterns]
         chosen = tuple(each for each in names if each is not None)
-        if len(chosen) == len(wanted):
-            found.append(_Part(name, ours, chosen, how, share, 2 if how == "share" else 1))
+        if len(chosen) == len(patterns):
+            found.append(_Part(name, ours, chosen, how))
     return found
+
+
+def _find(pattern: str, theirs: Mapping[str, Tensor]) -> str | None:
+    return next((name for name in theirs if re.search(rf"(^|\.){pattern}$", name)), None)
+
+
+def _fused_parts(maps: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> list[_Part]:
+    """Match the maps that are rows of one weight of the layer, and the convolution of these rows."""
+    for pattern, names in _FUSED:
+        fused = _find(pattern, theirs)
+        if fused is None or not maps.keys() >= set(names):
+            continue
+        ends = list(accumulate((len(maps[name]) for name in names), initial=0))
+        if ends[-1] != len(theirs[fused]):
+            continue
+        rows = {name: range(*bounds) for name, bounds in zip(names, pairwise(ends), strict=True)}
+        parts = [_Part(name, maps[name], (fused,), "rows", tuple(own)) for name, own in rows.items()]
+        taps = _find(r"conv1d\.weight", theirs)
+        if taps is not None and "short_conv" in maps and "q" in rows:
+            # the convolution has the channels of q, k and v, here in the order of the block
+            channels = [row - rows["v"].start for name in ("q", "k", "v") for row in rows[name]]
+            parts.append(_Part("short_conv", maps["short_conv"], (taps,), "taps", tuple(channels)))
+        return parts
+    return []
 
 
 def _fits(part: _Part, theirs: Mapping[str, Tensor]) -> bool:
@@ -339,7 +370,7 @@ def compare_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str
 def compare_with_layer(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:
     """Compare outputs, and gradients at the input, of a block and a layer with the same weights.
 
-    The result names lengths at which the layer raises an exception. At least one length must be compared.
+    The result names lengths at which the layer raises an exception. Raise OtherLayerError if none is left.
     """
     block = make_block(node, causal=True, width=layer.width, dtype=torch.float32)
     other = _perturb(layer.draw(0))
@@ -364,7 +395,7 @@ def compare_with_layer(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, 
             done.append(length)
         not_run = [f"{name} not run at {', '.join(those)} ({reason})" for reason, those in faults.items()]
         if not done and name == "outputs":
-            return False, not_run[0]
+            raise OtherLayerError(not_run[0])
         if done:
             findings.append(f"{name} at lengths {', '.join(map(str, done))} within {most:.0e}")
         if not most <= TOLERANCE:

@@ -12,7 +12,13 @@ from ...grammar.analysis.analyse import block_cost
 from ...grammar.vocabulary.spec import CostContext, spec_of
 from . import conformance, equations
 from .fixtures import WIDTH, example_block, make_block, random_sequences
-from .other_layers import OtherLayer, compare_initial_weights, compare_weights, compare_with_layer
+from .other_layers import (
+    OtherLayer,
+    OtherLayerError,
+    compare_initial_weights,
+    compare_weights,
+    compare_with_layer,
+)
 from .references import (
     GRADIENT_LENGTHS,
     LONGEST,
@@ -29,9 +35,12 @@ _FAULTS += (NotImplementedError, TypeError, ValueError)
 """What a wrong block may raise in a check."""
 
 
+_NOT_COMPARABLE = "cannot be compared: "
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A check in a passport; `passed` is None if the check does not apply to the block."""
+    """A check in a passport; `passed` is None if the check does not apply, or cannot be made."""
 
     name: str
     passed: bool | None
@@ -50,6 +59,11 @@ class Passport:
     def passed(self) -> bool:
         """Return True if no check has failed."""
         return all(check.passed is not False for check in self.checks)
+
+    @property
+    def comparable(self) -> bool:
+        """Return False if the block could not be compared with the other layer."""
+        return not any(check.finding.startswith(_NOT_COMPARABLE) for check in self.checks)
 
 
 def verify_block(text: str, *, against: str | None = None, width: int = 32) -> Passport:
@@ -118,6 +132,8 @@ def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
     """Run a check and return its result; a check that raises an exception has failed."""
     try:
         passed, finding = run()
+    except OtherLayerError as error:
+        return Check(name=name, passed=None, finding=f"{_NOT_COMPARABLE}{error}")
     except _FAULTS as error:
         lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         return Check(name=name, passed=False, finding=" ".join(lines[:2]))

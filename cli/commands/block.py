@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ..options import JsonOption, number_option
-from ..output import EXIT_FAILED, print_json, print_stdout
+from ..output import EXIT_FAILED, EXIT_WRONG_INPUT, print_json, print_stdout
 
 app = typer.Typer(help="Check that blocks compute what their specifications state.", no_args_is_help=True)
 
@@ -35,7 +35,8 @@ def verify(
     the future, reach and costs. If NAME has no arguments, the command uses small values. With --against, the
     weights of the other layer are copied to the block. Then outputs and gradients must be equal in single
     precision, and the initial weights must have the same distributions. Triton kernels run
-    without a GPU if the environment variable TRITON_INTERPRET is 1. Exits with 1 if a check fails.
+    without a GPU if the environment variable TRITON_INTERPRET is 1. Exits with 1 if a check fails, and with 2
+    if the layers cannot be compared.
     """
     from ...blocks.testing.passport import verify_block
     from ..views.blocks import format_passport
@@ -49,3 +50,5 @@ def verify(
         print_stdout(format_passport(found))
     if not found.passed:
         raise typer.Exit(EXIT_FAILED)
+    if not found.comparable:
+        raise typer.Exit(EXIT_WRONG_INPUT)

@@ -1,5 +1,7 @@
 """A layer of another package is compared with a block: weights, outputs, gradients, initial weights."""
 
+import os
+
 import pytest
 
 from activemem.blocks.testing.fixtures import parse_block
@@ -39,6 +41,13 @@ class Short(Gated):
         if x.shape[1] > 64:
             raise ValueError("at most 64")
         return super().forward(x)
+
+class Broken(Gated):
+    def __init__(self, hidden_size):
+        super().__init__(hidden_size)
+
+    def forward(self, x):
+        raise RuntimeError("needs a GPU")
 
 class More(Gated):
     def __init__(self, hidden_size):
@@ -92,16 +101,46 @@ def test_lengths_that_a_layer_does_not_run_at_are_named_once_with_their_reason(c
     assert finding.endswith("; gradients not run at 65 (ValueError: at most 64)")
 
 
-def test_a_layer_without_a_counterpart_of_its_weights_is_compared_no_further(compare):
-    names = [check.name for check in verify_block(BLOCK, against="gated_program.More", width=8).checks]
-    assert names[-2:] == ["in training", "weights as theirs"]
+def test_a_layer_without_a_counterpart_of_its_weights_is_not_called_wrong(compare):
+    passport = verify_block(BLOCK, against="gated_program.More", width=8)
+    assert [check.name for check in passport.checks][-2:] == ["in training", "weights as theirs"]
+    assert (passport.passed, passport.comparable, passport.checks[-1].passed) == (True, False, None)
+    assert passport.checks[-1].finding.startswith("cannot be compared: the weights have no counterparts: ")
+
+
+def test_a_layer_that_runs_at_no_length_is_not_called_wrong(compare):
+    passport = verify_block(BLOCK, against="gated_program.Broken", width=8)
+    (found,) = (check for check in passport.checks if check.name == "outputs as theirs")
+    assert (found.passed, passport.comparable) == (None, False)
+    assert found.finding.endswith("not run at 1, 7, 33, 64, 65, 130 (RuntimeError: needs a GPU)")
+
+
+@pytest.mark.parametrize(
+    ("block", "arguments"),
+    [
+        ("ssd(heads=2, head_width=16, state=16, head_norm=none)", "rmsnorm=False"),
+        ("ssd(heads=1, head_width=32, state=16)", "norm_before_gate=True"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")  # of the package, that its kernels run without a GPU
+def test_the_single_map_of_mamba_2_is_read_row_by_row(block, arguments):
+    pytest.importorskip("fla", reason="not among what the tests install")
+    if "norm_before" in arguments and os.environ.get("TRITON_INTERPRET") != "1":
+        pytest.skip("needs TRITON_INTERPRET=1")
+    node = parse_block(block)
+    text = f"fla.layers.Mamba2({arguments})"
+    layer = OtherLayer.read(text, spec_of(node.name).settings(node), width=32)
+    passed, finding = compare_with_layer(node, layer)
+    assert passed
+    assert "outputs at lengths 1, 7, 33, 64, 65, 130 within" in finding
+    assert "gradients at lengths 7, 65 within" in finding
 
 
 def test_weights_without_a_counterpart_are_named(compare):
     with pytest.raises(OtherLayerError) as caught:
         compare(compare_weights, "gated_program.More")
     assert str(caught.value) == (
-        "the weights cannot be mapped: unmatched in the block: nothing; in the layer: temperature (3,)"
+        "the weights have no counterparts: unmatched in the block: nothing; in the layer: temperature (3,)"
     )
 
 

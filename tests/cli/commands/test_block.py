@@ -1,4 +1,4 @@
-"""`activemem block verify`: a passport in lines and as JSON, and exit status 1 for a failed check."""
+"""`activemem block verify`: a passport in lines and as JSON, and the exit status."""
 
 import json
 
@@ -26,6 +26,14 @@ def test_a_block_that_differs_from_its_equation_fails(run, monkeypatch):
     assert found.exit_code == 1
     assert "  outputs          FAIL  Tensor-likes are not close!" in found.stdout
     assert "  cost             pass" in found.stdout
+
+
+@pytest.mark.heavy
+def test_a_layer_that_cannot_be_compared_has_a_word_and_an_exit_status_of_its_own(run):
+    found = run("block", "verify", "activation", "--against", "torch.nn.PReLU")
+    assert found.exit_code == 2
+    assert "FAIL" not in found.stdout
+    assert "weights as theirs  –     cannot be compared: the weights have no counterparts" in found.stdout
 
 
 def test_names_that_are_not_blocks_of_one_sequence_are_rejected(run):
