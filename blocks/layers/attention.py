@@ -33,7 +33,7 @@ from .window_attention import (
 )
 from .windows.pieces import MAX_UNFUSED_BF16_LENGTH, MAX_UNFUSED_LENGTH, capped
 
-LEAST_UNFUSED_ROWS = 512
+LEAST_UNFUSED_ROWS = 1024
 """The number of rows of scores from which a CPU computes rows of fewer than 16 by plain products."""
 
 
