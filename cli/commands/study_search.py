@@ -248,7 +248,8 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
         print_json(StudyNoisePage(study=found.name, noise=floors))
         return
     if not floors:
-        print_stdout(f"{found.name} compares no metric: it has no [[table]]")
+        reason = "its tables show only costs" if found.tables or found.search else "it has no [[table]]"
+        print_stdout(f"{found.name} compares no metric: {reason}")
     for name, floor in floors.items():
         if floor is None:
             print_stdout(f"{name}: unknown, as no cell has two seeds yet")
@@ -261,13 +262,17 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
 
 
 def _compared(study: Study) -> list[str]:
-    """Return the metrics by which cells are compared: a search's objectives, or those in a grid's tables."""
-    from ...studies.catalog.metrics import is_target
+    """Return the metrics by which cells are compared: a search's objectives, or those in a grid's tables.
+
+    Costs are left out, since seeds hardly change them.
+    """
+    from ...studies.catalog.metrics import COSTS, MODEL_COSTS, is_target
 
     if study.search is not None:
-        return [objective.name for objective in study.search.objectives]
-    shown = (name for spec in study.tables for _, name in spec.named_metrics())
-    return [name for name in dict.fromkeys(shown) if not is_target(name)]
+        shown = [objective.name for objective in study.search.objectives]
+    else:
+        shown = [name for spec in study.tables for _, name in spec.named_metrics() if not is_target(name)]
+    return [name for name in dict.fromkeys(shown) if name not in {*COSTS, *MODEL_COSTS}]
 
 
 @app.command()

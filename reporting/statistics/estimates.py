@@ -101,7 +101,7 @@ TESTS: Mapping[Test, str] = {
 }
 """The name of each test in a caption."""
 
-_MAX_EXACT_PAIRS = 14  # up to 2 ** 14 sign patterns are enumerated
+_MAX_EXACT_PAIRS = 20  # up to 2 ** 20 sign patterns are enumerated
 _SAMPLED_PATTERNS = 19_999  # random sign patterns, if there are too many
 
 
@@ -109,7 +109,7 @@ def paired_p(first: Mapping[int, float], second: Mapping[int, float], *, test: T
     """Return the two-sided p-value of values paired by seed; raise StatisticsError if they share no seed.
 
     The permutation test flips the signs of the differences. Wilcoxon's test flips the signs of the ranks of
-    the non-zero differences. Up to n = 14 all 2 ** n sign patterns are enumerated, for larger n a fixed
+    the non-zero differences. Up to n = 20 all 2 ** n sign patterns are enumerated, for larger n a fixed
     random sample.
     """
     seeds = sorted(first.keys() & second.keys())
@@ -122,7 +122,7 @@ def paired_p(first: Mapping[int, float], second: Mapping[int, float], *, test: T
 
 
 def smallest_p(n: int) -> float:
-    """Return the smallest p-value that `paired_p` can give with n pairs, such as 0.25 with three pairs."""
+    """Return the smallest p-value that an exact test of n pairs can give, such as 0.25 with three pairs."""
     return min(1.0, 2 * 0.5**n)
 
 
@@ -161,15 +161,15 @@ def _sign_flip_p(weights: Sequence[float]) -> float:
     sizes = np.sort(np.abs(np.asarray(weights, dtype=float)))
     count, slack = len(sizes), 1e-12 * math.fsum(sizes)
     if count <= _MAX_EXACT_PAIRS:
-        signs = 1.0 - 2.0 * ((np.arange(2**count)[:, None] >> np.arange(count)) & 1)  # (patterns, weights)
-        extra = 0
+        sums, extra = np.zeros(1), 0
+        for size in sizes:  # each weight doubles the number of patterns
+            sums = np.concatenate((sums - size, sums + size))
     else:
         # a fixed seed, so that the same values always have the same p
         signs = np.random.default_rng(0).choice((-1.0, 1.0), size=(_SAMPLED_PATTERNS, count))
-        extra = 1  # the observed pattern is one of them
-    sums = np.abs(signs @ sizes)
+        sums, extra = signs @ sizes, 1  # the observed pattern is one of them
     # the slack counts sums that differ from the observed sum only by rounding
-    reached = int(np.count_nonzero(sums >= abs(math.fsum(weights)) - slack))
+    reached = int(np.count_nonzero(np.abs(sums) >= abs(math.fsum(weights)) - slack))
     return (reached + extra) / (len(sums) + extra)
 
 

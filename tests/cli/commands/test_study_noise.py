@@ -28,6 +28,15 @@ def test_a_study_that_compares_nothing_says_so(run):
     assert run("study", "noise", "none.toml").stdout == "tiny compares no metric: it has no [[table]]\n"
 
 
+def test_costs_are_left_out(run, tiny):
+    text = Path(tiny).read_text(encoding="utf-8").replace('"loss"', '"parameters"')
+    Path(tiny).write_text(text, encoding="utf-8")
+    assert list(json.loads(run("study", "noise", tiny, "--json").stdout)["noise"]) == ["max_length"]
+    Path(tiny).write_text(text.replace('"max_length"', '"seconds"'), encoding="utf-8")
+    said = run("study", "noise", tiny).stdout
+    assert said == "tiny compares no metric: its tables show only costs\n"
+
+
 def test_without_two_seeds_of_a_cell_nothing_is_known(run, tiny):
     store_outcome(load_study(tiny).trials[0], Store("results"))
     assert "unknown, as no cell has two seeds yet" in run("study", "noise", tiny).stdout

@@ -100,7 +100,9 @@ def test_many_pairs_are_drawn_from_and_come_near_the_exact_p():
 
 
 @pytest.mark.parametrize("test", ["permutation", "wilcoxon"])
-@pytest.mark.parametrize(("count", "p"), [(1, 1.0), (2, 0.5), (3, 0.25), (6, 1 / 32)])
+@pytest.mark.parametrize(
+    ("count", "p"), [(1, 1.0), (2, 0.5), (3, 0.25), (6, 1 / 32), (15, 2 / 2**15), (20, 2 / 2**20)]
+)
 def test_however_large_the_effect_few_seeds_cannot_make_it_sure(test, count, p):
     differences = [1e9 + each for each in range(count)]
     assert against_zero(*differences, test=test) == smallest_p(count) == p
