@@ -16,7 +16,7 @@ from .planning.plan import ModelCost, Plan
 from .planning.reused_trials import ShorterTrial, describe_stale
 from .planning.time_estimates import TimeEstimate
 from .resolve.costs import blocks_compiled_for_each_length
-from .resolve.training_budget import budget_words
+from .resolve.training_budget import budget_note
 from .schema.factors import level_name, short_level_names
 from .schema.settings import ParameterGroupSettings, read_recipe
 from .searches.points import comparison_note
@@ -117,7 +117,7 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
             f"{what} are tested at {numbers} seeds, which `study run --until-decided` adds as needed",
         )
     yield "note", plan.max_seeds_note
-    yield "budget", budget_words(study.template.tables["train"], (each.settings for each in study.trials))
+    yield budget_note(study.template.tables["train"], (each.settings for each in study.trials))
     if plan.timed_devices:
         stored = "; ".join(f"{plural(count, 'trial')} on {on}" for on, count in plan.timed_devices.items())
         again = command_line("study", "forget", study.name)

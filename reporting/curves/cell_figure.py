@@ -470,13 +470,12 @@ def mean_interval(
     """Return the mean of a metric's values, and the lower and upper end of its interval.
 
     Both ends are None for a single value. The result does not depend on the order of the values. The interval
-    of a share stays between 0 and 1.
+    ends at the bounds of the metric, such as 0 for a loss.
     """
     if band == "minmax":
         low, high = (min(values), max(values)) if len(values) > 1 else (None, None)
         return mean(sorted(values)), low, high
-    found = estimate(values, spread=band)
-    found = found.within_share() if metric.is_share else found
+    found = estimate(values, spread=band).within(metric.bounds)
     return found.value, found.low, found.high
 
 

@@ -114,8 +114,7 @@ def _measured(point: FoundPoint, metric: Metric, spec: PointsTable, best: str) -
     values = point.measured.get(metric.name, {})
     if point.mean(metric.name) is None:
         return Cell(status=CellStatus.PARTIAL if values else CellStatus.NO_VALUE, text=NOT_RUN)
-    found = estimate(values.values(), spread=spec.spread)
-    found = found.within_share() if metric.is_share else found
+    found = estimate(values.values(), spread=spec.spread).within(metric.bounds)
     spread, interval = spread_texts(found, metric, spec.spread)
     text = metric.format(found.value)
     return Cell(

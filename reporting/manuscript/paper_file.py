@@ -201,9 +201,9 @@ def _numbers(checked: ClaimResult, claim: Claim, study: Study) -> Iterator[tuple
     gaps = "; ".join(format_missing([found])) or ("" if found.effect is not None else "not run")
     source = f"{claim.spec.holds} ({study.name}, {plural(found.n, 'seed')})"
     match next(iter_comparisons(claim.statement)).left:
-        case Quantity(metric=metric) if found.interval and find_metric(metric).is_share:
-            low, high = found.interval
-            found = replace(found, interval=(max(low, 0.0), min(high, 1.0)))
+        case Quantity(metric=metric) if found.interval:
+            (low, high), (lowest, highest) = found.interval, find_metric(metric).bounds
+            found = replace(found, interval=(max(low, lowest), min(high, highest)))
         case _:
             pass
     texts = {"": None if found.effect is None else found.format(found.effect)}

@@ -38,11 +38,13 @@ class Estimate:
     spread: float | None
     n: int
 
-    def within_share(self) -> Estimate:
-        """Return the estimate with its interval clipped to [0, 1], for metrics such as accuracies."""
+    def within(self, bounds: tuple[float, float]) -> Estimate:
+        """Return the estimate with its interval clipped to the values that are possible, such as [0, 1]."""
         if self.low is None or self.high is None:
             return self
-        return replace(self, low=max(self.low, 0.0), high=min(self.high, 1.0))
+        # the interval keeps its center, even where a plug-in goes beyond the bounds of its metric
+        lowest, highest = min(bounds[0], self.value), max(bounds[1], self.value)
+        return replace(self, low=max(self.low, lowest), high=min(self.high, highest))
 
 
 def estimate(values: Iterable[float], *, spread: Spread = "sd") -> Estimate:

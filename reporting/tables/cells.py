@@ -319,7 +319,7 @@ class TableCells:
     def estimates(self) -> Mapping[CellKey, Estimate]:
         """Return the mean and the spread of each cell that has values."""
         return {
-            place: estimate.within_share() if find_metric(place[2]).is_share else estimate
+            place: estimate.within(find_metric(place[2]).bounds)
             for place, tally in self.tallies.items()
             if (estimate := tally.estimate(self.spec.spread)) is not None
         }
@@ -390,7 +390,7 @@ class TableCells:
         if tally is None or estimate is None or self.spec.otherwise is None:
             return None
         metric = find_metric(self.spec.otherwise, self.spec.digits)
-        estimate = estimate.within_share() if metric.is_share else estimate
+        estimate = estimate.within(metric.bounds)
         spread, interval = spread_texts(estimate, metric, self.spec.spread)
         parts = (metric.format(estimate.value), f"± {spread}" if spread else "", interval)
         return Cell(

@@ -81,6 +81,7 @@ class Metric:
     decimals: int
     unit: str = ""  # if set, values have three digits and an SI prefix, not `decimals`
     is_share: bool = False  # whether values and their intervals stay between 0 and 1
+    is_positive: bool = False  # whether values and their intervals never go below 0
     axis_title: str = ""  # the title on an axis, if it is shorter
     titles: tuple[TitleTemplate, ...] = ()  # more exact titles, for trials with equal facts
     index_titles: tuple[str, ...] = ()  # the meaning of each index of a family
@@ -92,6 +93,11 @@ class Metric:
     measure: Callable[[], Measure] | None = None  # for a registered metric: makes its accumulator
     kinds: frozenset[TaskKind] = frozenset()  # for a registered metric: the kinds of task that report it
     split: str = ""  # for a registered metric of one split: its name
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Return the lowest and the highest possible value, at which intervals end."""
+        return 0.0 if self.is_share or self.is_positive else -math.inf, 1.0 if self.is_share else math.inf
 
     def format(self, value: float) -> str:
         """Format a value as tables show it, such as `1,234.5`, or `1.23 GFLOPs` for a metric with a unit."""

@@ -21,6 +21,7 @@ from ..text.units import number_range
 from .costs import has_many_lengths, sequence_tokens, step_flops
 
 _STEPS = "steps_per_epoch"
+_LARGEST_DEVIATION = 10.0  # percent of a budget that whole steps may miss without a warning
 
 
 class BudgetSettings(StrictModel):
@@ -100,16 +101,24 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
     return budgets[0] if budgets else None
 
 
-def budget_words(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> str:
-    """Describe how many steps the budget in [train] gives; "" without a budget.
+def budget_note(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> tuple[str, str]:
+    """Return a note on how many steps the budget in [train] gives: its subject and its text.
 
-    The text also states by how many percent the steps may miss the budget.
+    The text also states by how many percent the steps may miss the budget; if that is much, the subject is
+    "warning". Without a budget the text is "".
     """
     key = next((key for key in BUDGET_KEYS if key in train), None)
     if key == "seconds":
-        return "seconds end each training: its steps depend on the device, and FLOPs count one step an epoch"
+        return (
+            "budget",
+            "seconds end each training: its steps depend on the device, and FLOPs count one step an epoch",
+        )
     steps = sorted({each.train.steps_per_epoch for each in trials}) if key else []
     if not steps:
-        return ""
+        return "budget", ""
     off = 50 / (steps[0] - 0.5)  # rounding to whole steps changes a budget by up to half a step
-    return f"{key} give {number_range(steps)} steps in each epoch, within {off:.3g} % of the budget"
+    count = f"{number_range(steps)} step{'' if steps == [1] else 's'}"
+    if off > _LARGEST_DEVIATION:
+        text = f"{key} give only {count} in each epoch, which can miss the budget by {off:.3g} %"
+        return "warning", f"{text}: fewer epochs come nearer"
+    return "budget", f"{key} give {count} in each epoch, within {off:.3g} % of the budget"

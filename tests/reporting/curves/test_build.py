@@ -73,12 +73,25 @@ def plugged_in():
 
 
 @pytest.mark.parametrize("band", ["sd", "ci"])
-@pytest.mark.parametrize(("name", "is_share"), [("accuracy", True), ("coverage", True), ("loss", False)])
+@pytest.mark.parametrize(
+    ("name", "ends"),
+    [
+        *(("accuracy", (True, True)), ("coverage", (True, True))),
+        *(("loss", (True, False)), ("steps", (True, False)), ("test_r2", (False, False))),
+    ],
+)
 @pytest.mark.usefixtures("plugged_in")
-def test_a_band_of_a_share_stays_between_0_and_1(name, is_share, band):
+def test_a_band_ends_where_no_value_can_be(name, ends, band):
     high = mean_interval([0.9, 1.0, 1.0], band, find_metric(name))[2]
     low = mean_interval([0.0, 0.0, 0.1], band, find_metric(name))[1]
-    assert (high, low) == (1.0, 0.0) if is_share else high > 1.0 and low < 0.0
+    assert (low == 0.0, high == 1.0) == ends
+    assert low <= 0.0
+    assert high >= 1.0
+
+
+def test_a_band_keeps_its_line_where_values_are_beyond_the_bounds():
+    middle, low, _ = mean_interval([-2.0, -1.0, -3.0], "sd", find_metric("loss"))
+    assert low == middle == -2.0
 
 
 def test_a_learning_curve_runs_over_epochs_or_steps(drawn):

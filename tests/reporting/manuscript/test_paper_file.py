@@ -2,7 +2,13 @@
 
 import pytest
 
+from activemem.reporting.manuscript.paper_file import read_manuscript
+from activemem.storage import Store
+from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
+
+from ...study_texts import study_text
+from ..target_factories import FAST, SLOW, TASK, TRAIN, store_course
 
 
 def test_a_number_is_a_mean_over_seeds_with_the_digits_of_its_metric(read):
@@ -11,6 +17,25 @@ def test_a_number_is_a_mean_over_seeds_with_the_digits_of_its_metric(read):
     assert numbers["gain"].text == "−15.0"  # of 14, 15 and 16 less these
     assert numbers["times"].text == "1.976"  # the mean of the seeds' quotients
     assert [numbers[f"gain.{end}"].text for end in ("low", "high", "n")] == ["−37.4", "7.4", "3"]
+
+
+def test_an_interval_ends_where_no_value_can_be(tmp_path):
+    factors, store = {"mixer": ["sa"], "seed": [0, 1]}, Store(tmp_path / "results")
+    text = study_text(task=TASK, train=TRAIN, factors=factors)
+    (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
+    for trial, losses in zip(load_study(text).trials, (FAST, SLOW), strict=True):
+        store_course(store, trial, losses)
+    paper = """\
+[paper]
+studies = ["tiny.toml"]
+[numbers.tiny]
+steps = "steps_to[dev_loss <= 1.5]"
+more = "steps_to[dev_loss <= 1.5] - 100"
+"""
+    (tmp_path / "paper.toml").write_text(paper, encoding="utf-8")
+    numbers = read_manuscript(tmp_path / "paper.toml", lambda place: store).numbers
+    assert [numbers[name].text for name in ("steps", "steps.low", "steps.high")] == ["300", "0", "1,571"]
+    assert numbers["more.low"].text == "−1,071", "a difference may be negative"
 
 
 def test_a_number_says_which_seeds_it_lacks(read):
