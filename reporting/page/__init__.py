@@ -2,7 +2,8 @@
 
 The same study and results always give the same page. `report` assembles the page. A section takes its values
 from the shared `inputs`, or is None if it is empty. `section_study` has the question, the recipes, the
-settings and the commands. `section_results` has status, tables, figures, claims, failures and provenance.
+commands and the settings. `section_results` has claims, best points, tables, figures, status, failures and
+provenance.
 Templates in `templates/`, with `macros.html` and `style.css`, lay them out for light and dark, a screen, a
 phone and paper. `latex_section` writes the section of a paper from the same values.
 """

@@ -23,17 +23,20 @@ from . import section_results, section_study
 
 SECTIONS: tuple[tuple[str, str, Callable[[Snapshot], Mapping[str, object] | None]], ...] = (
     ("question", "Question", section_study.question),
-    ("status", "Status", section_results.status),
-    ("recipes", "Recipes", section_study.models),
+    ("claims", "Claims", section_results.claims),
+    ("best", "Best points", section_results.best),
     ("tables", "Tables", section_results.tables),
     ("figures", "Figures", section_results.figures),
-    ("claims", "Claims", section_results.claims),
+    ("status", "Status", section_results.status),
     ("failures", "Failures", section_results.failures),
-    ("settings", "Settings", section_study.settings),
+    ("recipes", "Recipes", section_study.models),
     ("provenance", "Provenance", section_results.provenance),
     ("reproduce", "How to reproduce", section_study.reproduce),
+    ("settings", "Settings", section_study.settings),
 )
-"""Name, title and values of each section, in page order; a section without values is left out.
+"""Name, title and values of each section, in page order: the answer first, the settings last.
+
+A section without values is left out.
 
 Its template and its anchor have the same name. Names must not change, since anchors are part of shared links.
 """

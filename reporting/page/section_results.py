@@ -1,4 +1,4 @@
-"""The result sections of a report: progress, tables, figures, claims, failures and provenance.
+"""The result sections of a report: claims, best points, tables, figures, progress, failures and provenance.
 
 A page may be built at any time. All failures are listed, since a table only marks how many of a cell's seeds
 are missing. Machine names are left out, since a page is for others.
@@ -14,7 +14,7 @@ import polars as pl
 
 from ...studies.presentation.kinds import CurveKind
 from ...studies.schema.factors import level_text
-from ...studies.schema.search_settings import SearchSettings, find_quantity
+from ...studies.schema.search_settings import find_quantity
 from ...studies.searches.points import best_of, find_points
 from ...studies.searches.words import best_words, left_out
 from ...studies.study import Study
@@ -36,24 +36,25 @@ from ..tables.render import html
 
 
 def status(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the progress of the study: trial counts, training time and, for a search, its best points."""
+    """Return the progress of the study: trial counts and training time."""
     own = inputs.own_outcomes
     return {
         "summary": inputs.status.summary(),
         "seconds": fsum(own["seconds"]) if len(own) else None,
-        **_best(inputs.study, inputs.study.search, inputs.outcomes),
     }
 
 
-def _best(study: Study, search: SearchSettings | None, outcomes: pl.DataFrame) -> Mapping[str, object]:
-    if search is None:
-        return {"words": "", "left_out": [], "best_points": []}
-    found = find_points(study, outcomes)
-    best = best_of(search, found)
+def best(inputs: Snapshot) -> Mapping[str, object] | None:
+    """Return the best points of a search; None for another study, and before the first outcome."""
+    study, search = inputs.study, inputs.study.search
+    if search is None or not len(inputs.own_outcomes):
+        return None
+    found = find_points(study, inputs.outcomes)
+    shown = best_of(search, found)
     names = column_names(study)
     metrics = [find_quantity(each.name) for each in (*search.objectives, *search.bounds)]
     return {
-        "words": best_words(found, len(best)),
+        "words": best_words(found, len(shown)),
         "left_out": [f"{plural(count, 'point')} excluded: {reason}." for count, reason in left_out(found)],
         "measured": [*(each.name for each in search.objectives), *map(str, search.bounds)],
         "dimensions": names,
@@ -65,7 +66,7 @@ def _best(study: Study, search: SearchSettings | None, outcomes: pl.DataFrame) -
                 ],
                 [level_text(levels[name]) if name in levels else "–" for name in names],
             )
-            for each in best
+            for each in shown
             for levels in [column_levels(study, each.values)]
         ],
     }

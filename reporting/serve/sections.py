@@ -153,7 +153,7 @@ def _progress(values: StudyValues, _: View) -> Mapping[str, object]:
         "factors": factor_names(now.study),
         "running": [begun_line(now, each) for each in found.running[:MAX_BEGUN]],
         "stopped": [begun_line(now, each) for each in found.stopped[:MAX_BEGUN]],
-        "best": section_results.status(values.inputs) if now.study.search else None,
+        "best": section_results.best(values.inputs),
     }
 
 
