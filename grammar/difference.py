@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -51,6 +51,58 @@ def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
         if without.text != recipe.text:
             found.setdefault(without.text, without)
     return tuple(found.values())
+
+
+def without_defaults(block: BlockNode) -> dict[str, BlockNode]:
+    """Return copies of a block, each without one part that the block has by default, by their difference.
+
+    Such a part is an argument whose default is on, and which can be off: 0, false or "none".
+    """
+    found: dict[str, BlockNode] = {}
+    spec, given = lookup(block.name), dict(block.arguments)
+    for parameter in () if spec is None else spec.parameters:
+        off: str | int | bool
+        match parameter.kind:
+            case "integer" if parameter.low == 0 and isinstance(parameter.default, int):
+                off = 0
+            case "boolean":
+                off = False
+            case "word" if "none" in parameter.words:
+                off = "none"
+            case _:
+                continue
+        own = given.get(parameter.name, parameter.default)
+        if off not in (parameter.default, own):
+            others = tuple((name, value) for name, value in block.arguments if name != parameter.name)
+            shown = str(own).lower() if isinstance(own, bool) else own
+            change = f"− {parameter.name}={shown} of {block.name}"
+            found[change] = BlockNode(block.name, (*others, (parameter.name, off)))
+    return found
+
+
+SIMPLER_BLOCKS: Mapping[str, tuple[str, ...]] = {
+    "all_attn": ("head_split",),
+    "attn_split": ("head_split",),
+    "cgru": ("highway_conv", "conv"),
+    "delta": ("linear_attn",),
+    "delta_product": ("delta", "linear_attn"),
+    "diff_attn": ("sa",),
+    "fox": ("sa",),
+    "gdn2": ("kda", "delta"),
+    "gla": ("linear_attn",),
+    "glu": ("ff",),
+    "highway_conv": ("conv",),
+    "kda": ("delta",),
+    "lstm": ("gru",),
+    "mamba3": ("ssd",),
+    "mlstm": ("linear_attn",),
+    "persistent_conv": ("conv",),
+    "retention": ("linear_attn",),
+    "rwkv7": ("delta",),
+    "single_head": ("head_split",),
+    "ttt": ("linear_attn",),
+}
+"""The simpler relatives of blocks, the nearest first: they lack a part, and have no new kind of part."""
 
 
 def _without_one(node: Value) -> Iterator[Node]:

@@ -11,16 +11,24 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pydantic import BaseModel
+
 from ..errors import ActivememError
 from ..grammar import Recipe, RecipeError, parse
 from ..grammar.canonical import identity, render
-from ..grammar.difference import ablations, describe_difference
+from ..grammar.difference import SIMPLER_BLOCKS, ablations, describe_difference, without_defaults
 from ..grammar.nodes import BlockNode, Node, RepeatNode, SeriesNode, SumNode, TiedNode, walk
-from ..grammar.vocabulary.spec import REQUIRED, Spec, builtin_names, spec_of
+from ..grammar.vocabulary.spec import REQUIRED, spec_of
 from ..storage import Store
 from ..studies.planning.status import stored_outcomes
 from ..studies.planning.time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
-from ..studies.resolve.costs import flops_of_test, max_training_flops, parameter_count, step_flops
+from ..studies.resolve.costs import (
+    flops_of_test,
+    max_training_flops,
+    parameter_count,
+    sequence_tokens,
+    step_flops,
+)
 from ..studies.resolve.template import TRIAL_TABLES, Template, resolve_settings
 from ..studies.resolve.trial import Trial
 from ..studies.schema.factors import ABSENT, SEED, level_key, level_name, one_line, short_level_names
@@ -55,6 +63,18 @@ _LENGTHS: tuple[KeyPath, ...] = (
     ("task", "context"),
     ("train", "lengths"),
 )
+
+
+_BATCH: tuple[KeyPath, ...] = (("train", "batch_size"),)
+_CHOICES: Mapping[KeyPath, tuple[object, ...]] = {
+    ("model", "norm"): ("pre", "post"),
+    ("model", "norm_kind"): ("layer_norm", "rms_norm"),
+    ("model", "dropout"): (0.0, 0.1),
+    ("train", "schedule", "name"): ("constant", "cosine"),
+    ("train", "optimizer", "weight_decay"): (0.0, 0.1),
+    ("train", "clip_norm"): (None, 1.0),
+}
+"""Settings that a reviewer asks for, each with two values: the first that a model lacks is requested."""
 
 
 class MissingError(ActivememError):
@@ -137,20 +157,32 @@ class MissingAblations:
             [trial for cell in request.cells for trial in cell.trials(self.name, self.seeds)]
             for request in self.requests
         ]
-        every = [trial for trials in by_request for trial in trials]
+        bases = {model.model: model.trials(self.name, self.seeds) for model in self.models}
+        every = [trial for trials in [*bases.values(), *by_request] for trial in trials]
         estimator = TimeEstimator(outcomes, every, measure)
+
+        def estimate(trial: Trial) -> TimeEstimate:
+            """Estimate a trial's time at the speed of its unchanged model, so that times can be compared."""
+            if trial.settings.train.seconds is not None:
+                return estimator.estimate(trial)
+            base = bases[str(trial.levels[MODEL])][0]
+            known = estimator.estimate(base)
+            ratio = _flops(trial.settings) / _flops(base.settings)
+            seconds, expected = (
+                None if each is None else ratio * each for each in (known.seconds, known.expected)
+            )
+            basis = "at most" if known.basis == "measured" and ratio != 1.0 else known.basis
+            return TimeEstimate(seconds, basis, expected)
+
         found: list[RequestCost] = []
         for trials in by_request:
             left = {trial.id: trial for trial in trials if trial.id not in done}
             done |= left.keys()
-            flops = (
-                max_training_flops(each.settings) + flops_of_test(each.settings) for each in left.values()
-            )
             found.append(
                 RequestCost(
                     trials=tuple(left),
-                    flops=sum(flops),
-                    estimate=total_time(map(estimator.estimate, left.values())),
+                    flops=sum(_flops(each.settings) for each in left.values()),
+                    estimate=total_time(map(estimate, left.values())),
                 )
             )
         return found
@@ -173,6 +205,17 @@ class MissingAblations:
                 key: data["task"][key] for key in ("corpus", "tokenizer") if key in data["task"]
             }
         labels = (MODEL, CHANGE) if self._has_models else (CHANGE,)
+        when = {
+            name: {
+                CHANGE: list(
+                    dict.fromkeys(
+                        cell.change for (cell, _), own in zip(cells, levels, strict=True) if name in own
+                    )
+                )
+            }
+            for name in dict.fromkeys(name for own in levels for name in own)
+            if any(name not in own for own in levels)
+        }
         return "\n".join(
             [
                 toml_comment(
@@ -190,6 +233,7 @@ class MissingAblations:
                 ),
                 *(toml_table(f"[{name}]", tables[name]) for name in TRIAL_TABLES),
                 toml_table("[factors]", {SEED: self.seeds}),
+                *([toml_table("[when]", when)] if when else ()),
                 *(
                     toml_table(f"[[cells]]  # {note}", {**_labels(cell, labels), **own})
                     for (cell, note), own in zip(cells, levels, strict=True)
@@ -211,6 +255,10 @@ class MissingAblations:
             "value": next((name for table in self.study.tables for _, name in table.named_metrics()), "loss"),
             "baseline": AS_IS,
         }
+
+
+def _flops(settings: TrialSettings) -> float:
+    return max_training_flops(settings) + flops_of_test(settings)
 
 
 def find_missing(study: Study) -> MissingAblations:
@@ -318,13 +366,16 @@ def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCe
 def _changed(model: RequestedCell, change: str, path: KeyPath, value: object) -> RequestedCell | None:
     """Return a copy of the model's cell in which one key has a new value.
 
-    Return None if the value does not fit the other keys.
+    The value None removes the key. Return None if the value does not fit the other keys.
     """
     tables = deepcopy(dict(model.tables))
     table: dict[str | int, Any] = tables  # pyright: ignore[reportAssignmentType] -- keys of paths are texts here
     for key in path[:-1]:
-        table = table[key]
-    table[path[-1]] = value
+        table = table.setdefault(key, {})
+    if value is None:
+        table.pop(path[-1], None)
+    else:
+        table[path[-1]] = value
     return _resolved(model.model, change, tables)
 
 
@@ -332,22 +383,51 @@ def _recipe_of(cell: RequestedCell) -> Recipe:
     return read_recipe(cell.settings.model.recipe)
 
 
-def _with_recipe(model: RequestedCell, recipe: Recipe) -> RequestedCell | None:
-    change = describe_difference(_recipe_of(model).root, recipe.root)
+def _with_recipe(model: RequestedCell, recipe: Recipe, change: str = "") -> RequestedCell | None:
+    change = change or describe_difference(_recipe_of(model).root, recipe.root)
     return _changed(model, change, RECIPE_PATH, recipe.text)
 
 
 def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
     """Yield, for each part of a model's recipe, a request for the model without this part.
 
-    The new recipes are added to `trained`. An argument is a part if removing it adds no parameters.
+    The new recipes are added to `trained`. An argument is a part if removing it adds no parameters. This
+    includes parts that a block has by default.
     """
-    weights = parameter_count(model.settings)
-    for recipe in ablations(_recipe_of(model)):
-        cell = None if recipe.identity in trained else _with_recipe(model, recipe)
-        if cell is not None and parameter_count(cell.settings) <= weights:
-            trained.add(recipe.identity)
-            yield Request(kind="part", change=cell.change, cells=(cell,))
+    weights, whole = parameter_count(model.settings), _recipe_of(model)
+    blocks = {identity(node): node for node in walk(whole.root) if isinstance(node, BlockNode)}
+    without = {recipe.text: "" for recipe in ablations(whole)}
+    for block in blocks.values():
+        for change, other in without_defaults(block).items():
+            without.setdefault(render(_replaced(whole.root, block, other)), change)
+    for text, change in without.items():
+        try:
+            recipe = parse(text)
+        except RecipeError:
+            continue
+        cell = None if recipe.identity in trained else _with_recipe(model, recipe, change)
+        if cell is None or parameter_count(cell.settings) > weights or _is_null(model, recipe):
+            continue
+        trained.add(recipe.identity)
+        yield Request(kind="part", change=cell.change, cells=(cell,))
+
+
+def _is_null(model: RequestedCell, recipe: Recipe) -> bool:
+    """Return whether a recipe differs from the model's only in spans that no sequence exceeds."""
+    settings = model.settings
+    if settings.task.interface.past or settings.train.curriculum is not None:
+        return False
+    length = sequence_tokens(settings)
+
+    def bounded(node: Node) -> str:
+        for block in walk(node):
+            span = dict(block.arguments).get("span") if isinstance(block, BlockNode) else None
+            if isinstance(block, BlockNode) and isinstance(span, int) and span >= length:
+                others = tuple(each for each in block.arguments if each[0] != "span")
+                node = _replaced(node, block, BlockNode(block.name, others))
+        return identity(node)
+
+    return bounded(_recipe_of(model).root) == bounded(recipe.root)
 
 
 def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
@@ -365,13 +445,12 @@ def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request
 
 
 def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> RequestedCell | None:
-    """Return the model's cell with a block replaced by the most similar simpler block.
+    """Return the model's cell with a block replaced by its nearest simpler relative in the grammar.
 
-    Return None if there is no such block. Simpler means fewer parameters and no more FLOPs. The nearest block
-    has the same role and shares the most arguments, which keep their values.
+    Return None if there is none with fewer parameters and no more FLOPs. Shared arguments keep their values.
     """
     weights, flops = parameter_count(model.settings), step_flops(model.settings)
-    for other in _similar_blocks(block):
+    for other in _simpler_relatives(block):
         try:
             recipe = parse(render(_replaced(root, block, other)))
         except RecipeError:
@@ -382,30 +461,13 @@ def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> Requ
     return None
 
 
-def _similar_blocks(block: BlockNode) -> list[BlockNode]:
-    """Return blocks that could replace a block, the most similar first.
-
-    They have the same role in the grammar (such as mixer) and an argument in common.
-    """
-    spec, given = spec_of(block.name), dict(block.arguments)
-    own = {parameter.name for parameter in spec.parameters}
-
-    def likeness(other: Spec) -> float:
-        names = {parameter.name for parameter in other.parameters}
-        return len(own & names) / len(own | names)
-
-    others = [each for name in builtin_names() if (each := spec_of(name)).role is spec.role]
-    fitting = [
-        other
-        for other in others
-        if other.name != block.name
-        and any(p.name in given for p in other.parameters)
-        and all(p.name in given for p in other.parameters if p.default is REQUIRED)
-    ]
-    return [
-        BlockNode(other.name, tuple((p.name, given[p.name]) for p in other.parameters if p.name in given))
-        for other in sorted(fitting, key=likeness, reverse=True)
-    ]
+def _simpler_relatives(block: BlockNode) -> Iterator[BlockNode]:
+    """Yield the simpler relatives of a block that its arguments suffice for, the nearest first."""
+    given = dict(block.arguments)
+    for name in SIMPLER_BLOCKS.get(block.name, ()):
+        parameters = spec_of(name).parameters
+        if all(each.name in given for each in parameters if each.default is REQUIRED):
+            yield BlockNode(name, tuple((p.name, given[p.name]) for p in parameters if p.name in given))
 
 
 def _replaced(node: Node, old: BlockNode, new: BlockNode) -> Node:
@@ -452,14 +514,19 @@ def _request(
     A request has a cell for each model that can have the value.
     """
     for value in values:
-        change = f"{path[-1]} = {value}"
+        key = path[-2] if path[-1] == "name" else path[-1]
+        change = f"− {key}" if value is None else f"{key} = {value}"
         cells = tuple(cell for each in models if (cell := _changed(each, change, path, value)) is not None)
         if cells:
             yield Request(kind=kind, change=change, cells=cells)
 
 
 def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield requests for half and twice the width, depth and length, except those that the study varies."""
+    """Yield requests for settings that the study does not vary.
+
+    They are half and twice the width, depth, length and batch, and another norm, dropout, schedule, weight
+    decay and bound of the gradient.
+    """
     if len({trial.settings.model.d_model for trial in cells}) == 1:
         width = models[0].settings.model.d_model
         yield from _request("setting", models, D_MODEL_PATH, [width // 2, 2 * width])
@@ -472,6 +539,18 @@ def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterat
         found = {repr(_value_at(trial.settings, path)) for trial in cells}
         if len(found) == 1 and (value := _value_at(models[0].settings, path)) is not None:
             yield from _request("setting", models, path, _near_lengths(value))
+    for path in (*_CHOICES, *_BATCH):
+        found = {repr(_value_at(trial.settings, path)) for trial in cells}
+        if len(found) == 1:
+            yield from _request("setting", models, path, _other_values(path, models[0].settings))
+
+
+def _other_values(path: KeyPath, settings: TrialSettings) -> list[object]:
+    """Return the values of a setting that a reviewer asks for, other than its own."""
+    own: Any = _value_at(settings, path)
+    if path in _BATCH:
+        return [] if own is None else [max(1, own // 2), 2 * own]
+    return [value for value in _CHOICES[path] if value != own][:1]
 
 
 def _depth(recipe: Recipe) -> int | None:
@@ -563,6 +642,10 @@ def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -
         return table
     for key in dict.fromkeys(key for each in cells for key in each.tables[name]):
         if key not in table and (value := _value_at(cell.settings, (name, key))) is not None:
+            if isinstance(value, BaseModel):
+                value = {"name": getattr(value, "name", None)} | value.model_dump(
+                    mode="json", by_alias=True, exclude_defaults=True
+                )
             table[key] = list(value) if isinstance(value, tuple) else value
     return table
 
@@ -598,9 +681,19 @@ def _holed(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]
 def _holed_table(
     values: Sequence[Mapping[str, Any]], path: KeyPath, levels: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    if any(value.keys() != values[0].keys() for value in values):
+    if any("name" in value for value in values) and any(value.keys() != values[0].keys() for value in values):
         raise _NoHoleError(".".join(map(str, path)))
-    return {key: _holed([value[key] for value in values], (*path, key), levels) for key in values[0]}
+    found: dict[str, Any] = {}
+    for key in dict.fromkeys(key for value in values for key in value):
+        having = [place for place, value in enumerate(values) if key in value]
+        own, places = [values[place][key] for place in having], [levels[place] for place in having]
+        if len(having) == len(values):
+            found[key] = _holed(own, (*path, key), levels)
+        elif all(isinstance(value, str | int | float) for value in own):
+            found[key] = _hole(own, (*path, key), places, levels)  # only some cells have the key
+        else:
+            raise _NoHoleError(".".join(map(str, (*path, key))))
+    return found
 
 
 def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -617,11 +710,20 @@ def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{"label": labels[distinct.index(table)], **table} for table in tables]
 
 
-def _hole(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> str:
-    """Add a factor with one value for each cell, and return the placeholder for the factor."""
+def _hole(
+    values: Sequence[Any],
+    path: KeyPath,
+    levels: Sequence[dict[str, Any]],
+    every: Sequence[dict[str, Any]] | None = None,
+) -> str:
+    """Add a factor with one value for each cell in `levels`, and return the placeholder for the factor.
+
+    `every` has the levels of all cells, if some do not have the factor.
+    """
+    taken = {name for own in every or levels for name in own} | {MODEL, CHANGE, SEED}
     parts = [str(key + 1) if isinstance(key, int) else str(key) for key in path]
     count = 2 if isinstance(path[-1], int) else 1  # a position in a list is no name by itself
-    while (name := "_".join(parts[-count:])) in (*levels[0], MODEL, CHANGE, SEED):
+    while (name := "_".join(parts[-count:])) in taken:
         count += 1
     for own, value in zip(levels, values, strict=True):
         own[name] = value

@@ -187,8 +187,9 @@ def missing(
 
     The command looks for parts of the recipes that were never removed, simpler blocks that were never tried,
     a baseline that has only one learning rate, settings that were never varied, and cells with one seed. It
-    proposes half and twice the width, the depth and the length. It only changes cells in which all
-    factors other than the recipe have the baseline's level.
+    proposes half and twice the width, depth, length and batch size, and another norm, dropout, schedule,
+    weight decay and gradient clipping. It only changes cells in which all factors other than the recipe have
+    the baseline's level. Times are those of the unchanged model, by FLOPs.
     """
     from ...engine.run.planning import measure_steps
     from ...reporting.missing_ablations import MissingError, find_missing

@@ -16,10 +16,14 @@ def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> I
     The total cost follows.
     """
     held = ", ".join(f"{name} = {level_name(level)}" for name, level in missing.held.items())
-    yield (
-        f"{missing.study.name}: {plural(len(missing.models), MODEL)}{f' at {held}' if held else ''}, "
-        f"{plural(len(missing.seeds), 'seed')} each"
+    models, own = plural(len(missing.models), MODEL), plural(len(missing.study.seeds), "seed")
+    new = (
+        ""
+        if missing.seeds == missing.study.seeds
+        else f"; {plural(len(missing.seeds), 'seed')} are requested"
     )
+    each = " each" if len(missing.models) > 1 else ""
+    yield f"{missing.study.name}: {models}{f' at {held}' if held else ''}, {own}{each}{new}"
     if not missing.requests:
         yield "no ablation is missing"
         return

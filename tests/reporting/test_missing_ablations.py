@@ -8,6 +8,7 @@ from activemem.storage import Store
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.study import load_study
 
+from ..cli.store_factories import store_outcome
 from ..study_texts import study_text
 
 MIXERS = ["sa(heads=1, head_width=8)", "highway_conv(k=3)", "sa(heads=1, head_width=8) + highway_conv(k=3)"]
@@ -35,6 +36,24 @@ def test_parts_that_no_recipe_of_the_study_lacks_are_missing():
     assert len(recipes) == len({parse(recipe).identity for recipe in recipes}), "each is asked for once"
 
 
+def test_parts_that_a_block_has_by_default_are_missing_too():
+    parts = changes(missing(factors={"mixer": ["kda(heads=1, head_width=4)"], "seed": [0, 1]}), "part")
+    assert {change for change in parts if change.endswith("of kda")} == {
+        *("− short_conv=4 of kda", "− qk_norm=l2 of kda"),
+        *("− head_norm=rms of kda", "− output_gate=sigmoid of kda"),
+    }
+
+
+@pytest.mark.parametrize(("span", "asked"), [(8, True), (16, False), (64, False)])
+def test_a_span_that_no_sequence_exceeds_is_not_removed(span, asked):
+    found = missing(
+        task={"name": "mqar", "length": 16, "pairs": 2, "vocab": 16},
+        factors={"mixer": [f"sa(heads=1, head_width=8, span={span})"]},
+        train={"curriculum": None},
+    )
+    assert (f"− span={span} of sa" in changes(found, "part")) == asked
+
+
 def test_an_argument_is_a_part_only_if_its_removal_adds_no_parameters():
     found = missing(factors={"mixer": ["delta(heads=1, head_width=4, short_conv=2)"], "seed": [0, 1]})
     parts = changes(found, "part")
@@ -42,10 +61,15 @@ def test_an_argument_is_a_part_only_if_its_removal_adds_no_parameters():
     assert not any("heads" in change for change in parts if change.endswith("of delta"))
 
 
+@pytest.mark.parametrize("mixer", ["slstm(heads=1, head_width=8)", "ssd(heads=1, head_width=8, state=4)"])
+def test_a_block_of_another_kind_is_no_simpler_block(mixer):
+    assert not changes(missing(factors={"mixer": [mixer], "seed": [0, 1]}), "neighbour")
+
+
 def test_a_simpler_block_takes_the_same_arguments_and_has_fewer_weights():
     found = missing(factors={"mixer": ["highway_conv(k=3)"], "seed": [0, 1]})
     [change] = changes(found, "neighbour")
-    assert change.startswith("highway_conv(k=3) → ")
+    assert change == "highway_conv(k=3) → conv(k=3)"
     tried = missing(factors={"mixer": ["highway_conv(k=3)", change.partition(" → ")[2]], "seed": [0, 1]})
     assert change not in changes(tried, "neighbour")
 
@@ -67,9 +91,43 @@ def test_sizes_that_the_study_varies_are_not_asked_for():
         model={"recipe": "{layers} * ({mixer} >> ff(8))", "d_model": "{width}"},
         factors={"mixer": MIXERS[:2], "layers": [1, 2], "width": [8, 16]},
     )
-    assert set(changes(varied, "setting")) == {"lr = 0.0003", "lr = 0.003"}
+    assert not {"d_model", "1 ×", "2 ×"} & {
+        change.partition(" = ")[0] for change in changes(varied, "setting")
+    }
     assert varied.held == {"layers": 1, "width": 8}
     assert len(varied.models) == 2, "numbers make no other model"
+
+
+def test_each_setting_that_a_reviewer_asks_for_has_another_value():
+    train = {
+        "optimizer": {"name": "adamw", "lr": 1e-3, "weight_decay": 0.1},
+        "clip_norm": 0.5,
+        "batch_size": 4,
+    }
+    schedule = {"name": "cosine", "warmup": 2}
+    found = changes(
+        missing(factors={"mixer": MIXERS[:1]}, model={"dropout": 0.0}, train={**train, "schedule": schedule}),
+        "setting",
+    )
+    for change in (
+        *("norm = post", "norm_kind = rms_norm", "dropout = 0.1", "batch_size = 2", "batch_size = 8"),
+        *("schedule = constant", "weight_decay = 0.0", "− clip_norm"),
+    ):
+        assert change in found, change
+
+
+def test_times_of_a_model_and_its_changes_have_one_speed(tmp_path, monkeypatch):
+    found, store = missing(factors={"mixer": MIXERS[:2], "seed": [0, 1]}), Store(tmp_path)
+    for trial in found.study.trials:
+        store_outcome(trial, store)
+    monkeypatch.setattr("platform.node", lambda: "elsewhere")  # the host of the stored outcomes
+    speeds = {}
+    for request, cost in zip(found.requests, found.costs(store), strict=True):
+        models = {cell.model for cell in request.cells}
+        if len(models) == 1:
+            speeds.setdefault(models.pop(), set()).add(f"{cost.flops / cost.estimate.seconds:.4e}")
+    assert len(speeds) == 2
+    assert all(len(each) == 1 for each in speeds.values()), speeds
 
 
 def test_the_length_of_a_task_is_halved_and_doubled():
@@ -94,6 +152,7 @@ def test_a_study_of_one_seed_is_asked_for_three_in_all_cells():
     [
         pytest.param({"factors": {"mixer": MIXERS}}, id="one seed"),
         pytest.param({"factors": {"mixer": MIXERS[:1], "seed": [3, 4]}}, id="one model"),
+        pytest.param({"factors": {"mixer": MIXERS[:2]}, "train": {"clip_norm": 0.5}}, id="clipped gradients"),
         pytest.param(
             {"factors": {"mixer": MIXERS[:2], "task": ["reverse", "not"]}, "task": {"name": "{task}"}},
             id="several tasks",

@@ -23,6 +23,14 @@ def test_requests_are_listed_with_their_costs_and_written_as_a_study(run, tiny):
     assert page["held"] == {"task": "not"}
 
 
+def test_the_seeds_of_the_study_and_of_its_requests_are_told(run):
+    for seeds, told in (([0], "1 model, 1 seed; 3 seeds are requested"), ([0, 1], "1 model, 2 seeds")):
+        text = study_text(factors={"mixer": ["gru"], "task": None, "seed": seeds}, task={"name": "copy"})
+        Path("own.toml").write_text(text, encoding="utf-8")
+        first = run("study", "missing", "own.toml").stdout.splitlines()[0]
+        assert first.partition(": ")[2] == told
+
+
 def test_a_file_that_exists_is_not_overwritten(run, tiny):
     Path("more.toml").write_text("mine", encoding="utf-8")
     refused = run("study", "missing", tiny, "--write", "more.toml")
