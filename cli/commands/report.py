@@ -102,7 +102,7 @@ def serve(
 ) -> None:
     """Show studies in a browser while they run, until Ctrl-C.
 
-    Progress, learning curves, tables, figures, claims and failures are updated as rows arrive. Pages are
+    Claims, tables, figures, progress, learning curves and failures are updated as rows arrive. Pages are
     read-only. Only this machine has access, unless --host allows others.
     """
     from ...reporting.serve.http_server import Access, PageServer, ServeError

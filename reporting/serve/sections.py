@@ -153,7 +153,6 @@ def _progress(values: StudyValues, _: View) -> Mapping[str, object]:
         "factors": factor_names(now.study),
         "running": [begun_line(now, each) for each in found.running[:MAX_BEGUN]],
         "stopped": [begun_line(now, each) for each in found.stopped[:MAX_BEGUN]],
-        "best": section_results.best(values.inputs),
     }
 
 
@@ -211,6 +210,10 @@ def _claims(values: StudyValues, _: View) -> Mapping[str, object] | None:
     return section_results.claims(values.inputs)
 
 
+def _best(values: StudyValues, _: View) -> Mapping[str, object] | None:
+    return section_results.best(values.inputs)
+
+
 def _failures(values: StudyValues, view: View) -> Mapping[str, object] | None:
     inputs = values.inputs
     failed = inputs.own_outcomes.filter(status="failed").sort("finished", "trial", descending=True)
@@ -249,14 +252,19 @@ def _rows(now: StudyNow, _: View) -> object:
 
 
 SECTIONS: tuple[Section, ...] = (
-    Section(name="progress", title="Progress", values=_progress, depends=lambda now, _: now.key),
     Section(
-        name="learning",
-        title="Learning curves",
-        values=_learning,
-        depends=lambda now, view: (now.key, view),
-        applies=lambda now: trains_for_epochs(now.study),
-        empty="No curves yet: they begin after the first epoch.",
+        name="claims",
+        title="Claims",
+        values=_claims,
+        depends=_rows,
+        applies=lambda now: bool(now.study.claims),
+    ),
+    Section(
+        name="best",
+        title="Best points",
+        values=_best,
+        depends=_rows,
+        applies=lambda now: now.study.search is not None,
     ),
     Section(
         name="tables",
@@ -273,12 +281,14 @@ SECTIONS: tuple[Section, ...] = (
         applies=lambda now: bool(section_results.shown_curves(now.study)),
         min_age_s=FIGURES_REST_S,
     ),
+    Section(name="progress", title="Progress", values=_progress, depends=lambda now, _: now.key),
     Section(
-        name="claims",
-        title="Claims",
-        values=_claims,
-        depends=_rows,
-        applies=lambda now: bool(now.study.claims),
+        name="learning",
+        title="Learning curves",
+        values=_learning,
+        depends=lambda now, view: (now.key, view),
+        applies=lambda now: trains_for_epochs(now.study),
+        empty="No curves yet: they begin after the first epoch.",
     ),
     Section(
         name="failures",
@@ -289,7 +299,7 @@ SECTIONS: tuple[Section, ...] = (
     ),
     Section(name="trials", title="Trials", values=_trials, depends=lambda now, view: (now.key, view)),
 )
-"""The sections in page order."""
+"""The sections in page order, which is that of a report: the answer first."""
 
 
 def render_section(section: Section, values: StudyValues, view: View) -> str:

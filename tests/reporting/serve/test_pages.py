@@ -14,7 +14,7 @@ from activemem.studies.study import load_study
 from ...study_texts import study_text
 from .conftest import get, listening, serving, write_end, write_study
 
-SECTIONS = ["progress", "learning", "tables", "figures", "claims", "failures", "trials"]
+SECTIONS = ["claims", "tables", "figures", "progress", "learning", "failures", "trials"]
 STUDY = "/study/everything"
 
 
@@ -64,6 +64,13 @@ def test_a_study_has_its_sections_in_order_and_what_the_report_has(still):
     assert "sa reverses farther" in page
     assert "3 × 90 % of &lt;memory&gt; &amp; more _x_" in page
     assert "<memory>" not in page
+
+
+def test_learning_curves_are_folded_while_nothing_trains(still):
+    folded = "<details><summary>Nothing trains now: the 6 trials that ended last"
+    assert folded in get(still, STUDY)[1]
+    chosen = get(still, f"{STUDY}?metric=loss")[1]
+    assert folded.replace("<details>", "<details open>") in chosen
 
 
 def test_a_figure_is_a_picture_of_its_own(still):
@@ -124,6 +131,7 @@ def test_a_trial_that_trains_has_a_curve_that_grows_and_a_time(server, store, dr
     begin(store, missing[0], epoch=1)
     begin(store, missing[1], epoch=1)
     _, page = get(server, STUDY)
+    assert "Nothing trains now" not in page
     assert re.search(r"1 running · 1 begun · 9 left · ETA \d+ s", page)
     assert "epoch 1 of 2" in page
     with listening(
