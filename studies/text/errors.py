@@ -15,6 +15,7 @@ from .toml_positions import KeyPath, Span
 
 _NUMBER = re.compile(r"([0-9]+(?:,[0-9]{3})*)")
 _WIDTH = 80  # columns; a longer message goes below its carets
+_MAX_SHOWN = 30  # faults of the message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +34,10 @@ class StudyFault:
 
 
 class StudyError(ActivememError):
-    """Error for a study that cannot run; it lists every fault.
+    """Error for a study that cannot run; `faults` has every fault.
 
-    Its text names the file and shows each line that has faults, from top to bottom:
+    Its text shows the first 30 of them. It names the file and shows each line that has faults, from top to
+    bottom:
 
         studies/wrong.toml: 1 fault
 
@@ -101,10 +103,11 @@ def _order(fault: StudyFault) -> tuple[int, int, str, int, list[str | int]]:
 
 
 def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
-    """Yield the text of the faults: each faulty line once, with carets and a message for each fault."""
-    margin = max(len(_label(fault)) for fault in faults)
+    """Yield the text of the first faults: each faulty line once, with carets and a message for each fault."""
+    first = faults[:_MAX_SHOWN]
+    margin = max(len(_label(fault)) for fault in first)
     shown: tuple[int | None, str] = (None, "")
-    for fault in faults:
+    for fault in first:
         message = " ".join(fault.message.splitlines()).replace("\t", " ")
         if fault.line is None:
             yield f"  {message}"
@@ -116,6 +119,8 @@ def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
         indent = " " * (margin + 5)
         beside = len(indent + carets) + 2 + len(message) <= _WIDTH
         yield f"{indent}{carets}  {message}" if beside else f"{indent}{carets}\n{indent}{message}"
+    if more := len(faults) - len(first):
+        yield f"  and {more:,} more"
 
 
 def _label(fault: StudyFault) -> str:

@@ -7,6 +7,7 @@ and so are types and defaults of keys.
 from __future__ import annotations
 
 import ast
+import datetime
 import inspect
 import re
 import textwrap
@@ -266,6 +267,8 @@ def format_value(value: object) -> str:
             return "a table"
         case list() | tuple():
             return f"a list of {len(value)}" if value else "an empty list"
+        case datetime.date() | datetime.time():  # a datetime is a date
+            return value.isoformat()
         case _:
             return repr(value)
 

@@ -48,6 +48,25 @@ def test_a_key_by_the_name_of_another_program_leads_to_ours(key, told):
     assert message(TEXT, f"{key}=2").endswith(f"[{table}] unknown key '{name}'; {told}")
 
 
+def test_only_the_first_of_very_many_faults_are_shown():
+    text = study_text(
+        model={"recipe": "{mixer} >> conv(k={k})"},
+        task={"name": "reverse"},
+        factors={"mixer": ["sa"], "k": list(range(1, 2001))},
+    )
+    told = message(text).splitlines()
+    assert told[0] == "study: 976 faults"
+    assert sum("k must be at most 1024" in line for line in told) == 30
+    assert told[-1] == "  and 946 more"
+
+
+@pytest.mark.parametrize("value", ["2024-01-01", "12:30:00", "2024-01-01T12:30:00+00:00"])
+def test_a_date_or_time_is_shown_as_in_the_file(value):
+    told = message(TEXT, f"factors.seed=[{value}]")
+    assert told.endswith(f"expected a whole number of at least 0, got {value}")
+    assert message(TEXT, f"train.epochs={value}").endswith(f"got {value}")
+
+
 def test_a_synonym_of_a_missing_key_is_one_fault():
     text = TEXT.replace("lr = 1e-3", "learning_rate = 1e-3")
     told = message(text)
