@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -209,7 +210,7 @@ def missing(
 
         print_json(StudyMissingPage.of(found, costs))
     else:
-        print_stdout("\n".join(format_missing(found, costs)))
+        print_stdout("\n".join(format_missing(found, costs, width=output_width())))
     if write is None:
         return
     notes = [
@@ -252,14 +253,14 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
         reason = "its tables show only costs" if found.tables or found.search else "it has no [[table]]"
         print_stdout(f"{found.name} compares no metric: {reason}")
     for name, floor in floors.items():
-        if floor is None:
-            print_stdout(f"{name}: unknown, as no cell has two seeds yet")
-            continue
-        metric = find_metric(name)
-        print_stdout(
-            f"{name}: {seeds} seeds can detect differences of {metric.format(floor.difference)} or more"
-            f" (s.d. {metric.format(floor.sd)} over {floor.cells} cells)"
-        )
+        line = f"{name}: unknown, as no cell has two seeds yet"
+        if floor is not None:
+            metric = find_metric(name)
+            line = (
+                f"{name}: {seeds} seeds can detect differences of {metric.format(floor.difference)} or more"
+                f" (s.d. {metric.format(floor.sd)} over {floor.cells} cells)"
+            )
+        print_stdout("\n".join(wrap(line, output_width(), subsequent_indent="  ")))
 
 
 def _compared(study: Study) -> list[str]:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
 from ...reporting.missing_ablations import HEADINGS, MODEL, MissingAblations, Request, RequestCost
 from ...studies.planning.time_estimates import TimeEstimate, total_time
 from ...studies.schema.factors import level_name
-from ...studies.text.units import format_duration, plural, si_prefix
+from ...studies.text.units import WIDTH, format_duration, plural, si_prefix
+
+_MIN_WORDS_WIDTH = 24  # a request with less room beside its costs is on the lines below them
 
 
-def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> Iterator[str]:
+def format_missing(
+    missing: MissingAblations, costs: Sequence[RequestCost], *, width: int = WIDTH
+) -> Iterator[str]:
     """Yield lines about missing ablations that are not trained yet, under a heading for each kind.
 
     The total cost follows.
@@ -23,7 +28,8 @@ def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> I
         else f"; {plural(len(missing.seeds), 'seed')} are requested"
     )
     each = " each" if len(missing.models) > 1 else ""
-    yield f"{missing.study.name}: {models}{f' at {held}' if held else ''}, {own}{each}{new}"
+    first = f"{missing.study.name}: {models}{f' at {held}' if held else ''}, {own}{each}{new}"
+    yield from wrap(first, width, subsequent_indent="  ")
     if not missing.requests:
         yield "no ablation is missing"
         return
@@ -36,8 +42,13 @@ def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> I
         if own:
             yield f"\n{heading}"
         for place in own:
-            cells = (f"{text:>{width}}" for text, width in zip(texts[place], widths, strict=True))
-            yield f"  {'  '.join(cells)}   {words[place]}"
+            cells = (f"{text:>{size}}" for text, size in zip(texts[place], widths, strict=True))
+            start = f"  {'  '.join(cells)}   "
+            if len(start) + _MIN_WORDS_WIDTH <= width:
+                yield from wrap(words[place], width, initial_indent=start, subsequent_indent=" " * len(start))
+            else:
+                yield start.rstrip()
+                yield from wrap(words[place], width, initial_indent="    ", subsequent_indent="    ")
     whole = RequestCost(
         trials=tuple(trial for cost in costs for trial in cost.trials),
         flops=sum(cost.flops for cost in costs),
@@ -46,7 +57,10 @@ def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> I
     if trained := len(costs) - len(open_ones):
         yield f"\n{plural(trained, 'request')} {'is' if trained == 1 else 'are'} trained already"
     if open_ones and (matched := missing.study.design.matched_size) is not None:
-        yield f"\nEach model keeps the {matched.name} computed for match, so changed models differ in size"
+        yield ""
+        yield from wrap(
+            f"Each model keeps the {matched.name} computed for match, so changed models differ in size", width
+        )
     if open_ones:
         yield f"\nTotal: {', '.join(cost_words(whole))}"
 

@@ -31,6 +31,21 @@ def test_the_seeds_of_the_study_and_of_its_requests_are_told(run):
         assert first.partition(": ")[2] == told
 
 
+def test_long_requests_are_wrapped_below_their_own_column(run):
+    recipes = [
+        "delta(heads=2, head_width=4, gate=true, negative=true, short_conv=4, output_gate=silu)",
+        "gla(heads=2, head_width=4, short_conv=4)",
+    ]
+    text = study_text(
+        model={"recipe": "{mixer} >> ff(8)"}, task={"name": "copy"}, factors={"mixer": recipes, "seed": [0]}
+    )
+    Path("long.toml").write_text(text, encoding="utf-8")
+    lines = run("study", "missing", "long.toml").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    request = next(place for place, line in enumerate(lines) if "delta(heads" in line)
+    assert lines[request + 1].startswith(" " * lines[request].index("− delta("))
+
+
 def test_a_file_that_exists_is_not_overwritten(run, tiny):
     Path("more.toml").write_text("mine", encoding="utf-8")
     refused = run("study", "missing", tiny, "--write", "more.toml")

@@ -19,6 +19,7 @@ def test_the_smallest_difference_that_the_seeds_can_show_is_printed(run, tiny):
     assert found["seeds"] == len(study.seeds)
     assert found["difference"] > found["sd"] > 0
     said = run("study", "noise", tiny).stdout
+    assert max(map(len, said.splitlines())) <= 80
     assert re.search(rf"max_length: {len(study.seeds)} seeds can detect differences of [\d.]+ or more", said)
 
 
