@@ -105,20 +105,21 @@ class StudyValues:
     def inputs(self) -> Snapshot:
         """Return the study as a snapshot, which the functions of the report take."""
         study, store = self.now.study, self.now.store
-        outcomes = pl.concat([self.now.outcomes, self.now.stale])
+        outcomes = pl.concat([self.now.outcomes, self.now.others])
         # rows are read without the metrics of probes unless these are named
         if self.now.probed and (named := named_metrics(study)):
             keys = ["trial", "attempt"]
             outcomes = store.trials(named).join(outcomes.select(keys), on=keys, how="semi")
-        return Snapshot(study=study, store=store, outcomes=complete_outcomes(outcomes, self._course, study))
+        complete = complete_outcomes(outcomes, self._course, study.with_later_seeds())
+        return Snapshot(study=study, store=store, outcomes=complete)
 
     @cached_property
     def courses(self) -> pl.DataFrame:
-        """Return the metric histories of ended trials.
+        """Return the metric histories of ended trials, including those of added seeds.
 
         Indexed metrics such as `attention[3]` are left out.
         """
-        return self._keeper.read(self.now.outcomes)
+        return self._keeper.read(pl.concat([self.now.outcomes, self.now.others]))
 
     def _course(self, metric: str, attempts: pl.DataFrame) -> pl.DataFrame:
         course = self.courses.filter(pl.col("name") == metric)

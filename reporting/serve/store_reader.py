@@ -64,14 +64,15 @@ class StudyNow:
     """A study at one moment, with its outcomes and its unfinished trials.
 
     `rows` is a text that changes with the outcomes, and `begun_key` one that changes with the begun trials.
-    `stale` has outcomes from a different version of a plug-in, which do not count. `probed` says that models
-    of the store, of any study, have been probed or tuned.
+    `others` has outcomes that are not of the study's trials: those of added seeds, which decide claims and
+    tables, and those from a different version of a plug-in, which do not count. `probed` says that models of
+    the store, of any study, have been probed or tuned.
     """
 
     study: Study
     store: Store
     outcomes: pl.DataFrame
-    stale: pl.DataFrame
+    others: pl.DataFrame
     begun: tuple[BegunTrial, ...]
     probed: bool
     rows: str
@@ -111,6 +112,7 @@ class StoreReader:
         self._loaded: dict[str, tuple[int, Study | StudyError]] = {}
         self._notes: dict[str, tuple[int, CheckpointNote | None]] = {}
         self._trials: dict[str, Trial | None] = {}
+        self._later: dict[str, tuple[Study, list[str]]] = {}
         self._held: frozenset[str] = frozenset()
         self._snapshot: StoreNow | None = None
 
@@ -174,22 +176,32 @@ class StoreReader:
     ) -> StudyNow:
         own = study_outcomes(study, outcomes)
         stale = [each.stored for each in find_stale_trials(study, outcomes).values()]
+        others = outcomes.filter(pl.col("trial").is_in([*stale, *self._later_trials(study)]))
         begun = [
             BegunTrial(trial=trial, note=notes[trial.id], held=trial.id in self._held)
             for trial in self._begun_trials(study, notes)
         ]
-        ends = own.select("trial", "attempt", "status").rows()
+        ends = [each.select("trial", "attempt", "status").rows() for each in (own, others)]
         times = [(each.trial.id, state.notes[each.trial.id], each.held) for each in begun]
         return StudyNow(
             study=study,
             store=self._store,
             outcomes=own,
-            stale=outcomes.filter(pl.col("trial").is_in(stale)),
+            others=others,
             begun=tuple(begun),
             probed=bool(state.measured),
             rows=_digest(ends, sorted(state.measured.items()), state.records.get(study.name, 0)),
             begun_key=_digest(times),
         )
+
+    def _later_trials(self, study: Study) -> list[str]:
+        """Return the ids of the trials of all seeds that may be added to a study later."""
+        known = self._later.get(study.name)
+        if known is None or known[0] is not study:
+            own = {trial.id for trial in study.trials}
+            later = [trial.id for trial in study.with_later_seeds().trials if trial.id not in own]
+            known = self._later[study.name] = (study, later)
+        return known[1]
 
     def _begun_trials(self, study: Study, notes: Mapping[str, CheckpointNote | None]) -> Sequence[Trial]:
         """Return the study's unfinished trials.

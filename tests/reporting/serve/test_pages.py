@@ -6,13 +6,14 @@ from html.parser import HTMLParser
 
 import pytest
 
+from activemem.reporting.page import report
 from activemem.reporting.serve.learning import metric_words, own_metrics, trial_levels, trial_words
 from activemem.storage import Store
 from activemem.storage.trial_files import STARTS_FILE, write_note
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text
-from .conftest import get, listening, serving, write_end, write_study
+from .conftest import fill, get, listening, serving, write_end, write_study
 
 SECTIONS = ["claims", "tables", "figures", "progress", "learning", "failures", "trials"]
 STUDY = "/study/everything"
@@ -123,6 +124,25 @@ def test_a_row_that_is_written_is_pushed_with_all_that_it_changes(server, store,
     assert "failures" not in pushed
     assert "20 of 36 trials done" in pushed["progress"]
     assert "48.1" in pushed["tables"]  # the mean with the first seed's
+
+
+def test_claims_count_added_seeds_as_in_a_report(tmp_path, drawn):
+    text = drawn.text.replace("[study]\n", "[study]\nmax_seeds = 5\n", 1)
+    text = text.replace("task=reverse", "task=sort").replace("sa reverses farther", "sa sorts farther")
+    study, store = load_study(text), Store(tmp_path)
+    fill(store, study)
+    with serving(store) as server:
+        _, page = get(server, STUDY)
+        assert "n = 3" in page
+        with listening(server, f"/events{STUDY}?have={versions(page)}") as events:
+            for trial in study.with_later_seeds().trials:
+                if trial.levels["seed"] > 2 and trial.levels["task"] == "sort":
+                    write_end(store, trial, {"max_length": 15.0 + trial.levels["seed"], "loss": 0.5})
+            while True:
+                name, markup = next(events)
+                if name == "claims" and "n = 5" in markup:
+                    break
+        assert "n = 5" in report(study, store)
 
 
 def test_a_trial_that_trains_has_a_curve_that_grows_and_a_time(server, store, drawn):
