@@ -14,7 +14,7 @@ from ..plugin_loading import report_broken_plugins
 
 KINDS = (
     *("blocks", "norms", "positions", "tasks", "metrics", "optimizers", "schedules"),
-    *("loss_terms", "callbacks", "samplers", "schedulers"),
+    *("loss_terms", "callbacks", "samplers", "schedulers", "designs", "tables", "curves"),
 )
 """The kinds of names that the commands list."""
 

@@ -21,8 +21,11 @@ from ...studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, TaskSpec, require_task, task_names
 from ...studies.catalog.tasks.synthetic import SyntheticSpec
 from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS
+from ...studies.presentation.kinds import Role, find_kind, kinds_of
+from ...studies.schema.design import find_design
 from ...studies.schema.epoch_metrics import task_metrics
 from ...studies.schema.search_settings import SAMPLER_KEYS, SCHEDULER_KEYS
+from ...studies.schema.settings import DESIGNS
 from ...studies.text.strict_model import default_words, key_descriptions, type_words
 from ...studies.text.units import WIDTH
 from . import blocks
@@ -43,6 +46,11 @@ REGISTRIES: Mapping[str, tuple[str, Registry[Any]]] = {
 }
 """For each kind, the study key that takes such a name, and all names. Other kinds have more facts."""
 
+STUDY_KEYS = {"designs": "[study] design", "tables": "[[table]] kind", "curves": "[[curve]] kind"}
+"""For each kind without a registry, the study key that takes such a name."""
+
+_ROLES: Mapping[str, Role] = {"tables": "table", "curves": "curve"}
+
 _LABEL_WIDTH = 11
 """The width of the labels before the facts about a name."""
 
@@ -50,8 +58,24 @@ _SEARCH_KEYS = {"samplers": SAMPLER_KEYS, "schedulers": SCHEDULER_KEYS}
 
 
 def _names(kind: str) -> Iterable[str]:
+    if kind in STUDY_KEYS:
+        return _titles(kind)
     listed = {"blocks": registered_names, "tasks": task_names, "metrics": lambda: METRICS}
     return listed[kind]() if kind in listed else REGISTRIES[kind][1]
+
+
+def _titles(kind: str) -> dict[str, str]:
+    """Return the names of all designs, or of all kinds of tables or figures, each with what it shows."""
+    if kind == "designs":
+        return {name: find_design(name).title for name in DESIGNS}
+    return {  # the first line of the docstring is `[[table]] kind = "points"`: then what the table shows
+        name: (model.__doc__ or "").partition("\n")[0].partition(": ")[2].removesuffix(".")
+        for name, model in kinds_of(_ROLES[kind]).items()
+    }
+
+
+def _source(kind: str, name: str) -> str:
+    return find_design(name).source if kind == "designs" else ""
 
 
 def exact_kinds(name: str, kinds: Sequence[str]) -> list[str]:
@@ -129,6 +153,9 @@ def name_page(kind: str, name: str) -> TaskEntry | MetricEntry | NameEntry:
             indices=metric.index_titles,
             owner=METRICS.owner(name),
         )
+    if kind in STUDY_KEYS:
+        title, source = _titles(kind)[name], _source(kind, name)
+        return NameEntry(kind=kind, key=STUDY_KEYS[kind], name=name, title=title, source=source, owner=OWN)
     key, registry = REGISTRIES[kind]
     return NameEntry(
         kind=kind,
@@ -153,6 +180,12 @@ def format_kind(kind: str) -> list[str]:
         return _rows(
             [(name + better_arrow(each), each.title, METRICS.owner(name)) for name, each in METRICS.items()]
         )
+    if kind in STUDY_KEYS:
+        rows = [
+            (f"  {name}", f"{title} ({source})" if (source := _source(kind, name)) else title, OWN)
+            for name, title in _titles(kind).items()
+        ]
+        return [STUDY_KEYS[kind], *_rows(rows)]
     key, registry = REGISTRIES[kind]
     rows = [(f"  {name}", _description(item), registry.owner(name)) for name, item in registry.items()]
     return [key, *_rows(rows)] if rows else ["no plug-in has registered any"]
@@ -167,6 +200,17 @@ def format_name(kind: str, name: str) -> Iterator[str]:
         better = {True: "higher", False: "lower", None: "neither"}[metric.higher_is_better]
         rows = [("kind", "metric"), ("better", better), ("indices", ", ".join(metric.index_titles))]
         return _format(f"{name}: {metric.title}", [*rows, *_origin(METRICS, name)])
+    if kind == "designs":
+        design = find_design(name)
+        rows = [("kind", "design"), ("source", design.source), ("keys", ", ".join(design.keys))]
+        return _format(f"{name}: {design.title}", [row for row in rows if row[1]])
+    if kind in _ROLES:
+        return _format(
+            f"{name}: {_titles(kind)[name]}",
+            [("kind", _singular(kind))],
+            f"[[{_ROLES[kind]}]]",
+            find_kind(_ROLES[kind], name),
+        )
     key, registry = REGISTRIES[kind]
     item = registry[name]
     rows = [("kind", _singular(kind)), ("source", item.source), *_origin(registry, name)]

@@ -78,6 +78,7 @@ class Cumulative(Stepwise):
     """A design that adds one change after the other, in the order of the file."""
 
     kind = "cumulative"
+    title = "one change after the other, from the baseline to the target"
     keys: ClassVar[Mapping[str, str]] = {"target": ""}
 
     def explain_kind(self) -> str:

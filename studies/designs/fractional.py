@@ -121,6 +121,8 @@ class Fractional(TwoLevels):
     resolution: int = 0
 
     kind = "fractional"
+    title = "a fraction of a grid of factors with two levels"
+    source = "Box and Hunter 1961; Fries and Hunter 1980"
     keys: ClassVar[Mapping[str, str]] = {"resolution": '"IV"'}
     most_factors = MAX_FACTORS
 

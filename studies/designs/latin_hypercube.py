@@ -12,6 +12,7 @@ class LatinHypercube(Sample):
     """A design of cells in which each factor's levels occur almost equally often."""
 
     kind = "latin_hypercube"
+    title = "cells drawn so that each factor's levels occur almost equally often"
     has_conditions = False
 
     def make_rows(self) -> list[dict[str, Level]]:

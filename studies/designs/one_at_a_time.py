@@ -8,6 +8,7 @@ class OneAtATime(RowDesign):
     """A design with the baseline, and with every cell that differs from the baseline in one factor."""
 
     kind = "one_at_a_time"
+    title = "the baseline, and every cell that differs from it in one factor"
 
     def make_rows(self) -> list[dict[str, Level]]:
         start = {name: self.baseline_level(name) for name in self.inner}

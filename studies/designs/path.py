@@ -51,6 +51,8 @@ class Path(Stepwise):
     kept: tuple[str, ...] = ()
 
     kind = "path"
+    title = "one change after the other, each time the one with the best result"
+    source = "Fawcett and Hoos 2016"
     keys: ClassVar[Mapping[str, str]] = {"target": "", "metric": '"loss"', "direction": ""}
     has_conditions = False
 

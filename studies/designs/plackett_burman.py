@@ -24,6 +24,8 @@ class PlackettBurman(TwoLevels):
     """A design with the fewest runs that can estimate all main effects."""
 
     kind = "plackett_burman"
+    title = "the fewest cells of two-level factors that show all main effects"
+    source = "Plackett and Burman 1946"
     most_factors = MAX_SCREENED
 
     def runs(self) -> tuple[Row, ...]:

@@ -72,6 +72,7 @@ class Random(Sample):
     """A design of cells that are drawn independently."""
 
     kind = "random"
+    title = "different cells of the grid, drawn at random"
 
     def make_rows(self) -> list[dict[str, Level]]:
         """Return the drawn cells, without repetition.

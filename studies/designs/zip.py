@@ -14,6 +14,7 @@ class Zip(RowDesign):
     """A design in which all factors change together."""
 
     kind = "zip"
+    title = "a cell of all first levels, a cell of all second levels, and so on"
     has_conditions = False
     repeats_levels = True
 

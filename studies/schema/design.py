@@ -168,6 +168,10 @@ class Design:
     factors: Mapping[str, tuple[Level, ...]] = field(init=False, compare=False)
 
     kind: ClassVar[str] = "grid"
+    title: ClassVar[str] = "all combinations of the factors' levels"
+    """The cells of the design, in words."""
+    source: ClassVar[str] = ""
+    """The publication that the design is from, if there is one."""
     keys: ClassVar[Mapping[str, str]] = {}
     """The keys of [study] that belong to the design, each with an example if it is required."""
     has_conditions: ClassVar[bool] = True

@@ -9,6 +9,8 @@ from activemem.grammar.norms import NORMS
 from activemem.grammar.positions import POSITIONS
 from activemem.studies.catalog.optimisers import OPTIMIZERS, SCHEDULES
 from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
+from activemem.studies.presentation.kinds import kinds_of
+from activemem.studies.schema.settings import DESIGNS
 
 
 @pytest.mark.parametrize(
@@ -20,6 +22,9 @@ from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
         ("schedules", "[train] schedule", SCHEDULES),
         ("samplers", "[search] sampler", SAMPLERS),
         ("schedulers", "[search] scheduler", SCHEDULERS),
+        ("designs", "[study] design", DESIGNS),
+        ("tables", "[[table]] kind", kinds_of("table")),
+        ("curves", "[[curve]] kind", kinds_of("curve")),
     ],
 )
 def test_every_name_is_listed_with_its_key_and_owner_and_each_is_shown(kind, key, registry, run):
@@ -32,6 +37,28 @@ def test_every_name_is_listed_with_its_key_and_owner_and_each_is_shown(kind, key
         shown = run("show", each["name"], "--kind", kind, "--json")
         assert json.loads(shown.stdout) == {"schema": 2, **each}
     assert run("show", each["name"], "--kind", kind).stdout.startswith(each["name"])
+
+
+@pytest.mark.parametrize("kind", ["designs", "tables", "curves"])
+def test_every_design_and_kind_of_table_or_figure_says_what_it_shows(kind, run):
+    for each in json.loads(run("list", kind, "--json").stdout)["names"]:
+        assert len(each["title"]) > 20
+
+
+def test_a_design_is_shown_with_its_keys_and_source(run):
+    assert run("show", "fractional").stdout == (
+        "fractional: a fraction of a grid of factors with two levels\n"
+        "\n"
+        "  kind     design\n"
+        "  source   Box and Hunter 1961; Fries and Hunter 1980\n"
+        "  keys     resolution\n"
+    )
+
+
+def test_a_kind_of_table_is_shown_with_its_keys(run):
+    shown = run("show", "speedup").stdout
+    assert shown.startswith("speedup: costs to reach a target, relative to a baseline\n")
+    assert "\n    rows (text; required)\n" in shown
 
 
 def test_a_sampler_is_shown_with_its_keys_and_source(run):
@@ -82,7 +109,7 @@ class Half(PluginNorm):
         (("show", "adm"), "unknown name 'adm'; nearest: adam"),
         (("show", "paradise-lost"), "paradise-lost is a corpus; see activemem data list"),
         (("show", "adm", "--kind", "optimizers"), "unknown optimizer 'adm'; nearest: adam"),
-        (("show", "adam", "--kind", "optimizer"), "schedulers, got 'optimizer'"),
+        (("show", "adam", "--kind", "optimizer"), "curves, got 'optimizer'"),
         (("list", "block"), "expected one of blocks, norms, "),
     ],
 )
