@@ -14,8 +14,10 @@ from urllib.parse import urlencode
 
 import polars as pl
 
+from ...errors import ActivememError
 from ...storage import Store
 from ...studies.planning.reused_trials import describe_stale
+from ..claims.verdicts import count_verdicts
 from ..outcomes import complete_outcomes, named_metrics
 from ..page import section_results
 from ..page.report import make_environment
@@ -246,6 +248,30 @@ def _trials(values: StudyValues, view: View) -> Mapping[str, object] | None:
         "pages": count,
         "page": number,
     }
+
+
+def headline(values: StudyValues) -> str:
+    """Return the main result of a study as one sentence; "" before its first outcome.
+
+    It is the verdict on the first claim, or else the best cell of the first table.
+    """
+    inputs = values.inputs
+    if not len(inputs.own_outcomes):
+        return ""
+    try:
+        if checked := inputs.claims() if inputs.study.claims else ():
+            return f"{checked[0]} All claims: {count_verdicts(checked)}."
+        tables = inputs.tables(inputs.study.tables[:1], begun=())
+    except ActivememError as error:  # one study's error must not hide the other studies
+        return str(error).partition("\n")[0]
+    for table in tables:
+        for column, cells in zip(table.columns, zip(*table.cells, strict=True), strict=True):
+            for row, cell in zip(table.rows, cells, strict=True):
+                if cell.best:
+                    name = column.rstrip(" ↑↓")
+                    where = f"{table.corner} {row}".strip()
+                    return f"Best {name} in the table {table.name}: {cell.text} ({where})."
+    return ""
 
 
 def _rows(now: StudyNow, _: View) -> object:

@@ -22,7 +22,7 @@ from ...studies.schema.factors import one_line
 from ...studies.text.errors import StudyError
 from ..page.section_results import shown_curves
 from .progress import study_progress
-from .sections import SECTIONS, TEMPLATES, Section, StudyValues, View, bar, render_section
+from .sections import SECTIONS, TEMPLATES, Section, StudyValues, View, bar, headline, render_section
 from .store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreNow, StoreReader, StudyNow
 
 _STATIC = Path(__file__).with_name("static")
@@ -31,6 +31,9 @@ _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 MAX_KEPT = 256
 """The maximum number of cached page parts."""
+
+MAX_HEADLINES = 4096
+"""The maximum number of cached headlines in the list of studies, which needs all of them at once."""
 
 REFRESH_FACTOR, MAX_AGE_S = 10, 60.0
 """A part is kept for at least this multiple of the time that it took to make, up to a limit in seconds."""
@@ -138,7 +141,7 @@ class Site:
         """
         self.look_s = look_s or (LOOK_S if store.address is None else LOOK_AT_BUCKET_S)
         self._store, self._reader = store, StoreReader(store, self.look_s)
-        self._kept = TextCache(MAX_KEPT)
+        self._kept, self._headlines = TextCache(MAX_KEPT), TextCache(MAX_HEADLINES)
         self._values: dict[str, StudyValues] = {}
         self._making: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         style = _PAGE_STYLE.read_bytes() + (_STATIC / "serve.css").read_bytes()
@@ -206,13 +209,24 @@ class Site:
         lines = [
             {"name": name, "error": str(found), "last": None}
             if isinstance(found, StudyError)
-            else _study_line(found)
+            else _study_line(found) | {"headline": self._headline(found)}
             for name, found in snapshot.studies.items()
         ]
         lines.sort(key=lambda each: str(each["last"] or ""), reverse=True)
         body = TEMPLATES.get_template("studies.html").render(studies=lines)
         version = sha256(body.encode()).hexdigest()[:12]
         return version, _in_section("studies", "Studies", version, body)
+
+    def _headline(self, now: StudyNow) -> str:
+        """Return the main result of a study; it is made again like a section."""
+        name = now.study.name
+        with self._making[name]:
+
+            def make() -> str:
+                values = self._values[name] = StudyValues(now, self._values.get(name))
+                return headline(values)
+
+            return self._headlines.get(name, now.rows, make).text
 
     def _page(self, page: LivePage, path: str, query: Mapping[str, str]) -> Iterator[bytes]:
         """Yield the HTML of a page piece by piece, so that a browser can show the first pieces early."""

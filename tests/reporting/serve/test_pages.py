@@ -58,6 +58,30 @@ def test_the_list_has_each_study_with_its_counts(still):
     assert "everything · 19 of 36 trials done · 5 failed · 3 pruned · 9 left" in page
 
 
+def test_the_list_has_each_study_with_its_main_result(still, tmp_path, drawn):
+    assert "<p>Undecided with 1 seed: sa reverses farther. All claims: 0 confirmed, " in get(still, "/")[1]
+    plain, store = load_study(drawn.text.partition("[[claim]]")[0]), Store(tmp_path)
+    write_study(store, plain)
+    with serving(store) as server:
+        assert "Best" not in get(server, "/")[1]
+        fill(store, plain)
+    with serving(store) as server:
+        page = get(server, "/")[1]
+    assert re.findall("<p>(Best .*)</p>", page) == ["Best sort in the table table4: 30.0 (mixer conv(k=20))."]
+
+
+def test_the_list_has_a_bar_only_for_studies_that_are_not_finished(still, tmp_path, drawn):
+    assert '<svg class="bar"' in get(still, "/")[1]
+    store = Store(tmp_path)
+    write_study(store, drawn)
+    for number, trial in enumerate(drawn.trials):
+        write_end(store, trial, {"max_length": 20.0, "loss": 0.05}, number)
+    with serving(store) as server:
+        page = get(server, "/")[1]
+    assert "36 of 36 trials done" in page
+    assert "<svg" not in page
+
+
 def test_a_study_has_its_sections_in_order_and_what_the_report_has(still):
     _, page = get(still, STUDY)
     assert [each["id"] for each in Tags(page).all("section")] == SECTIONS
