@@ -1,10 +1,9 @@
 """Names of trials in the lines of a running study."""
 
-from dataclasses import replace
-
 import pytest
 
 from activemem.cli.views.trial_lines import TrialNameColumns
+from activemem.studies.resolve.trial import Trial
 
 from ..trial_factories import make_trial as small
 
@@ -13,7 +12,7 @@ LENGTHS, RATES = (50, 1000), (0.01, 0.0003)
 
 def trial(seed=0, **levels):
     """Return a trial named by these levels."""
-    return replace(small(seed=seed), levels={**levels, "seed": seed})
+    return Trial(study="tiny", levels={**levels, "seed": seed}, settings=small(seed=seed).settings)
 
 
 def grid(*, pools=("attention_pool", "mean_pool"), seeds=(0, 1)):
