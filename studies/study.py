@@ -568,8 +568,7 @@ def _check_draft(
     space: Mapping[str, Dimension],
 ) -> dict[str, Dimension]:
     draft = Draft(diagnostics=diagnostics, template=template, design=design, space=space)
-    check_recipes(draft)
-    check_holes(draft)
+    check_holes(draft, check_recipes(draft))
     check_levels(draft)
     if search is None:
         return {}

@@ -23,7 +23,7 @@ from ..schema.epoch_metrics import course_fault, missing_metric, spending_fault
 from ..schema.factors import ABSENT, SEED, NamedLevels, has_level, level_key, level_name, level_text
 from ..schema.settings import Level, Name
 from ..text.document import Diagnostics
-from ..text.strict_model import StrictModel, format_value
+from ..text.strict_model import InvalidTableError, StrictModel, format_value, validate
 from ..text.toml_positions import KeyPath
 
 if TYPE_CHECKING:
@@ -287,11 +287,16 @@ def check_tuned_metrics(
 
 def _read(diagnostics: Diagnostics, role: Role, design: Design, paper: str | None) -> list[ResultKeys]:
     specs: list[ResultKeys] = []
+    names = set[str]()
     for index, table in enumerate(diagnostics.tables(role)):
         path: KeyPath = (role, index)
         if not isinstance(table, dict):
             diagnostics.report(path, f"expected a table, got {format_value(table)}")
             continue
+        if isinstance(name := table.get("name"), str):
+            if name in names:
+                diagnostics.report((*path, "name"), f"the name '{name}' is taken by another {role}")
+            names.add(name)
         kind = table.get("kind", _DEFAULTS.get(role))
         model = find_kind(role, kind) if isinstance(kind, str) else None
         if model is None:
@@ -301,16 +306,31 @@ def _read(diagnostics: Diagnostics, role: Role, design: Design, paper: str | Non
             continue
         if model.of_search != diagnostics.has_search:
             _report_wrong_kind(diagnostics, role, path, kind, in_file="kind" in table)
-        spec = diagnostics.validate(model, path, _own_keys(diagnostics, role, path, table, model))
+        keys = _own_keys(diagnostics, role, path, table, model)
+        spec = diagnostics.validate(model, path, keys)
         if spec is None:
+            for key, message in _faults_beside_value(model, keys, design, paper):
+                diagnostics.report((*path, *key), message)
             continue
         spec = spec.with_levels(design)
         for key, message in spec.faults(design, paper):
             diagnostics.report((*path, *key), message)
-        if spec.name in (other.name for other in specs):
-            diagnostics.report((*path, "name"), f"the name '{spec.name}' is taken by another {role}")
         specs.append(spec)
     return specs
+
+
+_FACTOR_KEYS = ("rows", "columns", "series", "select")
+
+
+def _faults_beside_value(
+    model: type[ResultKeys], keys: Mapping[str, object], design: Design, paper: str | None
+) -> Iterator[KeyFault]:
+    """Yield the faults of keys that name factors, in a table or figure in which only `value` is faulty."""
+    try:
+        spec = validate(model, {**keys, "value": "loss"}).with_levels(design)
+    except InvalidTableError:
+        return
+    yield from (fault for fault in spec.faults(design, paper) if fault[0] and fault[0][0] in _FACTOR_KEYS)
 
 
 def _report_unknown_kind(

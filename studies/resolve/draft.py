@@ -211,16 +211,17 @@ def _fillable_fragments(texts: dict[str, str], others: Collection[str]) -> dict[
 _NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
 
 
-def check_recipes(draft: Draft) -> None:
+def check_recipes(draft: Draft) -> list[str] | None:
     """Report faults of the recipe, and of every level and option that becomes part of it.
 
     Levels and fragments may contain placeholders, whose values are checked, too. For a misspelt placeholder,
-    the values of the nearest name are checked.
+    the values of the nearest name are checked. Return the names of the placeholders that take such parts, or
+    None without a recipe.
     """
     report, axes = draft.diagnostics, draft.axes()
     text = draft.template.texts.get(RECIPE_PATH)
     if text is None:
-        return
+        return None
     recipe = _read(report, RECIPE_PATH, text)
     if recipe and recipe.dimensions and not report.has_search:
         report.report_invalid(RECIPE_PATH, "a search dimension needs the table [search]")
@@ -244,13 +245,15 @@ def check_recipes(draft: Draft) -> None:
         fragment = draft.template.fragments.get(name, "")
         if fragment:
             names += [hole for hole in _part_holes(fragment, read_recipe(fragment)) if hole not in names]
+    return names
 
 
-def check_holes(draft: Draft) -> None:
+def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
     """Report placeholders without a value, values without a placeholder, and names in wrong places.
 
     A misspelt placeholder is a single fault: the nearest name counts as used. A fragment also counts as used
-    if only the file without its overrides uses it.
+    if only the file without its overrides uses it. `parts` is what `check_recipes` returns: if a part is not
+    known, no name is reported as unused, since the part could use it.
     """
     declared, axes, used = draft.declared_names(), draft.axes(), set[str | None]()
     fragments = named_fragments(draft.diagnostics.data)
@@ -273,6 +276,9 @@ def check_holes(draft: Draft) -> None:
             draft.diagnostics.report(
                 ("study", "labels"), f"{name} is not a label: it fills the hole {{{name}}}"
             )
+    factors = draft.design.combined_factors
+    if parts is None or any(name in factors and not factors[name] for name in parts):
+        return
     as_written = _holes_as_written(draft)
     for name in (*axes, *(fragment for fragment in fragments if fragment not in as_written)):
         if name not in (*used, *labels) and ("recipes", name) not in draft.diagnostics.invalid:

@@ -9,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ...errors import nearest_hint, replace_unprintable
 from ...grammar import RecipeError
@@ -294,8 +294,10 @@ class NamedLevels:
         """Return the level that has this name, in full or shortened.
 
         Raise ValueError for a name of several levels, listing these levels, and for an unknown name, with the
-        nearest level.
+        nearest level. Without any level, return the name: the factor's own fault is reported instead.
         """
+        if not self.levels:
+            return cast("Level", name)
         if repr(name) not in self._found:
             self._found[repr(name)] = self._find(name)
         return self._found[repr(name)]

@@ -80,6 +80,30 @@ def test_a_recipe_in_another_spelling_is_the_same_level():
     assert len(load_study(text).cells) == 2
 
 
+def test_a_table_without_a_valid_value_is_checked_further():
+    tables = [
+        {"name": "t", "rows": "mixer", "value": "loss"},
+        {"name": "t", "rows": "mixer", "columns": "mixer", "value": []},
+    ]
+    told = message(study_text(task={"name": "reverse"}, factors={"mixer": ["sa", "gru"]}, table=tables))
+    assert told.startswith("study: 3 faults\n")
+    assert "the name 't' is taken by another table" in told
+    assert "[[table]] columns: expected a factor other than that of rows, got 'mixer'" in told
+
+
+@pytest.mark.parametrize("override", ["factors.mixer=3", "factors.mixer=[]", "model.recipe=3"])
+def test_what_a_faulty_part_could_use_is_not_reported_as_unused(override):
+    table = {"name": "t", "rows": "mixer", "value": "loss", "over": "k", "select": {"mixer": "sa"}}
+    text = study_text(
+        task={"name": "reverse"},
+        recipes={"own": "conv(k={k})"},
+        factors={"mixer": ["{own}", "sa"], "k": [3, 5]},
+        table=[table],
+    )
+    assert load_study(text).cells
+    assert message(text, override).startswith("study: 1 fault\n")
+
+
 def test_a_synonym_of_a_missing_key_is_one_fault():
     text = TEXT.replace("lr = 1e-3", "learning_rate = 1e-3")
     told = message(text)

@@ -58,7 +58,7 @@ band = "std"
 """
 
 TOLD = """\
-study: 12 faults
+study: 13 faults
 
   29 | value = "los"
                ^^^^^  [[curve]] value: unknown metric 'los'; nearest: loss
@@ -85,6 +85,9 @@ study: 12 faults
   54 | x = "second"
            ^^^^^^^^
        [[curve]] x: expected a cost or a metric, got 'second'; nearest: seconds
+  58 | name = "fourth"
+              ^^^^^^^^
+       [[curve]] name: the name 'fourth' is taken by another curve
   59 | kind = "lines"
               ^^^^^^^  [[curve]] kind: unknown kind 'lines'; nearest: line
   62 | band = "std"
