@@ -115,6 +115,15 @@ def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
         yield from (trial.common for trial in trials.values())
 
 
+def setting_texts(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings of a trial as text, by dotted name; those without a value are left out."""
+    return {
+        ".".join(map(str, path)): _unquoted(json.dumps(value, ensure_ascii=False))
+        for path, value in _flat(settings)
+        if value is not None
+    }
+
+
 def _flat(table: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
     for key, value in table.items():
         if isinstance(value, Mapping):
@@ -130,21 +139,22 @@ def _unquoted(value: str) -> str:
 
 def reproduce(inputs: Snapshot) -> Mapping[str, object]:
     """Return the commands that reproduce the results from the study file, which the page includes."""
-    study, packaged = inputs.study, _is_packaged(inputs.study)
-    file = study.name if packaged else f"{study.name}.toml"
+    study, file = inputs.study, study_file_name(inputs.study)
     lines = [command_line("study", "run", file, set=study.overrides)]
     lines += [command_line("table", "render", study.name, published=True)] if study.tables else []
     lines += [command_line("curve", "render", study.name)] if study.curves else []
     lines += [command_line("claim", "check", study.name)] if study.claims else []
     lines += [command_line("report", "build", study.name)]
-    return {"text": study.text, "packaged": packaged, "file": file, "commands": "\n".join(lines)}
+    return {"text": study.text, "packaged": file == study.name, "file": file, "commands": "\n".join(lines)}
 
 
-def _is_packaged(study: Study) -> bool:
+def study_file_name(study: Study) -> str:
+    """Return the name by which commands find a study: that of a shipped study, or a file name."""
     try:
-        return find_study_file(study.name).read_text(encoding="utf-8") == study.text
+        shipped = find_study_file(study.name).read_text(encoding="utf-8") == study.text
     except (StudyError, OSError):
-        return False
+        shipped = False
+    return study.name if shipped else f"{study.name}.toml"
 
 
 MAX_SEARCHED = 12

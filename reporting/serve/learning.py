@@ -260,6 +260,26 @@ def learning_curves(now: StudyNow, courses: pl.DataFrame, metric: str | None) ->
     return _plotted(chosen, title, metrics, shown=named, behind=ended, live=live)
 
 
+def small_plots(
+    now: StudyNow,
+    shown: Mapping[str, Sequence[tuple[str, str, Points, int]]],
+    metric: str | None,
+    *,
+    first: str,
+    live: bool,
+) -> LearningCurves | None:
+    """Return plots of a metric with shared axes; None without a curve.
+
+    `shown` has, for each metric, the id, the words, the curve and the epochs of each trial. By default the
+    metric is one of the trial `first`.
+    """
+    metrics = sorted(_in_order(shown), key=lambda name: first not in {each[0] for each in shown[name]})
+    if not metrics:
+        return None
+    chosen = metric if metric in metrics else metrics[0]
+    return _plotted(chosen, _title(chosen, now), metrics, shown=shown[chosen], behind={}, live=live)
+
+
 def _title(metric: str, now: StudyNow) -> str:
     if metric not in METRICS:
         return metric

@@ -39,6 +39,7 @@ from .learning import (
 )
 from .progress import ProgressNow, study_progress
 from .store_reader import BegunTrial, StudyNow
+from .trial_page import trial_values
 
 MAX_BEGUN = 12
 """The maximum number of running trials, and of stopped ones, with a line in the progress."""
@@ -224,7 +225,11 @@ def _failures(values: StudyValues, view: View) -> Mapping[str, object] | None:
     number = min(view.failures, max(count, 1))
     shown = failed.slice((number - 1) * MAX_FAILURES, MAX_FAILURES)
     found = section_results.failed_trials(inputs, shown)
-    return None if found is None else {**found, "view": view, "pages": count, "page": number}
+    return (
+        None
+        if found is None
+        else {**found, "study": values.now.study.name, "view": view, "pages": count, "page": number}
+    )
 
 
 def _trials(values: StudyValues, view: View) -> Mapping[str, object] | None:
@@ -244,6 +249,7 @@ def _trials(values: StudyValues, view: View) -> Mapping[str, object] | None:
         "lines": shown,
         "counts": {name: counts[name] for name in STATES if counts[name]},
         "total": len(lines),
+        "study": now.study.name,
         "view": view,
         "pages": count,
         "page": number,
@@ -272,6 +278,12 @@ def headline(values: StudyValues) -> str:
                     where = f"{table.corner} {row}".strip()
                     return f"Best {name} in the table {table.name}: {cell.text} ({where})."
     return ""
+
+
+def render_trial(values: StudyValues, trial: str, view: View) -> str:
+    """Return the HTML of the page of a trial, without its heading."""
+    found = trial_values(values.now, trial, values.courses, view.metric)
+    return TEMPLATES.get_template("trial.html").render(found, width=WIDTH, height=HEIGHT, view=view)
 
 
 def _rows(now: StudyNow, _: View) -> object:

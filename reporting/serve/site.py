@@ -22,8 +22,19 @@ from ...studies.schema.factors import one_line
 from ...studies.text.errors import StudyError
 from ..page.section_results import shown_curves
 from .progress import study_progress
-from .sections import SECTIONS, TEMPLATES, Section, StudyValues, View, bar, headline, render_section
+from .sections import (
+    SECTIONS,
+    TEMPLATES,
+    Section,
+    StudyValues,
+    View,
+    bar,
+    headline,
+    render_section,
+    render_trial,
+)
 from .store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreNow, StoreReader, StudyNow
+from .trial_page import has_trial
 
 _STATIC = Path(__file__).with_name("static")
 _PAGE_STYLE = Path(__file__).parents[1] / "page" / "templates" / "style.css"
@@ -177,6 +188,11 @@ class Site:
                 if isinstance(found, StudyError):
                     return None
                 return self._study_page(found, View.of_query(query))
+            case ["study", name, "trial", trial]:
+                found = snapshot.studies.get(name)
+                if not isinstance(found, StudyNow) or not has_trial(found, trial):
+                    return None
+                return self._trial_page(found, trial, View.of_query(query))
             case _:
                 return None
 
@@ -189,6 +205,22 @@ class Site:
         return LivePage(
             title=now.study.title, name=now.study.name, sections=sections, parts=tuple(map(part, sections))
         )
+
+    def _trial_page(self, now: StudyNow, trial: str, view: View) -> LivePage:
+        name, key = now.study.name, (now.study.name, "trial", trial, view)
+        title = f"Trial {trial}"
+
+        def render() -> tuple[str, str]:
+            with self._making[name]:
+
+                def make() -> str:
+                    values = self._values[name] = StudyValues(now, self._values.get(name))
+                    return render_trial(values, trial, view)
+
+                kept = self._kept.get(key, now.key, make)
+            return kept.version, _in_section("trial", title, kept.version, kept.text)
+
+        return LivePage(title=title, name=name, sections=(), parts=(Part(id="trial", render=render),))
 
     def _section(self, section: Section, now: StudyNow, view: View) -> tuple[str, str]:
         """Return a section's version and its HTML.

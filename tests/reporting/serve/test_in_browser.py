@@ -53,11 +53,13 @@ def test_a_row_appears_in_an_open_page_which_stays_as_it_is(window, server, stor
     assert window.console_messages() == []
 
 
-@pytest.mark.parametrize("path", ["/", "/study/everything"])
+@pytest.mark.parametrize("path", ["/", "/study/everything", "trial"])
 @pytest.mark.parametrize(
     "how", [{}, {"dark": True}, {"width": 360, "height": 740}], ids=["desktop", "dark", "phone"]
 )
-def test_a_page_is_quiet_fits_and_stands_out_from_the_paper(window, still, path, how):
+def test_a_page_is_quiet_fits_and_stands_out_from_the_paper(window, still, drawn, path, how):
+    if path == "trial":
+        path = f"/study/everything/trial/{drawn.trials[0].id}"
     window.open(f"http://127.0.0.1:{still.port}{path}", **how)
     window.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     assert window.console_messages() == []

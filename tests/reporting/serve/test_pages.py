@@ -98,6 +98,49 @@ def test_learning_curves_are_folded_while_nothing_trains(still):
     assert folded.replace("<details>", "<details open>") in chosen
 
 
+def trial_at(study, mixer, task, seed):
+    levels = {"mixer": mixer, "task": task, "seed": seed}
+    return next(trial for trial in study.trials if trial.levels == levels)
+
+
+def test_a_trial_has_a_page_with_its_curves_settings_and_command(still, drawn):
+    trial = trial_at(drawn, "sa", "sort", 1)
+    address = f"{STUDY}/trial/{trial.id}"
+    assert address in [each.get("href") for each in Tags(get(still, STUDY)[1]).all("a")]
+    answer, page = get(still, address)
+    assert answer.status == 200
+    assert [each["id"] for each in Tags(page).all("section")] == ["trial"]
+    assert re.findall(r"<figcaption><code>(.*?)</code>", page) == ["seed 0", "seed 1", "seed 2"]
+    assert ">15.0</td>" in page
+    assert "<code>train.optimizer.lr</code>" in page
+    command = "study run everything.toml --only mixer=sa --only task=sort --only seed=1 --results repeated"
+    assert command in page
+    assert get(still, f"{address}?metric=loss")[0].status == 200
+
+
+def test_the_page_of_a_failed_trial_has_its_reason_and_trains_it_again(still, drawn):
+    trial = trial_at(drawn, "persistent_conv(k=20) + sa", "sort", 0)
+    address = f"{STUDY}/trial/{trial.id}"
+    failures = get(still, STUDY)[1].partition('id="failures"')[2].partition("</section>")[0]
+    assert f'<a href="{address}">' in failures
+    _, page = get(still, address)
+    assert "90 % of &lt;memory&gt; &amp; more" in page
+    assert "Traceback" in page
+    assert "--retry-failed</code>" in page
+
+
+def test_the_page_of_a_trial_follows_its_training(server, store, drawn):
+    missing = next(trial for trial in drawn.trials if trial.id not in set(store.trials()["trial"]))
+    _, page = get(server, f"{STUDY}/trial/{missing.id}")
+    assert "<strong>waiting</strong>" in page
+    with listening(server, f"/events{STUDY}/trial/{missing.id}?have={versions(page)}") as events:
+        begin(store, missing, epoch=2)
+        name, markup = next(events)
+    assert name == "trial"
+    assert "<strong>begun</strong>, epoch 2" in markup
+    assert f"seed {missing.levels['seed']}" in markup
+
+
 def test_a_figure_is_a_picture_of_its_own(still):
     _, page = get(still, STUDY)
     [image] = Tags(page).all("img")
@@ -238,6 +281,8 @@ def test_trials_are_found_by_their_state(still):
         "/study/..%2F..%2Fetc",
         "/static/../x",
         "/study/everything/figure/nothing.svg",
+        "/study/everything/trial/nothing",
+        "/study/nothing/trial/nothing",
         "/favicon.ico",
     ],
 )
