@@ -429,6 +429,8 @@ def _read_study(
     if header is None or diagnostics.faults:
         if not diagnostics.has_search:
             _check_metrics_beside_faults(diagnostics, template, design, shown)
+        for expansion in expansions.values():
+            expansion.check(diagnostics, design, claims)
         return None
     if search is not None:
         search = search.model_copy(update={"sampler": search.sampler or default_sampler(search)})

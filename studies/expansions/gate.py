@@ -97,6 +97,21 @@ class Gates(Expansion):
         )
         return replace(study, grid=replace(study.grid, cells=cells))
 
+    def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
+        """Report unknown factors, levels and claims; faulty claims count as known."""
+        tables = [each for each in diagnostics.tables("claim") if isinstance(each, Mapping)]
+        known = [
+            *(each for claim in claims for each in _names(claim)),
+            *(each.get("name") for each in tables),
+        ]
+        names = list(dict.fromkeys(each for each in known if isinstance(each, str)))
+        for path, settings in self.tables:
+            _read_levels(diagnostics, (*path, "holds"), settings, design)
+            for name in settings.claims:
+                if name not in names and name.partition(": ")[2] not in names:
+                    message = f"unknown claim '{name}'{nearest_hint(name, names)}"
+                    diagnostics.report((*path, "claims"), message)
+
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
         """Return the study with its gates, and with stricter confidence levels for the claims that they name.
 

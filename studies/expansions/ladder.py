@@ -73,6 +73,7 @@ class Ladder(Expansion):
         for path in [path for path in places if path[:2] == (TABLE, "sizes") and len(path) > 2]:
             # the sizes become factors, so faults of these factors are shown at the sizes in the file
             places.setdefault(("factors", *path[2:]), places[path])
+        diagnostics.invalid.update(("factors", name) for name, each in sizes.items() if not each)
         tables = _tables(data, {} if diagnostics.has_search else sizes)
         if found is None:
             return cls(sizes={}, tables=tables)
@@ -175,16 +176,20 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
 def _readable_sizes(table: object) -> dict[str, list[int]]:
     """Return the valid sizes of a ladder's table by name; the table may have faults.
 
-    They are needed to check the rest of the study. A placeholder without a readable size gets 1, so that it
-    is not reported as unfilled.
+    They are needed to check the rest of the study. A list that is too short is filled with its last number,
+    and a size with an invalid number is left out. All lists are empty if no size is left.
     """
     table = table.get("sizes") if isinstance(table, Mapping) else None
     lists = table if isinstance(table, Mapping) else {}
-    read: dict[str, list[int]] = {}
-    for name, sizes in lists.items():
-        listed = sizes if isinstance(sizes, list | tuple) else ()
-        read[str(name)] = [each for each in listed if type(each) is int and each >= 1] or [1]
-    rungs = list(dict.fromkeys(zip(*read.values(), strict=False)))
+    read = {
+        str(name): list(sizes) if isinstance(sizes, list | tuple) else [] for name, sizes in lists.items()
+    }
+    longest = max(map(len, read.values()), default=0)
+    filled = [[*sizes, *(sizes[-1:] or [None]) * (longest - len(sizes))] for sizes in read.values()]
+    valid = (
+        rung for rung in zip(*filled, strict=True) if all(type(each) is int and each >= 1 for each in rung)
+    )
+    rungs = list(dict.fromkeys(valid))
     return {name: [rung[place] for rung in rungs] for place, name in enumerate(read)}
 
 

@@ -39,6 +39,7 @@ from .settings import DESIGNS, Level, MatchedCost, StudySettings, TrialSettings
 
 if TYPE_CHECKING:
     from ...storage import Store
+    from ..claims.comparisons import Claim
     from ..expansions.match import SizeMatch
     from ..planning.plan import Plan
     from ..resolve.grid import GridBuilder
@@ -84,6 +85,12 @@ class Expansion:
     def change(self, settings: TrialSettings, levels: Mapping[str, Level]) -> TrialSettings:
         """Return the settings of a cell after the changes of this feature."""
         return settings
+
+    def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
+        """Report faults of the feature's keys in a study whose other faults prevent `complete`.
+
+        `claims` are the valid claims.
+        """
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
         """Return the study with the additions of this feature; report faults.

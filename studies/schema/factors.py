@@ -75,6 +75,8 @@ def _levels(
     build the same model: `sa` and `sa()` do.
     """
     path = ("factors", name)
+    if diagnostics.already_reported(path):
+        return ()
     if not isinstance(levels, list) or not levels:
         example = f", as [{json.dumps(levels)}]" if isinstance(levels, str | int | float) else ""
         example = ", as [0, 1, 2]" if name == SEED else example  # 3 seeds are meant more often than seed 3
