@@ -46,7 +46,8 @@ def test_a_row_appears_in_an_open_page_which_stays_as_it_is(window, server, stor
     wait_for(window, f"{text_of('tables')}.includes('48.1')")
     write_end(store, missing[1], "failed: out of memory\nTraceback of it", 99)
     wait_for(window, f"{text_of('failures')}.includes('out of memory')")
-    assert "20 of 36 trials done · 6 failed" in window.evaluate(text_of("progress"))
+    # each part is renewed at its own time
+    wait_for(window, f"{text_of('progress')}.includes('20 of 36 trials done · 6 failed')")
     assert window.evaluate("window.same === document && window.first.isConnected")
     assert window.evaluate("document.querySelector('#failures details[open]') !== null")
     assert window.evaluate("scrollY") > 0
