@@ -77,7 +77,7 @@ class ReachLimit:
         where = f" on {one}" if one else ""
         bounds = ", ".join(f"{length} on {task}" for task, length in self.max_lengths.items())
         bound = f"no length beyond {self.max_lengths[one]}" if one else f"no length beyond {bounds}"
-        return f"{', '.join(self.labels)}{where}: {does} {far}, so {bound} can be learnt"
+        return f"{_listed(self.labels)}{where}: {does} {far}, so {bound} can be learnt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,12 @@ class InsufficientReach:
             if needs is not None
         ]
         verb = "they reach" if len(self.labels) > 1 else "it reaches"
-        return f"{', '.join(self.labels)} on {self.task}: {verb} {'; '.join(sides)}"
+        return f"{_listed(self.labels)} on {self.task}: {verb} {'; '.join(sides)}"
+
+
+def _listed(labels: Sequence[str]) -> str:
+    """Return the names of models as a list, with semicolons if the names themselves have commas."""
+    return ("; " if any(", " in label for label in labels) else ", ").join(labels)
 
 
 _Short = tuple[str, tuple[float, float], tuple[float | None, float | None]]

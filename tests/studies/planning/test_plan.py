@@ -391,6 +391,12 @@ def test_models_that_learn_other_positions_or_norms_are_distinguished(store, key
     assert {one.label: one.parameters - models[0].parameters for one in models} == more
 
 
+def test_models_named_by_several_levels_are_listed_with_semicolons(store):
+    text = SMALL.replace("ff(16)", "ff({filter})").replace("[factors]\n", "[factors]\nfilter = [8, 16]\n")
+    (limit,) = make_plan(load_study(text), store).reach_limits
+    assert str(limit).startswith("filter=8, mixer=conv(k=5); filter=16, mixer=conv(k=5) on remember: ")
+
+
 def test_a_search_is_planned_by_the_ends_of_its_dimensions(store):
     study = load_study(SEARCH)
     found = make_plan(study, store)
