@@ -79,7 +79,7 @@ def test_a_page_shows_the_recipe_of_each_point_and_the_history_of_a_search_that_
     page = StudyResults(study, store).report()
     assert page.count(f"<code>{resolved}</code>") == 2  # of the best points and of the models
     assert page.count("<code>0.02</code>") == 1
-    assert "{layer} &gt;&gt; {mixer}" not in page.partition('id="best"')[2].partition('id="settings"')[0]
+    assert "{layer} &gt;&gt; {mixer}" not in page.partition('id="best"')[2].partition('id="figures"')[0]
     assert "of the best point so far" in page
     with serving(store) as server:
         _, served = get(server, "/study/nested")
