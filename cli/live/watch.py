@@ -84,7 +84,7 @@ def _not_begun(study: Study, store: Store) -> StudyNow:
         study=study,
         store=store,
         outcomes=own,
-        stale=own.clear(),
+        others=own.clear(),
         begun=(),
         probed=False,
         rows="",

@@ -71,8 +71,7 @@ def _levels(
 ) -> tuple[Level, ...]:
     """Return the levels of a factor; report its faults.
 
-    Two levels are equal if their types and values are: `1` and `1.0` differ. Two recipes are equal if they
-    build the same model: `sa` and `sa()` do.
+    Two levels are equal if their types and values are: `1` and `1.0` differ.
     """
     path = ("factors", name)
     if diagnostics.already_reported(path):
@@ -82,17 +81,14 @@ def _levels(
         example = ", as [0, 1, 2]" if name == SEED else example  # 3 seeds are meant more often than seed 3
         diagnostics.report(path, f"expected a list of levels{example}, got {format_value(levels)}")
         return ()
-    seen: dict[tuple[type, Level], Level] = {}
+    seen: set[tuple[type, Level]] = set()
     for index, level in enumerate(levels):
         if message := level_fault(name, level):
             diagnostics.report_invalid((*path, index), message)
-            continue
-        key = (type(level), _identity(level) or level)
-        if key in seen and not may_repeat:
-            first = format_value(seen[key])
-            told = "listed twice" if seen[key] == level else f"{first} in another spelling"
-            diagnostics.report((*path, index), f"the level {format_value(level)} is {told}")
-        seen.setdefault(key, level)
+        elif (type(level), level) in seen and not may_repeat:
+            diagnostics.report((*path, index), f"the level {format_value(level)} is listed twice")
+        else:
+            seen.add((type(level), level))
     return tuple(levels)
 
 

@@ -67,19 +67,6 @@ def test_a_date_or_time_is_shown_as_in_the_file(value):
     assert message(TEXT, f"train.epochs={value}").endswith(f"got {value}")
 
 
-def test_a_recipe_in_another_spelling_is_the_same_level():
-    mixers = ["sa", "sa()", " sa", "gru + sa", "sa + gru"]
-    told = message(study_text(task={"name": "reverse"}, factors={"mixer": mixers}))
-    assert "the level 'sa()' is 'sa' in another spelling" in told
-    assert "the level ' sa' is 'sa' in another spelling" in told
-    assert "the level 'sa + gru' is 'gru + sa' in another spelling" in told
-    labels = {"mixer": ["sa", "sa()"], "width": [8, 16]}
-    text = study_text(
-        study={"design": "zip"}, model={"d_model": "{width}"}, task={"name": "reverse"}, factors=labels
-    )
-    assert len(load_study(text).cells) == 2
-
-
 def test_a_table_without_a_valid_value_is_checked_further():
     tables = [
         {"name": "t", "rows": "mixer", "value": "loss"},
