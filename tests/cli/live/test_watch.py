@@ -84,7 +84,7 @@ def under_way(tiny, tmp_path):
             study=study,
             store=store,
             outcomes=store.trials(),
-            stale=store.trials().clear(),
+            others=store.trials().clear(),
             begun=begun,
             probed=False,
             rows="",
