@@ -1,17 +1,20 @@
 """The results in the store: each trial's latest attempt, with every metric that studies show.
 
-It also describes the provenance of the results.
+It also has the sentences on results that tables, figures and claims share: their provenance, what is left
+out, and which tasks no model has learnt.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from ..storage import Store
 from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, is_target, metric_family
+from ..studies.catalog.tasks import GeneratedTask
 from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.planning.status import count_devices, outcome_trials, stored_outcomes, timed_devices
@@ -30,7 +33,10 @@ from ..studies.resolve.trial import Trial
 from ..studies.schema.factors import one_line
 from ..studies.study import Study
 from ..studies.text.errors import command_line
-from ..studies.text.units import plural
+from ..studies.text.units import number_range, plural
+
+if TYPE_CHECKING:
+    from ..studies.schema.settings import TrialSettings
 
 
 def load_outcomes(store: Store, *studies: Study, omit: Collection[str] = ()) -> pl.DataFrame:
@@ -206,3 +212,36 @@ def stale_sentence(study: Study, outcomes: pl.DataFrame) -> str:
     """Return a sentence on results that are left out because plug-ins have changed, or ""."""
     stale = find_stale_trials(study, outcomes)
     return one_line(f"{describe_stale(stale)} and excluded.") if stale else ""
+
+
+SOLVED_LENGTH = "max_length"
+"""The metric that is 0 if a training has not solved the first length of its curriculum."""
+
+NEAR_CHANCE = 0.05
+"""The share of the way from chance to 1 up to which an accuracy counts as that of guessing."""
+
+
+def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettings]) -> str:
+    """Return a hint to train longer if no training solved the first length of its curriculum; else ""."""
+    starts = {each.train.curriculum.start for each in settings if each.train.curriculum is not None}
+    if not starts or set(lengths) != {0.0}:
+        return ""
+    first = number_range(sorted(starts))
+    return f"no training solved length {first}, the start of the curriculum: train longer or start shorter"
+
+
+def chance_of(metric: str, settings: TrialSettings) -> float | None:
+    """Return the value that guessing reaches in an accuracy metric. None if unknown, or for other metrics."""
+    chance = settings.task.chance if isinstance(settings.task, GeneratedTask) else None
+    if chance is None:
+        return None
+    return {"accuracy": chance, "scaled_accuracy": 0.0}.get(metric_family(metric).partition("_")[2])
+
+
+def chance_sentence(metric: str, chance: float, values: Collection[float]) -> str:
+    """Return a sentence that says that no model has learnt a task; "" unless all values are near chance."""
+    if not values or max(values) > chance + NEAR_CHANCE * (1 - chance):
+        return ""
+    far = f"{100 * NEAR_CHANCE:g} % of the way from guessing ({chance:.2g}) to 1"
+    hint = "; train longer, or make the task easier" if metric.startswith("dev_") else ""
+    return f"no model gets {far}, so none has learnt this{hint}"

@@ -30,13 +30,13 @@ from ...studies.claims.comparisons import (
     Speedup,
     cell_label,
     iter_quantities,
+    seeds_at_looks,
 )
 from ...studies.claims.reader import cell_key
 from ...studies.planning.trial_values import ValueStatus, cost_per_epoch, trial_values
 from ...studies.resolve.costs import model_cost
 from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import SEED
-from ..statistics.decided_differences import seeds_at_looks
 from ..statistics.pooled_differences import Pool, Values, pooled_variance
 from .verdicts import MissingTrials
 

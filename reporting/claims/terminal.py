@@ -21,10 +21,16 @@ from ...studies.claims.comparisons import Quantity, iter_comparisons, iter_quant
 from ...studies.planning.trial_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.text.units import degrees_of_freedom
-from ..outcomes import overrides_sentence, stale_sentence
+from ..outcomes import (
+    SOLVED_LENGTH,
+    chance_of,
+    chance_sentence,
+    overrides_sentence,
+    stale_sentence,
+    unsolved_sentence,
+)
 from ..statistics.estimates import TESTS
 from ..statistics.speedups import format_ratio
-from ..unlearnt import SOLVED_LENGTH, chance_of, chance_sentence, unsolved_sentence
 from .verdicts import OPEN, ClaimResult, ComparisonResult, Verdict
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ...studies.claims.comparisons import looks
 from .estimates import holm_adjusted, holm_levels
 from .pooled_differences import Difference, Differences, Values, differences_between
 
@@ -25,15 +24,6 @@ if TYPE_CHECKING:
 
 _NODES = 64  # nodes of the quadrature between the boundaries
 _TINY = 1e-5  # below this the quadrature is inaccurate
-
-
-def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return, for each look (interim test), the seeds whose results the look uses.
-
-    A study has `seeds`, and may get the `later` seeds as well.
-    """
-    every = (*seeds, *later)
-    return tuple(every[:count] for count in looks(len(seeds), len(every)))
 
 
 @lru_cache(maxsize=1024)

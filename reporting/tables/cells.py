@@ -18,6 +18,7 @@ from ...studies.catalog.metrics import (
     with_sign,
 )
 from ...studies.catalog.published import PublishedNumber, published_tables
+from ...studies.claims.comparisons import seeds_at_looks
 from ...studies.presentation.changes import CHANGES, Changes, read_changes
 from ...studies.presentation.kinds import Spread, TableExtras, fixed_levels, is_selected, selected_levels
 from ...studies.presentation.metric_words import with_true_title
@@ -25,11 +26,9 @@ from ...studies.resolve.trial import Trial, first_of_each_kind
 from ...studies.schema.factors import SEED, level_name, level_names, level_text, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
-from ..outcomes import provenance
-from ..statistics.decided_differences import seeds_at_looks
+from ..outcomes import chance_of, provenance
 from ..statistics.estimates import Estimate
 from ..statistics.pooled_differences import Difference
-from ..unlearnt import chance_of
 from .differences import (
     BoldCells,
     ColumnDifferences,

@@ -19,6 +19,7 @@ from ...studies.resolve.trial import first_of_each_kind
 from ...studies.schema.factors import SEED, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.text.units import degrees_of_freedom, number_range, plural
+from ..outcomes import SOLVED_LENGTH, chance_sentence, unsolved_sentence
 from ..statistics.decided_differences import (
     SIGNIFICANCE_LEVEL,
     DecidedDifference,
@@ -28,7 +29,6 @@ from ..statistics.decided_differences import (
 )
 from ..statistics.estimates import Estimate, detectable
 from ..statistics.pooled_differences import Difference, all_pairs
-from ..unlearnt import SOLVED_LENGTH, chance_sentence, unsolved_sentence
 from .table import NOT_RUN, Cell, CellStatus, Footnotes, Table
 from .tally import CellKey, TalliesByLook, Tally
 
@@ -49,7 +49,7 @@ class ColumnDifferences:
     """
 
     metric: Metric
-    by_row: Mapping[str, Difference]
+    by_row: Mapping[str, Difference] = field(default_factory=dict[str, Difference])
     decided: Mapping[str, DecidedDifference] = field(default_factory=dict[str, DecidedDifference])
     families: int = 0
     tests: int = 0
@@ -76,6 +76,8 @@ def column_differences(
     `baselines` maps a row to that other row: the baseline, or the previous row. If a row was kept as the best
     of several, `choices` has their number. `counts` are the numbers of seeds at the looks.
     """
+    if not baselines:
+        return ColumnDifferences(metric=column.metric)
     own = {
         row: looks
         for (row, level, name), looks in look_tallies.items()

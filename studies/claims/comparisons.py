@@ -6,7 +6,7 @@ AllOf, AnyOf and NotOf combine comparisons.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -257,3 +257,12 @@ def looks(first: int, most: int) -> tuple[int, ...]:
     while found[-1] < most:
         found.append(min(most, math.ceil(GROWTH * found[-1])))
     return tuple(found)
+
+
+def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Return, for each look (interim test), the seeds whose results the look uses.
+
+    A study has `seeds`, and may get the `later` seeds as well.
+    """
+    every = (*seeds, *later)
+    return tuple(every[:count] for count in looks(len(seeds), len(every)))
