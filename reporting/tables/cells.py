@@ -97,7 +97,10 @@ class TableCells:
         The keys are row and column indices. Cells whose guessing accuracy is unknown are left out.
         """
         settings: dict[tuple[str, str], dict[str, TrialSettings]] = {}
-        for trial in self.shown_trials:
+        one_of_each_cell = {
+            id(trial.common): trial for trial in self.shown_trials
+        }  # trials of a cell share them
+        for trial in one_of_each_cell.values():
             row = level_text(trial.levels[self.spec.rows])
             column = level_text(trial.levels[self.spec.columns]) if self.spec.columns else ""
             settings.setdefault((row, column), {})[trial.common.task.model_dump_json()] = trial.common
