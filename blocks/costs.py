@@ -54,7 +54,7 @@ reach."""
 
 @torch.no_grad()
 def moved_outputs(block: Block, *, length: int = LENGTH, width: int = WIDTH) -> Tensor:
-    """Change the inputs of a block one by one; return which outputs change, as booleans (inputs, outputs).
+    """Change each input of a block in turn; return which outputs change, as booleans (inputs, outputs).
 
     The block computes in double precision. Changes must exceed rounding, which may differ between the rows
     of a batch.
@@ -139,7 +139,7 @@ def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
 
 
 def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: int) -> Numbers:
-    """Return the number of a block's parameters, and its FLOPs for `length` positions after `past` others.
+    """Return a block's number of parameters, and its FLOPs for `length` positions after `past` others.
 
     Their names are "parameters" and "flops". In a stream only new positions count, not recomputed past ones.
     Raise PluginError if a plug-in's block exceeds its stated reach.
@@ -158,7 +158,7 @@ def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: in
 
 
 def measure_cache(node: BlockNode, config: ModelConfig) -> Numbers:
-    """Return how many numbers the cache of another package's layer holds.
+    """Return how many numbers another package's layer keeps in its cache during generation.
 
     "state" is the number for each past token, "window" the number that does not grow. A layer without a cache
     keeps its inputs.
@@ -345,7 +345,7 @@ def _loss(
 
 
 def _loss_of_hidden(model: Model, hidden: Tensor) -> Tensor:
-    """Return a loss of the model, given `hidden`, the input of its output layer.
+    """Return some loss of the model, computed from `hidden`, the input of its output layer.
 
     It is the squared error if targets are real numbers, else the negative log-likelihood.
     """
@@ -397,7 +397,7 @@ def _loops(module: nn.Module) -> bool:
 
 
 def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[int, ...]) -> Numbers:
-    """Return the costs at a length, measured directly or extrapolated from three shorter `lengths`.
+    """Return costs at `length`: measured there, or extrapolated from the three shorter `lengths`.
 
     If the length exceeds all `lengths`, a parabola through the measurements at these gives the costs.
     """
@@ -555,7 +555,7 @@ class _KeptBytes:
 
 
 class _ShapeCache(TorchDispatchMode):
-    """A torch mode that caches the shapes of results by the function and the shapes of its arguments.
+    """A torch mode that computes the shape of results once for each function and set of argument shapes.
 
     Many of torch's functions take 0.1 to 1 ms on the meta device, and loops call them with equal shapes.
     """
@@ -602,7 +602,7 @@ def _makes_new_tensors(func: Any) -> bool:  # noqa: ANN401 -- an operator
 
 
 class _Layout(NamedTuple):
-    """The properties of a tensor that can affect the shape of a function's results."""
+    """A tensor's shape, strides, type and device, which decide the shape of a function's results."""
 
     shape: torch.Size
     strides: tuple[int, ...]
@@ -671,7 +671,7 @@ class _AllocationMode(TorchDispatchMode):
 
 
 def _laid_out_like(given: Tensor | None, found: Tensor | None) -> Tensor | None:
-    """Return the result `found` of a convolution in the memory format of its input `given`.
+    """Return a convolution's result `found` in the memory format of the convolution's input `given`.
 
     Other devices keep the channels-last format. The meta device (torch 2.13) puts channels first, and then
     the next layer would make a copy.

@@ -1,4 +1,4 @@
-"""All built-in blocks, each under its own name, for use in expressions.
+"""The built-in blocks as Python objects, from which expressions build recipes.
 
 Editors read types and defaults from `block_names.pyi`, which `python tests/grammar/test_block_names.py`
 writes from the vocabulary. Blocks of other packages: `block("name")`.
@@ -11,7 +11,10 @@ from .vocabulary.spec import builtin_names, nearest_block
 
 
 def __getattr__(name: str) -> BlockFactory | BlockRecipe:
-    """Return the block with this name; raise AttributeError, with a similar name, if there is none."""
+    """Return the block with this name; raise AttributeError if there is none.
+
+    The message suggests the most similar name.
+    """
     if name not in builtin_names():
         near = nearest_block(name)
         said = f"; nearest: {near}" if near else ""

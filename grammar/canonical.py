@@ -50,7 +50,7 @@ def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
 
 
 def identity(node: Value) -> str:
-    """Return the canonical text with the parts of every sum sorted.
+    """Return a text that is equal for recipes with the same meaning: the canonical text with sorted sums.
 
     `a + b` and `b + a` mean the same, so they have equal identities.
     """
@@ -64,7 +64,7 @@ def recipe_id(identity_text: str) -> str:
 
 @dataclass(frozen=True)
 class _Renderer:
-    """Writer of nodes as text.
+    """Renderer of nodes as recipe text.
 
     With `sort` it sorts the parts of each sum. `fillings` maps the names of holes to their texts.
     """

@@ -57,7 +57,7 @@ from .vocabulary.spec import (
 def bind(
     call: CallSyntax, parameters: Sequence[Parameter], faults: FaultCollector, *, takes_others: bool = False
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
-    """Pair each argument of a call with the parameter that it is for, in the order of `parameters`.
+    """Find the parameter of each argument of a call; return the pairs in the order of `parameters`.
 
     An argument without a parameter is reported in `faults`. With `takes_others`, an argument with an unknown
     name gets a new parameter of kind "any". New parameters come last, in alphabetical order.
@@ -117,9 +117,9 @@ def check_complete(
 def _find_by_position(
     call: CallSyntax, place: int, parameters: Sequence[Parameter], faults: FaultCollector
 ) -> Parameter | None:
-    """Return the parameter of an argument without a name, which has the index `place` in the call.
+    """Return the parameter of the unnamed argument at index `place` of a call; None if there is none.
 
-    If there is none, return None. Only the first such argument of a call is reported.
+    Of several arguments without a parameter, only the first is reported.
     """
     arguments = call.arguments or ()
     argument, count = arguments[place], len(parameters)
@@ -212,7 +212,7 @@ _LOG = Parameter(name="log", kind="boolean", default=False, meaning="sample the 
 def parse_range(
     call: CallSyntax, parameter: Parameter, faults: FaultCollector
 ) -> IntegerDimension | RealDimension | None:
-    """Return the dimension that `integer(lo, hi, step=, log=)` or `real(lo, hi, log=)` describes.
+    """Return the search dimension that `integer(lo, hi, step=, log=)` or `real(lo, hi, log=)` describes.
 
     Report a range that is wrong or exceeds the parameter's bounds, and return None.
     """
@@ -271,7 +271,7 @@ def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool
 
 
 def _operand(syntax: Syntax, faults: FaultCollector) -> str:
-    """Return the text of an operand, in parentheses if it is an operation.
+    """Return the source text of an operand, in parentheses if it is an operation.
 
     Messages use it to propose a corrected repeat.
     """
@@ -347,7 +347,7 @@ def find_conflict(spec: Spec, block: BlockNode) -> str | None:
 
 
 def _representative_values(value: Value) -> list[Value]:
-    """Return a few values of an argument, with which the checker tests for conflicts.
+    """Return the values of an argument with which `find_conflict` tests for conflicts.
 
     A choice gives all its options, and a range gives both ends. A whole-number range also gives its second
     value. A hole gives none.
@@ -475,7 +475,7 @@ class _Checker:
     def _check_same_output(
         self, operands: tuple[Syntax, ...], parts: tuple[Value | None, ...], rule: str, advice: str = ""
     ) -> None:
-        """Report two parts whose outputs differ, such as a sequence and a vector.
+        """Report the first two parts with different kinds of output, such as a sequence and a vector.
 
         The message begins with the text `rule` and ends with the text `advice`.
         """
@@ -491,7 +491,7 @@ class _Checker:
         self._report(operands[odd[1]], f"{rule}, but {' and '.join(sides)}{advice}")
 
     def _repeat(self, syntax: OperationSyntax) -> Node | None:
-        """Return the node of `count * part`.
+        """Convert a repeat, `count * part`, to a node, and report its faults.
 
         Report a part that outputs a vector, because its next copy cannot read a vector.
         """
@@ -565,7 +565,7 @@ class _Checker:
         return None
 
     def _choice(self, syntax: CallSyntax, parameter: Parameter) -> ChoiceDimension | None:
-        """Return the node of `choice(option, …)`.
+        """Convert `choice(option, …)` to a search dimension, and report its faults.
 
         Report options that are listed twice, or that do not fit the parameter or the other options.
         """
@@ -593,7 +593,7 @@ class _Checker:
         return ChoiceDimension(checked) if len(checked) == len(options) else None
 
     def _block(self, call: CallSyntax) -> BlockNode | None:
-        """Return the node of a block.
+        """Convert a block and its arguments to a node, and report their faults.
 
         Its arguments are in declared order, and those that equal their default are left out.
         """
@@ -621,7 +621,7 @@ class _Checker:
         return block
 
     def _report_unknown(self, call: CallSyntax) -> None:
-        """Report an unknown block.
+        """Report a block that does not exist, and the faults of its arguments.
 
         Check its arguments as those of the block with the most similar name.
         """

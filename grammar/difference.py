@@ -54,9 +54,10 @@ def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
 
 
 def without_defaults(block: BlockNode) -> dict[str, BlockNode]:
-    """Return copies of a block, each without one part that the block has by default, by their difference.
+    """Return copies of a block, each with one of its default parts switched off.
 
-    Such a part is an argument whose default is on, and which can be off: 0, false or "none".
+    Such a part is an argument whose default is on, and which can be off: 0, false or "none". The key of each
+    copy is a text that describes the change.
     """
     found: dict[str, BlockNode] = {}
     spec, given = lookup(block.name), dict(block.arguments)
@@ -145,7 +146,7 @@ def _is_size(block: str, argument: str) -> bool:
 
 
 def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node]) -> Iterator[Node]:
-    """Yield copies of a sum or series, each without one of its `parts`, or without one part inside these.
+    """Yield all copies of a sum or series that lack one part: one of `parts`, or a part inside one of them.
 
     `join` builds a copy from its parts.
     """
@@ -223,7 +224,7 @@ _PARTS = (BlockNode, RepeatNode, SeriesNode, SumNode, TiedNode)
 def _differing_parts(
     before: Sequence[Node], after: Sequence[Node], whole: Node, other: Node
 ) -> Iterator[str]:
-    """Yield the differences between two sums or two series as texts, such as `− conv(k=9)`.
+    """Yield texts that each describe a difference between two sums or two series, such as `− conv(k=9)`.
 
     `before` and `after` are the parts of `whole` and `other`. If exactly one part is replaced, only the
     differences inside that part are described.
@@ -269,7 +270,7 @@ BLOCK, OPERATOR, PARAMETER, MOST_OF_PARAMETERS = 1.0, 0.5, 0.5, 0.9
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """A node in the tree edit distance.
+    """A recipe's node as the tree edit distance sees it: its name, its weight and its settings.
 
     `name` is the name of a block or an operator. `weight` is the cost of inserting or removing the node.
     `settings` are the numbers and words of the node, in declared order.

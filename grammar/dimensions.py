@@ -37,15 +37,15 @@ It returns a value, the label of a choice's option, a hole, or the dimension its
 
 
 def option_label(option: Value) -> Scalar:
-    """Return the value that selects an option of a choice.
+    """Return the value by which a choice refers to one of its options.
 
-    It is the number or word itself, or else the recipe text of the option.
+    It is the number or word itself. If the option is a part of a recipe, it is the part's text.
     """
     return option if isinstance(option, int | float | str) else render(option)
 
 
 def resolve(root: Node, resolver: Resolver) -> Node:
-    """Return the recipe in which each search dimension is replaced by the result of `resolver`.
+    """Return the recipe with each search dimension replaced by the value that `resolver` returns for it.
 
     Dimensions inside options that are not chosen are skipped. Raise ValueError for a result outside its
     dimension.

@@ -154,7 +154,7 @@ def choice(*options: ArgumentValue) -> Recipe | SearchDimension:
 
 
 def _call_block(name: str, values: tuple[ArgumentValue, ...], named: Mapping[str, ArgumentValue]) -> Recipe:
-    """Return `name(values, name=value)`, parsed from text."""
+    """Return the recipe `name(values, name=value)`, built as text and then parsed."""
     parameters = _require_spec(name).parameters
     texts = [
         _argument_text(value, parameters[place].kind if place < len(parameters) else "any")

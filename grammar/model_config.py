@@ -191,7 +191,7 @@ class ModelConfig:
 
     @property
     def source(self) -> ModelConfig:
-        """Return the config from which the embedding of the source is built.
+        """Return the config for the embedding of the source, in a model with a source and a target.
 
         Its `vocab` is `source_vocab`. If `source_vocab` is not set, it is this config itself.
         """

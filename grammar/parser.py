@@ -392,7 +392,7 @@ class _RecipeParser(TokenReader):
         return inside
 
     def _operation(self, operator: str, operand: Callable[[], Syntax]) -> Syntax:
-        """Parse `operand { operator operand }` into one node with all operands."""
+        """Parse operands that are joined by one operator, as in `a + b + c`, into a single node."""
         start = self.token.start
         operands = [operand()]
         while self.token.kind == operator:
@@ -446,7 +446,7 @@ class _RecipeParser(TokenReader):
             self._report(opened.start, opened.end, message, self.token.start)
 
     def _report_here(self, message: str) -> None:
-        """Report a fault at the current token, once."""
+        """Report a fault at the current token, unless one is already reported there."""
         if self._blamed != self._at:
             self._blamed = self._at
             self._report(self.token.start, self.token.end, message)

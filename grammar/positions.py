@@ -37,7 +37,7 @@ class PositionKind:
 
 
 class NoPosition(PositionKind):
-    """No position vectors: only blocks that mix positions can distinguish them."""
+    """No position vectors: without a block that mixes positions, the model ignores the input's order."""
 
     adds_vectors = False
 

@@ -43,7 +43,7 @@ DEFAULT_HEADS, DEFAULT_HEAD_WIDTH = 8, 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossAttentionShape:
-    """The heads of the cross-attention after a decoder's sub-layer.
+    """Number and width of the heads of the cross-attention that follows a sub-layer of a decoder.
 
     `copies` is how often the decoder has it, with separate weights. The cross-attention has as many heads as
     the first block with heads in the sub-layer.
@@ -85,7 +85,7 @@ def cross_attention_heads(node: Value) -> tuple[int, int]:
 
 
 def find_cross_attentions(node: Value) -> tuple[CrossAttentionShape, ...]:
-    """Return the cross-attentions of a decoder's stack.
+    """Return the shape of each cross-attention in a decoder's stack.
 
     One follows each sub-layer that mixes positions.
     """

@@ -61,7 +61,7 @@ def as_range(value: Value) -> range:
 
 
 def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
-    """Return a copy of the node with new children, in the form that parsing its text would give.
+    """Return a copy of the node with other children, normalised as if it were parsed from text.
 
     For example, an argument that equals its default is left out, and a sum inside a sum becomes one sum.
     """
@@ -81,9 +81,9 @@ def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
 
 
 def count_derivations(value: Value) -> int:
-    """Return how many derivations a part has.
+    """Return how many combinations of values the search dimensions of a part have (its derivations).
 
-    A derivation is one combination of values for all dimensions. Several derivations may give equal recipes.
+    Several derivations may give equal recipes. A range of real numbers counts as one value.
     """
     match value:
         case IntegerDimension():
@@ -95,9 +95,9 @@ def count_derivations(value: Value) -> int:
 
 
 def derive(value: Value, index: int) -> Value:
-    """Return the recipe of the derivation with this index, counted from 0.
+    """Return the recipe that derivation number `index` gives, counted from 0.
 
-    Ranges of real numbers stay ranges.
+    A derivation is one combination of values for the search dimensions. Ranges of real numbers stay ranges.
     """
     match value:
         case IntegerDimension():
@@ -166,7 +166,7 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Find values for the dimensions in `todo`, the parts of a sum or series, so that they become `members`.
+    """Find values for the dimensions in the parts `todo` of a sum or series that turn them into `members`.
 
     Return None if there are none. The order of the parts matters in a series, but not in a sum. An option
     that is a sum in a sum, or a series in a series, gives several parts. `failed` has the arguments that are

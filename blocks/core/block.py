@@ -44,7 +44,7 @@ class BuildError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The data that a block is built with: the model's config, and the modules that its blocks share."""
+    """The data from which a model's blocks are built: the model's config, and modules that they share."""
 
     config: ModelConfig
     shared: dict[Hashable, nn.Module] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class Block(nn.Module, ABC):
         return next((found for found in named if isinstance(found, nn.Linear)), None)
 
     def after_optimiser_step(self) -> None:
-        """Update values that the block has computed from its weights.
+        """Update cached values that the block has computed from its weights.
 
         Trainers call this after every optimiser step and after loading weights.
         """
@@ -218,7 +218,7 @@ def register_block(
 
 
 def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:
-    """Return a function that measures how many numbers the state of a block has in a stream.
+    """Return a function that measures how many numbers a block keeps as its state in a stream.
 
     The state must have the same size after every piece.
     """
@@ -261,7 +261,7 @@ class StreamState:
 
 
 def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamState]:
-    """Redistribute the streams of several batches over `parts` batches.
+    """Join the states of the streams in several batches, and divide them over `parts` batches.
 
     The states are joined along the batch dimension, and `tensor_split` divides the result.
     """
@@ -295,7 +295,7 @@ class StreamChunk:
         self._zero_past = zero_past
 
     def apply(self, x: Tensor, block: Block) -> Tensor:
-        """Apply the next block to x (batch, length, width) with its state after the previous piece.
+        """Apply the next block to x (batch, length, width), from its state after the previous piece.
 
         Keep the new state for `next_states`.
         """
@@ -308,7 +308,7 @@ class StreamChunk:
         return y
 
     def repeatable(self) -> Callable[[], StreamChunk]:
-        """Return a function that creates a copy of this StreamChunk, for the blocks not applied yet.
+        """Return a function that copies this object, for the blocks that have not been applied yet.
 
         With activation checkpointing, the backward pass applies these blocks again, from the same states.
         """

@@ -89,7 +89,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     gain = GAIN_BESIDE_FASTER_CONVOLUTIONS if fast_convolutions else GAIN
 
     def products_of(tile: int) -> float:
-        """Return the number of multiplications with this tile size.
+        """Return the number of multiplications that the frequency domain needs with tiles of this size.
 
         Return infinity if the data do not fit in the processor's caches.
         """
@@ -228,7 +228,7 @@ def _mapped(matrix: Tensor, x: Tensor) -> Tensor:
 def _transforms(
     length: int, taps: int, left: int, right: int, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the matrices that transform inputs, weights and products.
+    """Return the matrices that transform inputs and weights to frequencies, and products back.
 
     The first two transform to the frequency domain, the last one transforms products back. Their shapes are
     (products, length), (products, taps) and (positions, products). Let ω = 2πf / N on a circle of N
@@ -243,7 +243,7 @@ def _transforms(
         frequencies = torch.arange(around // 2 + 1).unsqueeze(1)
 
         def turned(count: int, first: int = 0) -> tuple[Tensor, Tensor]:
-            """Return cos ωt and sin ωt, (frequencies, count), for `count` positions t from `first` on."""
+            """Return cos ωt and sin ωt for all frequencies ω, (frequencies, count), and t from `first` on."""
             # the remainder of whole numbers is exact, unlike the cosine of a large angle
             steps = frequencies * torch.arange(first, first + count) % around
             angles = 2 * math.pi / around * steps.double()
@@ -260,7 +260,7 @@ def _transforms(
 
 
 def _by_three(around: int, of_real: Tensor, of_complex: Tensor) -> Tensor:
-    """Build a transform matrix, which has one row for each product, sorted by frequency.
+    """Build a transform matrix with one row for each product of real numbers, sorted by frequency.
 
     A real frequency takes one product, whose row is in `of_real`. A complex frequency takes three, in
     `of_complex`. The first frequency is real. The last one is real if the number of positions `around` is

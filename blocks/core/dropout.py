@@ -1,4 +1,4 @@
-"""The random draws in a model's forward pass: dropout, and keys of randomised positional encodings.
+"""The random numbers of a model's forward pass: for dropout, and for randomised positional encodings.
 
 Packed trainings draw their random numbers in advance:
 

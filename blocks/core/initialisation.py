@@ -56,7 +56,7 @@ class Weight:
 
     @property
     def fan_in(self) -> int:
-        """Return how many inputs are summed in each output of a matrix; 1 for a weight that is no matrix."""
+        """Return how many inputs each output of the weight's matrix sums; 1 if the weight is not a matrix."""
         if self.role is not WeightRole.MATRIX:
             return 1
         parameter = self.module._parameters[self.name]
@@ -96,7 +96,7 @@ def find_weights(model: nn.Module) -> dict[nn.Parameter, Weight]:
 
 
 def roles(**by_name: WeightRole) -> Mapping[str, WeightRole]:
-    """Return the roles of a class's parameters, by their names. A class assigns them to `weight_roles`."""
+    """Return the given roles, by the names of a class's parameters, for its attribute `weight_roles`."""
     return by_name
 
 

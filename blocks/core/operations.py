@@ -52,7 +52,7 @@ def are_operations_rewritten() -> bool:
 
 
 def are_plain(x: Tensor, weight: Tensor) -> bool:
-    """Return whether this package's own CPU operations can compute with x and weight.
+    """Return whether the CPU operations of this package support these two tensors.
 
     Both must be plain CPU tensors of the same precision, and no compiler, transform or autocast may change
     operations on them. Transforms such as `torch.vmap` do not support custom operations, and autocast lowers

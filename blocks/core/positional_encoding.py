@@ -78,7 +78,7 @@ def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0
 
 @lru_cache(maxsize=8)
 def _whole_encoding(length: int, width: int, dtype: torch.dtype) -> Tensor:
-    """Return the sinusoids of the positions from 0 on, on the CPU.
+    """Return the sinusoids of the positions below `length`, on the CPU.
 
     They are cached, since computing them takes 6 % of a step of a small model.
     """

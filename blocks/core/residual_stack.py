@@ -25,7 +25,7 @@ from .initialisation import WeightRole, declare_role
 
 
 def build_norm(config: ModelConfig) -> nn.Module:
-    """Build one normalisation of the kind that `norm_kind` names; it maps (…, width) to the same shape."""
+    """Build one normalisation layer of the kind `norm_kind`, which maps (…, width) to the same shape."""
     kind = NORMS[config.norm_kind]
     if isinstance(kind, PluginNorm):
         with plugin_named_in_errors(NORMS, config.norm_kind):
@@ -37,7 +37,7 @@ def build_norm(config: ModelConfig) -> nn.Module:
 
 
 def build_final_norm(config: ModelConfig) -> nn.Module | None:
-    """Build the normalisation after the last sub-layer.
+    """Build the normalisation after the last sub-layer of a model.
 
     Return None unless norms come before sub-layers (`norm` is "pre").
     """
@@ -61,7 +61,7 @@ _NO_SIDE_INPUTS = SideInputs()
 
 
 class CompositeBlock(nn.Module, ABC):
-    """A module composed of several blocks."""
+    """Base class of modules that consist of blocks: sums, sub-layers and residual stacks."""
 
     @abstractmethod
     def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
@@ -184,7 +184,7 @@ class ResidualStack(CompositeBlock):
 
 
 def recomputed(first: Callable[..., Tensor], again: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    """Return `first(*inputs)`, but store only the inputs for the backward pass.
+    """Return `first(*inputs)`, but store only the inputs; the backward pass recomputes the rest by `again`.
 
     The backward pass calls `again` to recompute the other tensors (activation checkpointing). Chen et al.
     2016, Training Deep Nets with Sublinear Memory Cost. `again` uses the same random numbers as `first`, and

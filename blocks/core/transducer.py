@@ -19,7 +19,7 @@ ValueT = TypeVar("ValueT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Base class of a transducer's state, which has everything that its next step depends on.
+    """Base class of a transducer's state: everything on which its next step depends.
 
     Tensor fields have the batch as their first dimension; states and tuples are nested states; any other
     field is the same for all rows.

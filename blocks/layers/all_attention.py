@@ -41,13 +41,13 @@ class Persistent(Initialisable):
         self.vectors = nn.Parameter(torch.empty(heads, vectors, head_width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw k′ from N(0, 1/head_width), then v′ from N(0, 1/N)."""
+        """Draw the keys from N(0, 1/head_width), then the values from N(0, 1/N)."""
         _, count, head_width = self.keys.shape
         nn.init.normal_(self.keys, std=head_width**-0.5, generator=generator)
         nn.init.normal_(self.vectors, std=count**-0.5, generator=generator)
 
     def keys_values(self) -> tuple[Tensor, Tensor]:
-        """Return the scaled keys and values, each (heads, N, head_width)."""
+        """Return the keys and values, multiplied by their scales, each (heads, N, head_width)."""
         _, count, head_width = self.keys.shape
         return self.keys * math.sqrt(head_width), self.vectors * math.sqrt(count)
 

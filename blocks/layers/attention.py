@@ -92,7 +92,7 @@ class SelfAttention(Block):
         return self._merge(attend_unfused(q, k, v, visible, self.dropout, scoring=scoring)), known
 
     def _scoring(self, q: Tensor, seen: Tensor, mask: Tensor | None) -> Scoring:
-        """Return the scoring of queries q, with the bias of the distances to `seen` (batch, keys, …)."""
+        """Return how to score queries q. A bias depends on the distances to keys `seen` (batch, keys, …)."""
         if self.bias is None:
             return self.unbiased
         distances = self.positions.distances(q.shape[2], seen, mask)
@@ -265,7 +265,7 @@ _ANY_KERNEL = nullcontext()
 
 
 def _loses_gradients(k: Tensor) -> bool:
-    """Return whether k is on a GPU inside `torch.vmap`, where fused attention gives no gradients.
+    """Return whether fused attention would give no gradients, as for k on a GPU inside `torch.vmap`.
 
     There the kernel cannot see that gradients are needed (torch 2.13).
     """
@@ -273,7 +273,7 @@ def _loses_gradients(k: Tensor) -> bool:
 
 
 def _biases(bias: Tensor, visible: Tensor | None) -> Tensor:
-    """Return the bias of scores, with −∞ where a key is hidden: (batch or 1, heads, queries, keys)."""
+    """Return the bias to add to scores, −∞ where a key is hidden: (batch or 1, heads, queries, keys)."""
     bias = bias if bias.dim() == 4 else bias[None]
     return bias if visible is None else bias.masked_fill(~visible, -torch.inf)
 

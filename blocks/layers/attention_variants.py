@@ -19,7 +19,7 @@ from .pair_positions import PairPositions
 
 
 def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: float) -> Tensor:
-    """Return causal attention in which the gate of each position reduces the weights of all earlier keys.
+    """Return causal attention with gates: each position's gate reduces the weights of all earlier keys.
 
     q, k, v and the result are (batch, heads, length, head_width). `log_gates` (batch, heads, length) are the
     logarithms of the gates.

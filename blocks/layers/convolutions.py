@@ -45,7 +45,7 @@ class Convolution(Initialisable):
 
     @classmethod
     def build(cls, k: int, context: Context, *, maps: int = 1) -> Self:
-        """Build a convolution with kernel width `k`; `context` has the settings of the block's model."""
+        """Build a convolution of kernel width `k` for the model that `context` describes."""
         config = context.config
         return cls(width=context.width, k=k, causal=context.causal, bias_init=config.bias_init, maps=maps)
 
@@ -113,7 +113,7 @@ class ConvolutionalGRU(Block):
         self.candidate = Convolution.build(k, context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute both gates u and r by one convolution of x, and the candidate by another one of r ⊗ x."""
+        """Compute the gates u and r by one convolution of x, and the new values by another one of r ⊗ x."""
         x = zero_masked(x, mask)
         u, r = saturating_sigmoid(self.gates(x)).chunk(2, -1)  # each (batch, length, width)
         return torch.lerp(torch.tanh(self.candidate(r * x)).to(x.dtype), x, u.to(x.dtype))

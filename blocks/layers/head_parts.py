@@ -103,7 +103,7 @@ class _Convolution(torch.autograd.Function):
 
 
 def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slice]]:
-    """Return for each tap its lag, the slice of inputs that it reads, and that of the outputs it adds to."""
+    """Return for each tap its lag, the inputs that it reads, and the outputs that it adds to, as slices."""
     first = positions - length
     return [
         (

@@ -124,7 +124,7 @@ def _fault(layer: str, fault: str, error: Exception, hint: str = "") -> str:
 
 
 def first_output(y: object, x: Tensor) -> Tensor:
-    """Return the outputs of a layer; if it returns several results, the outputs are the first."""
+    """Return the outputs in a layer's result; if the result is a tuple, they are its first element."""
     y = y[0] if isinstance(y, tuple) else y
     if not isinstance(y, Tensor) or y.shape != x.shape:
         got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__

@@ -108,7 +108,7 @@ def build_distance_bias(kind: str, heads: int, width: int, *, causal: bool) -> D
 
 
 class PairPositions(nn.Module):
-    """The position numbers in attention scores: for rotations of vectors, and as distances for biases.
+    """Position numbers for attention: they rotate queries and keys, or give the distances for biases.
 
     Random positions differ between batches in training and are fixed afterwards. Each sequence has as many
     positions as its length, which its mask (batch, length) gives (Ruoss et al. 2023).

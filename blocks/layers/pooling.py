@@ -107,7 +107,7 @@ _NEGATIVE_SLOPES = {ACTIVATIONS["relu"]: 0.0, ACTIVATIONS["leaky_relu"]: 0.01}
 def try_fused_pooling(
     entry: Linear, body: ResidualStack, inputs: Tensor, mask: Tensor | None
 ) -> Tensor | None:
-    """Compute body(entry(inputs), mask), (batch, 1, width), by a faster method; return None if it cannot.
+    """Compute body(entry(inputs), mask), (batch, 1, width), faster; return None if this is not possible.
 
     The method needs a body that begins with `activation >> pool`.
 
@@ -170,7 +170,7 @@ class _Chunk(NamedTuple):
 
 
 def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
-    """Yield x (batch, length, columns) in chunks; each chunk overwrites the previous one."""
+    """Yield the chunks of x (batch, length, columns) with their products; all chunks share one buffer."""
     batch, length, _ = x.shape
     width = len(weight)
     most = max(1, (_MAX_BUFFER_CPU if x.device.type == "cpu" else _MAX_BUFFER_ACCELERATOR) // width)

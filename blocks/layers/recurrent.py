@@ -26,7 +26,7 @@ HELD = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrentState(State):
-    """The state of recurrent layers: h and, in an LSTM, the cell s; each is (batch, layers, width)."""
+    """The state of recurrent layers: output h and, in an LSTM, cell s; each is (batch, layers, width)."""
 
     tensors: tuple[Tensor, ...]
 
@@ -280,7 +280,7 @@ class Recurrent(Block):
 
 
 def _for_kernel(*weights: Tensor) -> tuple[Tensor, ...]:
-    """Return a layer's weights; on a GPU they are views of one block of memory, as cuDNN requires."""
+    """Return a layer's weights; on a GPU, as views of one block of memory, which cuDNN requires."""
     if not weights[0].is_cuda:
         return weights
     return side_by_side(*weights)

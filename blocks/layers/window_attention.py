@@ -71,10 +71,10 @@ class PositionVectors(Initialisable):
 
 
 class AdaptiveSpans(Initialisable):
-    """A learned span for each head: keys up to a distance of z · span have full weight, and others fade.
+    """A learned span for each head: nearer keys have full weight, and farther keys fade out.
 
-    The weight falls linearly to zero over the next `ramp` tokens. Each head has a number `z` from 0 to 1,
-    which is initialised as 0.
+    Up to a distance of z · span, keys have full weight. The weight falls linearly to zero over the next
+    `ramp` tokens. Each head has a number `z` from 0 to 1, which is initialised as 0.
 
     Sukhbaatar et al. 2019 (Adaptive Attention Span in Transformers), equation 5. As in their program,
     distances count from the `nearest` position that a head sees.
@@ -95,7 +95,7 @@ class AdaptiveSpans(Initialisable):
         self.max_distance = self._max_distance(0.0)
 
     def forward(self, max_distance: int, min_distance: int) -> Tensor:
-        """Return the logarithms of the factors by which weights fade, (heads, 1, 1, distances).
+        """Return the logarithm of each head's factor for weights at each distance, (heads, 1, 1, distances).
 
         The factor for `max_distance` comes first.
         """
@@ -107,14 +107,14 @@ class AdaptiveSpans(Initialisable):
         return torch.where(left > tiny, left.log(), masked_score(left))[:, None, None]
 
     def note(self, highest: float) -> None:
-        """Update the attribute `max_distance`; `highest` is the largest z of all heads.
+        """Update `max_distance` after a step, from `highest`, the largest learned z of all heads.
 
         `max_distance` is the greatest distance that any head sees.
         """
         self.max_distance = self._max_distance(highest)
 
     def _max_distance(self, z: float) -> int:
-        """Return the greatest distance that a head with this z sees, a multiple of GRANULARITY."""
+        """Return the greatest distance at which a learned z gives weight, as a multiple of GRANULARITY."""
         seen = math.ceil(self.ramp + z * self.span) + self.nearest - 1
         return -(-seen // GRANULARITY) * GRANULARITY
 
@@ -267,9 +267,9 @@ class WindowedBlock(Block):
 
 
 def update_spans(blocks: Sequence[WindowedBlock]) -> None:
-    """Clamp the z of all blocks to [0, 1], and update the greatest distance that each block sees.
+    """Clamp the learned spans of all blocks, and update the greatest distance that each block sees.
 
-    This synchronises a GPU only once for all blocks.
+    The number z of each head is clamped to [0, 1]. This synchronises a GPU only once for all blocks.
     """
     learnt = [spans for block in blocks if (spans := block.window.spans) is not None]
     if learnt:

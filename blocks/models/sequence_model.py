@@ -266,7 +266,7 @@ def build(
 
 @torch.no_grad()
 def _scale_last_maps(body: ResidualStack, rule: ResidualInit) -> None:
-    """Divide the last map of each sub-layer by √(number of sub-layers), or set it to zero, as `rule` says.
+    """Scale the last map of each sub-layer by `rule`: divide it by √(number of sub-layers), or zero it.
 
     Division keeps the scale of the sum of sub-layers (Radford et al. 2019, GPT-2, section 2.3). With zeros,
     the model begins as the identity (Zhang et al. 2019, Fixup). Blocks that do not end with a map keep their

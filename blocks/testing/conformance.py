@@ -429,7 +429,7 @@ def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor) -> Tenso
 
 
 def _assert_reach(touched: Tensor, reach: Reach) -> None:
-    """Check that the inputs that affect an output are as far away as the reach, and no further.
+    """Check that the farthest inputs that affect an output are exactly at the distances in `reach`.
 
     A reach beyond the end of the sequence counts as the whole sequence.
     """

@@ -44,7 +44,7 @@ def parse_block(text: str) -> nodes.BlockNode:
 
 
 def example_block(name: str) -> nodes.BlockNode:
-    """Return the named block with small numbers: 4 for required parameters, 2 for optional integers."""
+    """Return the named block with small values: 4 for required whole numbers, 2 for optional ones."""
     spec, arguments = spec_of(name), list[tuple[str, nodes.Value]]()
     for parameter in spec.parameters:
         required = parameter.default is REQUIRED

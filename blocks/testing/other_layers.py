@@ -325,7 +325,7 @@ def _find(pattern: str, theirs: Mapping[str, Tensor]) -> str | None:
 
 
 def _fused_parts(maps: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> list[_Part]:
-    """Match the maps that are rows of one weight of the layer, and the convolution of these rows."""
+    """Match maps that are rows of a single weight of the layer, and the convolution that follows them."""
     for pattern, names in _FUSED:
         fused = _find(pattern, theirs)
         if fused is None or not maps.keys() >= set(names):

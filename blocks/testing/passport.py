@@ -123,7 +123,7 @@ _COMPARISONS = {"outputs": compare_with_layer, "initial weights": compare_initia
 
 
 def _others() -> tuple[Callable[..., None], ...]:
-    """Return the conformance checks of the entry "in training": those that belong to no other entry."""
+    """Return the conformance checks that belong to no other entry of the passport than "in training"."""
     named = (*_NO_LEAK, *_REACH, *_COST, *_INITIAL, *conformance.STEP_CHECKS, outputs_equal_the_reference)
     return tuple(check for check in conformance.CHECKS if check not in named)
 
@@ -141,7 +141,7 @@ def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
 
 
 def _suite(name: str, checks: Sequence[Callable[..., None]], text: str, finding: str) -> Check:
-    """Run several conformance checks, and return them as one entry of the passport.
+    """Run several conformance checks, and return them as one passport entry, with `finding` if all pass.
 
     Each check runs for bidirectional and for causal models.
     """

@@ -202,7 +202,7 @@ class ImageEncoder(nn.Module):
         return image, mask
 
     def _first_image(self, source: Tensor, length: int) -> Tensor:
-        """Return the first image of `length` positions from a source (batch, n, inputs)."""
+        """Return the image before the first step: `length` positions, from a source (batch, n, inputs)."""
         if self.entry is None or self.norm is None:
             x = source if self.entry is None else self.entry(source).to(source.dtype)
             return functional.pad(x.unsqueeze(1), (0, 0, 0, length - x.shape[1], 0, self.width - 1))

@@ -94,9 +94,9 @@ class Alignment(nn.Module, ABC):
 
 
 class Luong(Alignment):
-    """Attention with score = h′ᵀ W m (Luong et al. 2015, equation 8, "general").
+    """Attention with score = h′ᵀ W m, for decoder state h′ and source vector m.
 
-    h′ is a state of the decoder, and m is a vector of the source.
+    Luong et al. 2015, equation 8, "general".
     """
 
     def scores(self, states: Tensor, keys: Tensor) -> Tensor:
@@ -104,9 +104,9 @@ class Luong(Alignment):
 
 
 class Bahdanau(Alignment):
-    """Attention with score = vᵀ tanh(W_k m + W_q h′) (Bahdanau et al. 2015, section A.1.2).
+    """Attention with score = vᵀ tanh(W_k m + W_q h′), for decoder state h′ and source vector m.
 
-    h′ is a state of the decoder, and m is a vector of the source.
+    Bahdanau et al. 2015, section A.1.2.
     """
 
     def __init__(self, *, width: int, positions: int, dropout: float) -> None:
@@ -340,7 +340,7 @@ class StackDecoder(Decoder[StackDecoderState]):
     def _cross(
         self, crossing: CrossAttention, x: Tensor, known: tuple[Tensor, Tensor], mask: Tensor | None
     ) -> Tensor:
-        """Apply a cross-attention to `x`.
+        """Apply a cross-attention to `x`, with the keys and values `known` of the source.
 
         If the stack recomputes its sub-layers, the backward pass also computes this attention again.
         """
@@ -466,7 +466,7 @@ def _decoder(settings: Settings, context: Context) -> AnyDecoder:
 
 
 def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
-    """Build a recurrent block that reads vectors of the model's width.
+    """Build a recurrent encoder or decoder, which reads vectors of the model's width.
 
     `settings` give the number of its units.
     """
@@ -480,7 +480,7 @@ def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
 
 
 def _recipe(settings: Settings, name: str) -> nodes.Node:
-    """Return the recipe that a setting contains.
+    """Return the recipe of the encoder or the decoder, which is the value of the setting `name`.
 
     Raise BuildError if the setting is still a placeholder (hole) or a search dimension.
     """

@@ -78,7 +78,7 @@ class MachineFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedElsewhere:
-    """Event: this run skips a trial that another process trains now or (`ended`) has trained already.
+    """Event: this run skips a trial, because another process trains it now or (`ended`) has trained it.
 
     `host` and `pid` identify that process, if known. `attempt` counts from the trial's first attempt.
     """

@@ -297,7 +297,7 @@ def rebuild(file: ModelFile) -> AnyModel:
 
 
 def _unshared(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return each distinct weight on the CPU, and the names that share a weight with another name.
+    """Return each distinct weight on the CPU under one name, and a map from its other names to that name.
 
     Tied embeddings, for example, are one weight with two names. Safetensors refuses to store tensors that
     share memory.

@@ -49,7 +49,7 @@ def prepare_cpu(threads: int) -> None:
 
 @contextmanager
 def restored_process() -> Iterator[None]:
-    """At the end of this context, restore threads, memory settings and Optuna's log level.
+    """Restore the number of threads, memory settings and Optuna's log level when this context ends.
 
     glibc offers no way to read its thresholds. They are set to the values that glibc itself uses after a
     large block was freed.

@@ -260,7 +260,7 @@ class Machine:
 
     @property
     def device(self) -> Literal["cuda", "cpu"]:
-        """Return the kind of device that trains in this process."""
+        """Return the kind of device on which trials train in this process."""
         asked = has_gpu() if self.gpus == "auto" else bool(self.gpus)
         return "cuda" if asked else "cpu"
 

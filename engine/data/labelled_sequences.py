@@ -192,7 +192,7 @@ def iter_labelled_batches(
 
 
 def iter_labelled_eval(split: LabelledSplit, *, batch_size: int, longest: int) -> Iterator[LabelledBatch]:
-    """Yield each sequence once, ordered by length; the last batch may be smaller."""
+    """Yield batches that have each sequence once, ordered by length; the last batch may be smaller."""
     order = torch.argsort(split.sequences.line_lengths, stable=True).tolist()
     for place in range(0, len(order), batch_size):
         yield _collate(split, order[place : place + batch_size], longest)

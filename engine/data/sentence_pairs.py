@@ -171,7 +171,7 @@ def _learn(writing: PairCorpusSpec) -> dict[str, Vocabulary]:
 def _write_pairs(
     writing: PairCorpusSpec, vocabularies: Mapping[str, Vocabulary], place: Path
 ) -> dict[str, dict[str, str | int]]:
-    """Write both sides of each split as tokens, and return the description of the files.
+    """Write all pairs to token files, one for each split and side; return the description of the files.
 
     Words are separated by white space. A sentence's end counts as a word.
     """
@@ -366,7 +366,7 @@ def iter_pair_batches(
 
 
 def fill_batches(lengths: Tensor, batch_size: int, batch_tokens: int) -> list[int]:
-    """Return the number of pairs in each batch; the first batch has the shortest pairs.
+    """Divide pairs into batches by length; return the size of each batch, the shortest pairs first.
 
     A batch has as many pairs as fit into `batch_tokens` if each counts as long as the longest, but at least
     one and at most `batch_size`. The number of batches depends only on the lengths, so all passes have
@@ -389,7 +389,7 @@ def fill_batches(lengths: Tensor, batch_size: int, batch_tokens: int) -> list[in
 def iter_pair_eval(
     split: PairSplit, *, batch_size: int, batch_tokens: int | None = None
 ) -> Iterator[PairBatch]:
-    """Yield each pair once, ordered by length.
+    """Yield batches that together have each pair once, ordered by length.
 
     The last batch may be smaller. With `batch_tokens`, `fill_batches` sets the batch sizes.
     """

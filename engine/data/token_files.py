@@ -95,7 +95,7 @@ def encoded_folder(folder: Path, parts: Sequence[str], depends: Sequence[object]
 
 
 def prepared(place: Path, name: str, write: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:
-    """Prepare a corpus unless its files exist, and return the description of its files.
+    """Return the description of a corpus's files; if they are missing, write them to the folder first.
 
     If files are missing, call `write` to fill the folder. The folder appears when it is complete. If several
     processes call it at once, one writes and the others wait. Raise DataError if the folder cannot be

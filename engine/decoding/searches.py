@@ -71,7 +71,7 @@ class OutputCosts(ABC):
         """
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
-        """Return the least cost (rows,) that an output can have if it begins with these symbols.
+        """Return the least possible cost (rows,) of outputs with these beginnings and `left` more symbols.
 
         `symbols` are (rows, written), and `left` bounds the number of symbols that may follow, end included.
         A lower value is also correct (by default 0), but then the search drops hopeless outputs later.
@@ -106,7 +106,7 @@ class Race:
         self.best.scatter_reduce_(0, sentence, worth, "amax")
 
     def beaten(self, rows: Tensor, beginnings: Outputs, left: Bounds) -> Tensor:
-        """Return a mask of the unfinished outputs that score below the best, whatever symbols may follow."""
+        """Return a mask of the unfinished outputs that cannot win, whatever symbols may follow."""
         sentence = self.sentence[rows]
         worth = beginnings.scores - self.costs.least(sentence, beginnings.symbols, left)
         return worth < self.best[sentence]
@@ -153,7 +153,10 @@ def greedy_search(
 
 
 def _likeliest(logs: Tensor, bounds: Bounds, place: int) -> tuple[Tensor, Tensor]:
-    """Return the most likely symbols (rows,) at a 1-based position, and their log-probabilities (float64)."""
+    """Return the most likely symbol of each row at position `place`, and its log-probability (float64).
+
+    Positions count from 1.
+    """
     allowed = logs.clone()
     allowed[:, PAD] = -torch.inf
     allowed[:, END].masked_fill_(place < bounds.min_length, -torch.inf)
@@ -166,10 +169,9 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int) -> tuple[Tensor, Tensor
 
 
 def _still_racing(race: Race, rows: Tensor, written: Outputs, going: Tensor, left: Bounds) -> Tensor:
-    """Return a mask of the unfinished outputs that may still become the best of their sentence.
+    """Record the outputs that have ended; return a mask of those that go on and may still win.
 
-    `left` bounds the number of symbols that may follow. Record the outputs that have ended, and set the score
-    of each beaten output to -inf.
+    `left` bounds the number of symbols that may follow. The score of each beaten output is set to -inf.
     """
     race.record(rows[~going], written.select(rows[~going]))
     beaten = going & race.beaten(rows, written.select(rows), left)
@@ -278,7 +280,7 @@ class BeamSearch:
         )
 
     def extend(self, alive: Hypotheses, logs: Tensor, attended: Tensor | None) -> tuple[Tensor, Hypotheses]:
-        """Add a symbol to the unfinished outputs; return the parents' rows and the longer outputs.
+        """Continue the unfinished outputs by one symbol; return the parents' rows and the longer outputs.
 
         The parent of an output is the shorter output that it continues. `logs` (rows, vocab) are the
         log-probabilities of the next symbol. `attended` (rows, n) are the attention weights of this step.
@@ -317,7 +319,7 @@ class BeamSearch:
         return Candidates(sentences=sentences, scores=scores, parents=parents, symbols=chosen)
 
     def _choices(self, alive: Hypotheses, logs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the log-probabilities of the best next symbols of each row, and these symbols.
+        """Return the best next symbols of each row: first their log-probabilities, then the symbols.
 
         The last column is the end symbol.
         """
@@ -331,7 +333,7 @@ class BeamSearch:
         return torch.cat([best, ends[:, None]], 1).double(), torch.cat([symbols, end], 1)
 
     def _end(self, best: Candidates, alive: Hypotheses, coverage: Tensor | None) -> None:
-        """Record the finished outputs among the `beam` best continuations."""
+        """Record the outputs that end with this symbol, if they are among the `beam` best continuations."""
         length = alive.prefix.shape[1]
         ending = best.symbols[:, : self.beam] == END
         scores = best.scores[:, : self.beam].masked_fill(~ending, -torch.inf)
@@ -410,7 +412,7 @@ class SizeSearch:
     line: LengthLine | None = None
 
     def tried(self, lengths: Tensor, longest: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the smallest and the largest size to try for each source, given the source's length.
+        """Return the smallest and the largest output length (size) to try for each source.
 
         No size is above `longest`. Both sizes are (rows,).
         """
@@ -422,7 +424,7 @@ class SizeSearch:
 
 
 def size_bounds(lengths: Tensor, sizes: Tensor) -> Bounds:
-    """Return the bounds on output lengths for sources of these lengths and outputs of these sizes.
+    """Return the bounds on each output's length, given its source's length and the size to try.
 
     `lengths` and `sizes` are (rows,). All sizes up to the source's length are equivalent; a longer output
     has exactly its size.
@@ -438,11 +440,11 @@ def search_lengths(
     beam: int,
     sizes: SizeSearch,
 ) -> Outputs:
-    """Try several sizes for each output, and return the best output (Kaiser and Bengio 2016, section 3).
+    """Try several output lengths for each source, and return the best output.
 
-    Greedy search finds the best size. With a `beam` above 1, beam search then runs with that size only.
-    `max_length` (batch,) bounds the sizes. If outputs have costs, the greedy output is kept unless the
-    beam's is better. With a length line, only one size is tried.
+    Kaiser and Bengio 2016, section 3. Greedy search finds the best size. With a `beam` above 1, beam search
+    then runs with that size only. `max_length` (batch,) bounds the sizes. If outputs have costs, the greedy
+    output is kept unless the beam's is better. With a length line, only one size is tried.
     """
     costs = sizes.costs
     if beam > 1 and sizes.line is not None and costs is None:
@@ -478,7 +480,7 @@ def _beams(model: TransductionModel, sources: Tensor, lengths_tried: Tensor, bea
 def _best_sizes(
     model: TransductionModel, sources: Tensor, longest: Tensor, sizes: SizeSearch
 ) -> tuple[Tensor, Outputs]:
-    """Return the size (batch,) at which greedy search finds the best output, and these outputs.
+    """Return the output length (batch,) at which greedy search finds the best output, and these outputs.
 
     A size is dropped as soon as its likelihood so far, with its lowest possible cost, cannot beat another
     output.
@@ -507,7 +509,7 @@ def _best_sizes(
 
 
 def _chunks(sizes: Tensor, positions: int) -> Iterator[Tensor]:
-    """Yield the indices of rows, the shortest first, in chunks of at most `positions` padded positions.
+    """Yield row indices, the shortest rows first, in chunks of at most `positions` positions with padding.
 
     After each chunk freed memory is returned to the system. On a CPU oneDNN caches prepared convolutions for
     each shape, and shrinking batches produce hundreds of shapes, which fragments the heap.

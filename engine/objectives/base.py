@@ -52,10 +52,9 @@ def micro_batch_slice(count: int, part: int, parts: int) -> slice:
 
 
 def micro_batch_weight(count: int, part: int, parts: int) -> float:
-    """Return the factor that corrects for the size of micro-batch number `part` of `parts`.
+    """Return the factor by which to multiply the mean loss of micro-batch number `part` of `parts`.
 
-    Multiply the mean loss of the micro-batch by it. Then the mean over all `parts` is the mean of the batch,
-    even if the micro-batches differ in size.
+    Then the mean over all `parts` is the mean of the batch, even if the micro-batches differ in size.
     """
     rows = micro_batch_slice(count, part, parts)
     return (rows.stop - rows.start) * parts / count
@@ -150,7 +149,7 @@ class Objective(ABC, Generic[ModelOf]):
     @property
     @abstractmethod
     def step_shape(self) -> StepShape:
-        """Return the shape of the next training step."""
+        """Return the size of the next training step: its numbers of sequences and tokens."""
 
     def autocast(self) -> AbstractContextManager[object]:
         """Return a context that sets the trial's precision for the next training step.
@@ -169,7 +168,7 @@ class Objective(ABC, Generic[ModelOf]):
         return max(1, self.settings.train.batch_size // self.evaluation_parts)
 
     def epoch_shapes(self, steps: int) -> Mapping[StepShape, int]:
-        """Return how many of the current epoch's `steps` batches have each shape."""
+        """Return how many of the current epoch's batches, `steps` in total, have each shape."""
         return {self.step_shape: steps}
 
     @abstractmethod
@@ -198,10 +197,7 @@ class Objective(ABC, Generic[ModelOf]):
         """
 
     def causal_view(self) -> CausalView | None:
-        """Return the data of the causality test; None if the task is not causal.
-
-        The test checks that the model's outputs ignore later inputs.
-        """
+        """Return the data to test that outputs ignore later inputs; None if the task is not causal."""
         return None
 
     def outputs(self) -> WrittenOutputs | None:
@@ -264,7 +260,7 @@ class StreamedObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
 
     @property
     def step_shape(self) -> StepShape:
-        """Return the mean shape of the batches so far, padding included."""
+        """Return the mean size of the batches so far, padding included."""
         tokens = self._symbols // max(self._sequences, 1)
         sequences = self.settings.train.batch_size
         if self.settings.train.batch_tokens is not None:

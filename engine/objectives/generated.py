@@ -53,7 +53,7 @@ from .base import (
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Counts and sums over the targets of a split that count in the loss.
+    """Sums of losses and counts of correct targets, over all scored targets of a split.
 
     The metrics of the split are computed from them. `loss` is the sum of losses, `right` counts correct
     targets, and `exact` counts sequences without an error.
@@ -74,7 +74,7 @@ class Score:
         return self.right / self.count
 
     def metrics(self, split: str) -> Metrics:
-        """Return the metrics of a split."""
+        """Return mean loss, accuracy and the share of faultless sequences, with `split` in their names."""
         return {
             f"{split}_loss": self.loss / self.count,
             f"{split}_accuracy": self.accuracy,
@@ -487,7 +487,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
 
 
 class DrawnLengthObjective(AlgorithmicObjective):
-    """Objective that draws a new length for each batch, from the range in [train] lengths.
+    """Objective that draws a new length for each batch, from the range `lengths` of the [train] table.
 
     Fixed dev sequences cover all lengths.
     """

@@ -123,7 +123,7 @@ class Decoding:
 
 
 def output_sizes(settings: TrialSettings) -> SizeSearch:
-    """Return which output lengths to try with a model that must know the length before it writes."""
+    """Return the range of output lengths to try, for a model that must know the length before it writes."""
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return SizeSearch(ratio=task.size_ratio, margin=task.size_margin)
@@ -131,7 +131,7 @@ def output_sizes(settings: TrialSettings) -> SizeSearch:
 
 
 def prefers_trees(settings: TrialSettings) -> bool:
-    """Return whether outputs that are not trees get an extra cost."""
+    """Return whether [task] asks for an extra cost of outputs that are not trees."""
     return isinstance(settings.task, ParsingSettings) and settings.task.prefer_trees
 
 
@@ -198,7 +198,7 @@ def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: Trial
 
 
 def iter_scored_pairs(split: PairSplit, train: TrainSettings, parts: int = 1) -> Iterator[PairBatch]:
-    """Yield batches with each pair of a split once.
+    """Yield batches that together have each pair of a split once.
 
     A batch has the training batch size divided by `parts`.
     """

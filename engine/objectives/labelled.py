@@ -50,7 +50,7 @@ class ClassificationScore:
         self._bins = torch.zeros(3, BINS, dtype=torch.float64)  # confidence, correct labels, counts
 
     def update(self, logits: Tensor, labels: Tensor) -> None:
-        """Add logits (examples, classes) and gold classes (examples,)."""
+        """Add predictions: the logits (examples, classes) and the gold class of each example (examples,)."""
         logits, labels = logits.float().cpu(), labels.cpu()
         self._loss += float(functional.cross_entropy(logits, labels, reduction="sum").double())
         confidence, predicted = logits.softmax(-1).double().max(-1)

@@ -18,7 +18,7 @@ from .base import on_device, scored_on_device
 
 
 class Pieces(NamedTuple):
-    """Pieces of rows (batch, length), padded. No piece contains tokens of two documents.
+    """Padded pieces of text rows (batch, length). No piece contains tokens of two documents.
 
     `inputs` (pieces, longest) are padded with 0, and `lengths` (pieces,) are the pieces' lengths. `places`
     (pieces, longest) are the flat indices of the inputs in the rows, and arbitrary ones at padding.

@@ -61,7 +61,7 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScore(Likelihood):
-    """The likelihood of a text, and within it that of the symbols that end lines or documents (`ends`).
+    """The likelihood of a text. `ends` is the part of it that comes from the ends of lines or documents.
 
     Document ends have 0 bytes. `padded_loss`, only for lines, is the mean over all positions of their
     batches, padding included.
@@ -103,7 +103,7 @@ def score_text(
     registered: RegisteredMetrics | None = None,
     parts: int = 1,
 ) -> TextScore:
-    """Return the likelihood of a split under a model, to which each token contributes once.
+    """Return the likelihood of a split under a model; no token counts twice.
 
     `batching` is a task's way to divide its text:
 
@@ -167,7 +167,7 @@ def score_text(
 
 
 class _Total:
-    """Running sums over the scored tokens of a text.
+    """Sums of losses and counts over the scored tokens of a text, updated batch by batch.
 
     `end` is the line-end symbol; each counts as `end_bytes` bytes of text.
     """
@@ -192,7 +192,7 @@ class _Total:
         return self.score(split.words - split.first_words, sizes)
 
     def score(self, words: int, sizes: int, padded_loss: float | None = None) -> TextScore:
-        """Return the score of all tokens so far; `words` and `sizes` are their numbers of words and bytes."""
+        """Return the score of all tokens so far, which consist of `words` words and `sizes` bytes."""
         (nats, end_nats), (tokens, ends) = self._nats, self._tokens
         return TextScore(
             nats=nats,
@@ -207,7 +207,7 @@ class _Total:
 
 
 def _padded_loss(nats: Tensor, lengths: Tensor, rows: int) -> float:
-    """Return the mean loss over all positions of the batches, where padding has a loss of 0.
+    """Return the mean loss over all positions of the batches, including padding, which has a loss of 0.
 
     It is lower than the usual loss, and needed to compare with published numbers. It is computed for batches
     of `rows` lines. The program of Dowdell and Zhang (2019) prints this number. An incomplete last batch is

@@ -222,7 +222,7 @@ class ParameterGroupError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSize:
-    """The number of weight tensors and of parameters in a group, and of parameters in the model (`of`)."""
+    """The size of a parameter group: `weights` tensors with `numbers` parameters, `of` all in the model."""
 
     group: ParameterGroupSettings
     weights: int
@@ -231,7 +231,7 @@ class GroupSize:
 
 
 def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
-    """Return the size of each group in each model of these trials, without allocating weights.
+    """Return the size of each parameter group in each model of these trials, without allocating weights.
 
     Raise ParameterGroupError with all models in which a group matches no weight.
     """

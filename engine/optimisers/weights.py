@@ -73,7 +73,7 @@ def compile_body(body: nn.Module, mode: Compile = True) -> None:
 
 
 class _CompiledBody:
-    """A model's body that torch compiles if it can.
+    """Wrapper of a model's body that runs it compiled by torch or, if that fails, as it is.
 
     It tries one program for any length, then one for each length, and at last runs the body without
     compilation. From the second length on torch compiles for any length, which fails if a block branches on
@@ -128,7 +128,7 @@ def clip_gradients_per_map(model: nn.Module, norm: float) -> None:
 
 @torch.no_grad()
 def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: float) -> None:
-    """Take a step of the optimiser, but a shorter one for each matrix whose gradient is too large.
+    """Take a step of the optimiser, scaled down for each matrix whose gradient is too large.
 
     If the gradient g has a norm above `norm`, the step is multiplied by norm / ‖g‖. The optimiser sees the
     unscaled gradients (the program of Sukhbaatar et al. 2019). Matrices that share a weight are scaled one by
@@ -166,7 +166,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """Update the average after a step."""
+        """Update the average with the weights after a step."""
         for name, weight in self._model.named_parameters():
             self._average[name].lerp_(weight, 1.0 - self._decay)
 
@@ -216,7 +216,7 @@ class Weights:
 
     @property
     def settled(self) -> bool:
-        """Return whether the model has its own weights, all of the same step.
+        """Return whether the model holds its own weights rather than substitutes, all of the same step.
 
         It does not while an evaluation uses other weights, or after an error in such a swap.
         """
@@ -314,7 +314,7 @@ class Weights:
 
 
 def make_weights(settings: TrialSettings, interface: ModelInterface, device: torch.device) -> Weights:
-    """Return the initial weights of a trial on a device; they are drawn on the CPU."""
+    """Build a trial's model and optimiser on a device; the initial weights are drawn on the CPU."""
     check_compile(settings.train.compile, device)
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "initialisation"))
     model = build_model(settings.model, interface, generator).to(device)

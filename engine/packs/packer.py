@@ -55,7 +55,7 @@ def form_of(settings: TrialSettings) -> str | None:
 
 
 def count_packs(every: Iterable[TrialSettings], most: int) -> int:
-    """Return how many packs of at most `most` trials the trials need.
+    """Return how many packs these trials need if a pack has at most `most` trials.
 
     A trial that trains alone counts as one pack.
     """
@@ -87,7 +87,7 @@ def alone_reason(settings: TrialSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackOutlook:
-    """A prediction of packs: the number of trials in packs, and the size of the largest form.
+    """A prediction: how many trials will train in packs, and the most trials that can share packs.
 
     `alone` counts the trials that train alone, by reason.
     """

@@ -47,7 +47,7 @@ class StackedPasses:
         self._calls: tuple[tuple[torch.Size, ...], list[RandomCall]] | None = None
 
     def begin(self, trainings: Sequence[Training]) -> None:
-        """Copy the states of the trainings' random generators for dropout, and switch to training mode.
+        """Prepare joint passes: copy the trainings' random generators for dropout, and set training mode.
 
         The caller sets the weights.
         """

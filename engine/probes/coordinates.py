@@ -1,4 +1,4 @@
-"""Coordinate check: whether activations change equally at all widths (Yang et al. 2022, appendix D.1).
+"""Coordinate check: whether training changes activations equally at all widths (Yang et al. 2022, D.1).
 
 It measures how much the activations of each layer change in a few training steps, for each width.
 """
@@ -35,7 +35,7 @@ class CoordinateError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerChange:
-    """The mean change of a layer's activations at each width.
+    """The mean change of a layer's activations in training, for each width.
 
     `exponent` is the power of the width with which the change grows.
     """

@@ -64,7 +64,7 @@ class MemoryStatistics:
 
 
 def memory_changes(cells: Tensor, mask: Tensor) -> Tensor:
-    """Return Δ, the cosine similarity of each two consecutive memory states (equation 19 of the paper).
+    """Return Δ, the cosine similarity of each memory state to the next (equation 19 of the paper).
 
     The values of all sequences are joined, one sequence after another. `cells` is (batch, length, width);
     only steps at which `mask` (batch, length) is true are compared.
@@ -73,7 +73,7 @@ def memory_changes(cells: Tensor, mask: Tensor) -> Tensor:
 
 
 def theta(standard: Tensor, compared: Tensor) -> float:
-    """Return Θ, the share of steps at which memory changes more with standard attention.
+    """Return Θ, the share of steps at which memory changes more with standard attention than in `compared`.
 
     Memory changes more at a step if its Δ, a cosine similarity, is smaller. `standard` has Δ of the model
     with standard attention, and `compared` that of the other model. Both tensors cover the same steps of the
@@ -84,7 +84,7 @@ def theta(standard: Tensor, compared: Tensor) -> float:
 
 
 def measure_memory(traces: Iterable[tuple[Trace, Tensor]]) -> MemoryStatistics:
-    """Return the memory statistics of one layer over batches.
+    """Return the memory statistics of one layer over all batches of `traces`.
 
     Each batch has its trace and its mask (batch, length).
     """
@@ -155,7 +155,7 @@ class EncoderProbe:
 
     @torch.no_grad()
     def attention(self, split: PairSplit, pair: int) -> Tensor | None:
-        """Return the attention weights (outputs, inputs) of one pair.
+        """Return the attention weights (outputs, inputs) for one pair of source and target.
 
         Return None if the model has no attention.
         """
@@ -166,7 +166,7 @@ class EncoderProbe:
 
     @torch.no_grad()
     def changes(self, split: PairSplit, pair: int) -> Tensor:
-        """Return Δ (n - 1,), the cosine similarity of each two consecutive memory states for one source."""
+        """Return Δ (n - 1,) for one source: the cosine similarity of each memory state to the next."""
         batch = collate(split, [pair])
         trace = self._encoder.traces(self._embed_sources(batch))[-1]
         return memory_changes(trace.cell, batch.sources != PAD)

@@ -36,7 +36,7 @@ def evaluate_study(
     *,
     machine: Machine = ONE_CPU,
 ) -> Iterator[ProbeResult]:
-    """Score a study's trained language models on tasks; store the scores as metrics of the trials.
+    """Score a study's trained language models on tasks of lm_eval; store the scores as trials' metrics.
 
     A score is the metric `lm_eval[TASK,SCORE]`. Tasks are looked up in `folder`, by default in lm_eval. The
     scores of an earlier call are replaced. Raise EvaluationError if a package or a task is missing.
@@ -73,7 +73,7 @@ def _scores(weights: Path, tasks: Sequence[str], manager: Any) -> Mapping[str, f
     from ..inference.huggingface import ActivememForCausalLM, ActivememTokenizer  # noqa: PLC0415  as above
 
     class Scorer(HFLM):
-        """A model for lm_eval that reads the start mark of each text once."""
+        """A language model for lm_eval. Each text that it reads begins with exactly one start mark."""
 
         def loglikelihood_rolling(self, *requests: Any, **options: Any) -> list[float]:  # noqa: ANN401  as above
             # lm_eval puts a mark before whole texts, but none before the contexts of its other requests

@@ -1,4 +1,4 @@
-"""Memory probe: measures the encoder of every trained model of a study once, and stores the results."""
+"""Memory probe: it measures the encoder's memory in every trained model once, and stores the results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DURATION_KEYS = ("epochs", "steps_per_epoch", "seconds", "stop")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardTrials:
-    """Trials with standard attention, with which another trial is compared.
+    """The trials with standard attention to which another trial is compared.
 
     `by_attention` has one trial for each kind of attention. The decoder of a standard trial attends to the
     outputs of the encoder.
@@ -169,7 +169,7 @@ class _Group:
         self._measured: dict[str, _Measurement] = {}
 
     def theta_names(self, trial: str) -> set[str]:
-        """Return the names of the metrics that compare a trial with trials with standard attention."""
+        """Return the names of the metrics that compare this trial to trials with standard attention."""
         return {_theta(attention) for attention in self.standards[trial].by_attention}
 
     def measure(self, trial: str, split: PairSplit) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Tuning of decoding: the best settings for the dev split are measured on the test split."""
+"""Tuning of decoding: the search settings that are best on the dev split are scored on the test split."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _tune_study(study: Study, store: Store, machine: Machine) -> Iterator[ProbeR
 
 
 class _Tuning:
-    """The tuning of one trial's model, which is loaded only if outputs are missing."""
+    """The tuning of one trial's decoding. The model is loaded only if outputs are missing."""
 
     def __init__(self, trained: TrainedTrial, decode: DecodeSettings, store: Store, machine: Machine) -> None:
         self._trained, self._settings, self._decode = trained, trained.trial.settings, decode
@@ -109,7 +109,7 @@ class _Tuning:
         return metrics
 
     def _candidates(self) -> list[Decoding]:
-        """Return the search settings to try. Settings that would give the same outputs are tried once."""
+        """Return the distinct search settings to try; settings that give the same outputs count as one."""
         default, decode = Decoding.of_task(self._settings), self._decode
         root = read_recipe(self._settings.model.recipe).root
         mixes_lengths, covers = not self._uses_output_sizes, not covers_nothing(root)

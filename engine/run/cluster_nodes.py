@@ -69,7 +69,7 @@ def fit_to_cluster(
     listener: Listener,
     at_once: int | None = None,
 ) -> Machine:
-    """Check every node that has room for a trial; return the machine with a trial's GPU share set.
+    """Check every node that has room for a trial; return the machine with the GPU share of each trial.
 
     "auto" uses GPUs if any node has one. The share depends on the nodes
     and on how many trials can train `at_once`. Raise NodeError if a node cannot train, or if none has room. A
@@ -124,7 +124,7 @@ def check_node(
     plugins: tuple[PluginFile, ...],
     settings: bytes,
 ) -> tuple[str, int]:
-    """Return why this node cannot train trials, or "", and the free bytes of its fullest GPU.
+    """Check this node; return why it cannot train trials (or ""), and the free bytes of its fullest GPU.
 
     It runs on the node as a Ray task. The node needs the code and the version of torch of the `driver`, the
     store, the plug-ins and the corpora. The pickled settings may need the plug-ins. The bytes are 0 if

@@ -70,7 +70,7 @@ class CohortSource(Protocol):
         ...
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Return whether to prune the cohort, given the value of its metric after an epoch."""
+        """Return whether to prune the cohort `name`, given its metric's value after an epoch."""
         ...
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
@@ -144,12 +144,11 @@ class GridCohorts:
         return name, [job for _, job in self._jobs[first : self._next]]
 
     def _least(self, second: float, workers: int) -> float:
-        """Return the least work that a cohort should have.
+        """Return the least work that a cohort should have, so that scheduling takes little of the time.
 
-        With less work, scheduling would take too large a share of the time. `second` is the work that one
-        worker does in a second. Until as many cohorts have ended as there are workers, the minimum is at most
-        a worker's share of the remaining work. Among cohorts that started together the shortest end first,
-        and they say little about the speed.
+        `second` is the work that one worker does in a second. Until as many cohorts have ended as there are
+        workers, the minimum is at most a worker's share of the remaining work. Among cohorts that started
+        together the shortest end first, and they say little about the speed.
         """
         least = SCHEDULING_S * second * workers
         return least if self._num_ended >= workers else min(least, self._left / workers)
@@ -222,7 +221,7 @@ class OutcomeBuffer:
             self._flush()
 
     def stored(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield events, but the end of a trial only after its outcome is stored.
+        """Yield these events, but hold back the end of each buffered trial until its outcome is stored.
 
         A machine failure is the last event.
         """
@@ -254,7 +253,7 @@ class OutcomeBuffer:
         return [self._waiting.pop(trial) for trial in stored]
 
     def _flush(self) -> None:
-        """Store the buffered outcomes of trials that this process still owns.
+        """Store the buffered outcomes, except those of trials that another process has taken over.
 
         If that fails, drop all buffered outcomes and do not report that their trials have ended.
         """
@@ -304,7 +303,7 @@ class Worker:
         outcome.commit()  # at the start, since the files may change during training
 
     def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
-        """Return the attempts of these jobs; each is claimed when it starts."""
+        """Return an attempt for each job. An attempt claims its trial when it starts."""
         return [
             Attempt(
                 job,
@@ -333,7 +332,7 @@ class Worker:
         yield from self._buffer.stored(self._train(attempts))
 
     def in_step(self, attempts: Sequence[Attempt]) -> Lockstep:
-        """Return an object that trains these attempts at one search point epoch by epoch.
+        """Return a Lockstep, which trains the attempts at one search point epoch by epoch.
 
         After each epoch, the point may be pruned. Short trials that end together are stored together.
         """
@@ -344,7 +343,7 @@ class Worker:
         return self._buffer.flush()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """Train trials and yield their events, up to a machine failure.
+        """Train trials and yield their events; end after a machine failure.
 
         The event for the end of a trial comes before its outcome is stored.
         """
@@ -441,7 +440,7 @@ class Lockstep:
         return events
 
     def _step(self) -> Iterator[Event]:
-        """Yield the events of one `advance`; the outcomes of ended trials are not stored yet.
+        """Advance by one epoch, and yield the events; the outcomes of ended trials are not stored yet.
 
         Stop after the event that another process has a trial, or that the machine fails.
         """
@@ -463,7 +462,7 @@ class Lockstep:
 
 
 def collect(events: Iterator[Event], seconds: float) -> list[Event]:
-    """Collect events for about this many seconds; return an empty list if there are no more."""
+    """Take events for about this many seconds; return an empty list if the iterator has no more."""
     deadline, taken = time.monotonic() + seconds, []
     for event in events:
         taken.append(event)

@@ -98,9 +98,9 @@ class TrainingMemory:
 
     @property
     def computing(self) -> int:
-        """Return the peak bytes of a step, not counting weights, gradients and Adam's moments.
+        """Return the peak bytes that a step uses besides weights, gradients and Adam's moments.
 
-        What is counted are mainly activations and temporary results.
+        These bytes are mainly activations and temporary results.
         """
         return max(0, self.step_peak - self.gradients)
 
@@ -138,7 +138,7 @@ class ModelPart:
 
 
 def sum_parts(label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: Reach) -> ModelPart:
-    """Return a part that consists of `parts`. Its costs are the sums of their costs.
+    """Return a part that consists of `parts` and has this `reach`. Its costs are the sums of theirs.
 
     Parameters that several of the parts share count once.
     """
@@ -232,14 +232,14 @@ class Analysis:
 
     @property
     def window(self) -> int:
-        """Return how many numbers the model keeps while it generates, besides those for each past token.
+        """Return how many numbers the model keeps while it generates, however long the past is.
 
-        An example is a recurrent state, which does not grow with the sequence. `state` is not included.
+        An example is a recurrent state. The numbers for each past token are in `state`, not here.
         """
         return self.tree.window
 
     def memory(self, batch: int, *, accumulates: bool = False) -> TrainingMemory:
-        """Return the memory of one training step on `batch` sequences, with Adam in single precision.
+        """Return the memory that one training step on `batch` sequences needs, with Adam in single precision.
 
         A step that `accumulates` adds to existing gradients. Measuring loads torch unless the result is
         cached.
@@ -350,7 +350,10 @@ def count_parameters(recipe: str | Recipe, config: ModelConfig) -> int:
 
 
 def find_reach(recipe: str | Recipe, config: ModelConfig) -> Reach:
-    """Return how far tokens can affect an output of a recipe's model, without measuring any costs."""
+    """Return how far away a token can be and still affect an output of a recipe's model.
+
+    No costs are measured.
+    """
     return _partly_analysed(recipe, config, "reach").reach
 
 
@@ -398,7 +401,7 @@ class _Analyser:
         return replace(series("model", tuple(parts)), shared={})
 
     def layers(self, node: Value, places: _Places, share: float = 1.0) -> ModelPart:
-        """Return a ModelPart for a node inside a residual stack: a series, copies or a single sub-layer."""
+        """Return a ModelPart for a part of a residual stack: a series, a repeated part or one sub-layer."""
         match node:
             case SeriesNode():
                 return self._series(node, places, share)
@@ -424,7 +427,7 @@ class _Analyser:
                 return self._sublayer(node, _layer_names(places, 1), share)
 
     def _series(self, node: SeriesNode, places: _Places, share: float) -> ModelPart:
-        """Return a ModelPart for a series.
+        """Return a ModelPart for parts in series.
 
         A pool outputs one vector, so the parts after it get a length of one.
         """
@@ -439,9 +442,9 @@ class _Analyser:
         return series(render(node), tuple(parts))
 
     def _sublayer(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a ModelPart for a sub-layer.
+        """Return a ModelPart for a sub-layer, including the parameters of its normalisation.
 
-        Its parameters include those of its normalisation. A pool has no normalisation.
+        A pool has no normalisation.
         """
         branch = self._branch(node, tuple(f"{name}.part" for name in modules), share)
         norm = 0 if output_kind(node) == VECTOR else self._norm_parameters
@@ -698,15 +701,15 @@ def _layer_names(places: _Places, count: int) -> tuple[str, ...]:
 
 
 def _is_within(name: str, modules: tuple[str, ...]) -> bool:
-    """Return whether the name of a module or method belongs to one of `modules` or to a module inside them.
+    """Return whether a module or method lies in one of `modules`, at any depth.
 
-    The name is MODULE or MODULE:METHOD.
+    `name` is MODULE or MODULE:METHOD.
     """
     return any(name == each or name.startswith((f"{each}.", f"{each}:")) for each in modules)
 
 
 def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
-    """Return a copy of the part that states the memory of the part and of all parts inside it.
+    """Return a copy of the part in which it and all parts inside it have their `kept` bytes.
 
     The argument `kept` maps the name of each module to the bytes that it stores for the backward pass. The
     field `kept` of each part is computed from it.
@@ -719,7 +722,7 @@ def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
 
 
 def _count_applied(node: Value, limit: int | None = None) -> int:
-    """Count the applications of blocks in one forward pass.
+    """Count the blocks that one forward pass applies, including all copies in a repeat.
 
     Each repeat counts as at most `limit` copies; None means no limit.
     """

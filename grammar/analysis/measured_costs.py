@@ -41,11 +41,10 @@ _MAX_AGE_S = 30 * 24 * 3600
 
 @lru_cache(maxsize=65536)
 def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> Numbers:
-    """Return costs that `activemem.blocks.costs` measures, from a cache if possible.
+    """Measure costs by `measure_{what}` of `activemem.blocks.costs`, or read them from a cache.
 
-    `what` selects its function `measure_{what}`. "parameters", "block" and "cache" measure one block, "frame"
-    the parts around the body of a model, "transducer" and "step" a whole model. Raise BuildError for a block
-    without a module.
+    "parameters", "block" and "cache" measure one block, "frame" the parts around the body of a model,
+    "transducer" and "step" a whole model. Raise BuildError for a block without a module.
     """
     text, codes = "", list[str | None]()
     if what in ("parameters", "block", "cache"):
@@ -66,9 +65,9 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
 
 
 def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
-    """Return a cached result, or call `measure` and cache its result.
+    """Return the cached result for a key, or call `measure` and cache its result.
 
-    `what` and `of` are the key of the result in the cache. An empty result is not cached.
+    `what` and `of` form the key. An empty result is not cached.
     """
     key = hashlib.sha256(repr((what, of)).encode()).hexdigest()[:24]
     if (found := _FILE.recall(key)) is not None:

@@ -47,12 +47,12 @@ class Window:
 
     @property
     def max_distance(self) -> int:
-        """Return the greatest distance to a visible position on the left."""
+        """Return the greatest distance from a query to a visible position on its left."""
         return self.span - 1 if self.causal and self.includes_self else self.span
 
     @property
     def min_distance(self) -> int:
-        """Return the smallest distance to a visible position; a position on the right has a negative one."""
+        """Return the smallest distance to a visible position. To the right, distances are negative."""
         return (0 if self.includes_self else 1) if self.causal else -self.span
 
     @property
@@ -77,7 +77,7 @@ class Window:
 
     @property
     def shared_key(self) -> str:
-        """Return a name that equal windows have in common: blocks with this name share position vectors."""
+        """Return the key under which blocks with equal windows share their position vectors."""
         itself = ", self=true" if self.causal and self.includes_self else ""
         return f"positions of span={self.span}, head_width={self.head_width}{itself}"
 

@@ -64,7 +64,7 @@ def _check_taps(settings: Settings) -> str | None:
 
 
 def _hyena_reach(settings: Settings, _context: CostContext) -> Reach:
-    """Return the reach of `hyena`: the sum over its short convolution and its long convolutions."""
+    """Return the reach of `hyena`, which is the sum of the reaches of all its convolutions."""
     each, short = as_int(settings, "k") - 1, as_int(settings, "short_conv")
     return Reach(left=(as_int(settings, "order") - 1) * each + max(0, short - 1), right=0)
 

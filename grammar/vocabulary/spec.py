@@ -1,4 +1,4 @@
-"""Specifications of blocks, the registry of blocks, and what both say of a part of a recipe.
+"""Specifications of blocks, their registry, and properties of recipe parts that follow from them.
 
 A part gives a sequence, a vector, or a sequence of another length: its output kind. Sums and series are
 checked by the output kinds of their parts, because the parts must fit together. Channel blocks keep the kind
@@ -105,7 +105,7 @@ class CostContext:
 
     @property
     def causal(self) -> bool:
-        """Return whether the model is causal."""
+        """Return whether the output at a position may depend only on this position and earlier ones."""
         return self.config.causal
 
 
@@ -121,7 +121,7 @@ class Reach:
 
 
 def sees_everything(_settings: Settings, context: CostContext) -> Reach:
-    """Return the reach of a block that sees the whole sequence, or all of the past in a causal model."""
+    """Return the reach of a block that sees the whole sequence; in a causal model, only all of the past."""
     return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 
 
@@ -186,7 +186,7 @@ class Spec:
     owner: str = OWNER
 
     def settings(self, block: BlockNode) -> Settings:
-        """Return a mapping of names to all argument values of a block, including defaults.
+        """Return all arguments of a block by name, with defaults for those that it does not state.
 
         Arguments that no parameter declares are included, too.
         """
@@ -194,7 +194,7 @@ class Spec:
         return {p.name: p.default for p in self.parameters} | given  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
 
     def generation_state(self, settings: Settings, context: CostContext) -> tuple[int, int]:
-        """Return how many numbers the block keeps while it generates, as a pair of `state` and `window`."""
+        """Return how many numbers the block keeps in generation: for each past token, and besides these."""
         if self.state is not None or self.window is not None:
             return tuple(say(settings, context) if say else 0 for say in (self.state, self.window))  # pyright: ignore[reportReturnType] -- two
         if self.role is not Role.MIXER:
@@ -208,28 +208,28 @@ class Spec:
 
 
 def as_int(settings: Settings, name: str) -> int:
-    """Return the value of a whole-number parameter; a hole or a search dimension is an error."""
+    """Return the value of a whole-number parameter, which must not be a hole or a search dimension."""
     value = settings[name]
     assert isinstance(value, int), f"{name} has no value yet: {value}"
     return value
 
 
 def as_word(settings: Settings, name: str) -> str:
-    """Return the value of a word parameter; a hole or a search dimension is an error."""
+    """Return the value of a word parameter, which must not be a hole or a search dimension."""
     value = settings[name]
     assert isinstance(value, str), f"{name} has no value yet: {value}"
     return value
 
 
 def as_float(settings: Settings, name: str) -> float:
-    """Return the value of a real-number parameter; a hole or a search dimension is an error."""
+    """Return the value of a real-number parameter, which must not be a hole or a search dimension."""
     value = settings[name]
     assert isinstance(value, float), f"{name} has no value yet: {value}"
     return value
 
 
 def as_bool(settings: Settings, name: str) -> bool:
-    """Return the value of a boolean parameter; a hole or a search dimension is an error."""
+    """Return the value of a boolean parameter, which must not be a hole or a search dimension."""
     value = settings[name]
     assert isinstance(value, bool), f"{name} has no value yet: {value}"
     return value
@@ -360,7 +360,7 @@ SEQUENCE, VECTOR, OTHER_LENGTH = (
 
 
 def output_kind(node: Value) -> str | None:
-    """Return the output kind of a part, one of OUTPUT_KINDS; None if it depends on an unfilled hole."""
+    """Return what a part outputs, one of OUTPUT_KINDS; None if this depends on an unfilled hole."""
     match node:
         case BlockNode():
             spec = lookup(node.name)
@@ -449,14 +449,14 @@ def is_positionwise(node: Value) -> bool:
 
 
 def find_mismatch(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
-    """Return the indices of the first two parts with different output kinds; None if all kinds are equal."""
+    """Return the indices of the first two parts whose outputs differ in kind; None if there are none."""
     known = [(place, output_kind(part)) for place, part in enumerate(parts) if part is not None]
     known = [(place, gives) for place, gives in known if gives is not None]
     return next(((known[0][0], place) for place, gives in known if gives != known[0][1]), None)
 
 
 def _series_output(parts: tuple[Value, ...]) -> str | None:
-    """Return the output kind of a series.
+    """Return what a series outputs, one of OUTPUT_KINDS; None if this depends on an unfilled hole.
 
     Parts that map each position separately do not change it.
     """

@@ -18,7 +18,7 @@ The first is for at most one decay per head, the second for one per channel of k
 
 
 def chunk_shape(length: int, most: int) -> tuple[int, int]:
-    """Return the number of chunks for a sequence of `length` positions, and their length, at most `most`.
+    """Return the number and the length of a sequence's chunks, each of at most `most` positions.
 
     The last chunk may extend beyond the sequence.
     """
@@ -47,7 +47,7 @@ def run_in_chunks(
     *,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Run the recurrence of this module in chunks.
+    """Run the recurrence S_t = a_t S_{t−1} + k_t v_tᵀ, y_t = q_tᵀ S_t in chunks of positions.
 
     Return the outputs (batch, length, heads, values) and, with `keep`, the last state. q and k are (batch,
     length, heads, keys), v (batch, length, heads, values), and `log_decay` (batch or 1, length, heads);
@@ -94,7 +94,7 @@ def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) ->
 def run_vector_decays(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, state: Tensor | None = None, *, keep: bool = True
 ) -> tuple[Tensor, Tensor | None]:
-    """Run the recurrence with a separate decay for each key channel.
+    """Run the recurrence S_t = diag(a_t) S_{t−1} + k_t v_tᵀ, where each key channel has its own decay.
 
     Return outputs and last state as `run_in_chunks` does. `log_decay` is (batch, length, heads, keys).
     Queries are multiplied by the decay since their chunk's start, and keys by its inverse. Chunks are so
@@ -134,7 +134,7 @@ def propagate_states(
 
 
 def add_states(within: Tensor, read: Tensor, states: list[Tensor]) -> Tensor:
-    """Add to outputs what their queries read from earlier chunks.
+    """Add what queries read from earlier chunks to the outputs `within`, which cover only their own chunk.
 
     The outputs `within` only have the contributions of their own chunks. The queries `read` (chunks, …, size,
     keys) are multiplied by the `states` before their chunks.

@@ -91,7 +91,7 @@ class TestTimeTraining(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Update the inner model after every mini-batch of positions.
+        """Run the inner model over x, and update its weights after every mini-batch of positions.
 
         A piece of a stream may begin and end inside a mini-batch.
         """

@@ -217,7 +217,7 @@ def run_stabilised(
 
 
 def _pairs(total: Tensor, written: Tensor) -> Tensor:
-    """Return the logarithm of the weight that each write has at each later position, (…, size, size).
+    """Return the log weight of each write at each later position, (…, size, size).
 
     `total` (…, size) are the running sums of the log forget gates, and `written` (…, size) the log input
     gates.

@@ -64,10 +64,9 @@ def run_trapezoid(
 
 
 class TrapezoidGates(Initialisable):
-    """The values that `mamba3` computes from the input for each head and position.
+    """The step sizes, decays, shares λ and rotation angles that `mamba3` computes from its input.
 
-    They are the step size, the decay, the share λ and the rotation angles. The offsets of step sizes are
-    initialised as in `HeadRates`.
+    The offsets of step sizes are initialised as in `HeadRates`.
     """
 
     weight_roles = roles(step_offset=WeightRole.RATE)

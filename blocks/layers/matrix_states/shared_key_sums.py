@@ -48,7 +48,7 @@ def sum_with_shared_keys(
 
 
 class SharedKeySums(torch.autograd.Function):
-    """Autograd function that runs the recurrence; it returns the outputs and the state after each chunk.
+    """Autograd function of this module's recurrence; it returns outputs, and the state after each chunk.
 
     The state after the last chunk is returned only with `keep`.
     """
@@ -166,7 +166,7 @@ class _Chunks(NamedTuple):
         return _decay(self.total[first:])
 
     def left_values(self, values: Tensor, count: int) -> Tensor:
-        """Return the values, decayed to the end of their chunk, (…, size, heads * values).
+        """Return the values as they have decayed by the end of their chunk, (…, size, heads * values).
 
         These are the values times `decay_to_end`, in the first `count` chunks.
         """
@@ -182,7 +182,7 @@ def _within_gradients(chunks: _Chunks, values: Tensor, grad_reads: Tensor) -> tu
 
 
 def _decay_gradient(grown: Tensor, grad_states: Tensor | None, states: Tensor, size: int) -> Tensor:
-    """Return the gradient of the log decays, (batch, length, heads), from that of their running sums.
+    """Return the gradient of log decays (batch, length, heads), given the gradient of their running sums.
 
     `grown` is the gradient of the running sums without the contribution of the states after chunks, which is
     added here.
@@ -198,7 +198,7 @@ def _decay_gradient(grown: Tensor, grad_states: Tensor | None, states: Tensor, s
 
 
 def _propagate(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
-    """Return the state after each chunk, computed from the chunks' writes and the initial state."""
+    """Return the state after each chunk, given what each chunk writes, its decay, and the initial state."""
     found: list[Tensor] = []
     for place, added in enumerate(written.to(decay.dtype).unbind(0)):
         state = added if state is None else torch.addcmul(added, state, decay[place])

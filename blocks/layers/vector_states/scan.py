@@ -105,7 +105,7 @@ class SelectiveRead(torch.autograd.Function):
 
     @staticmethod
     def forward(negative: bool, *given: Tensor) -> tuple[Tensor, Tensor]:
-        """Return y, and the state after each piece of the sequence.
+        """Return the outputs y, and the state after each piece of the sequence.
 
         Δ and u are (batch, length, channels), rates (channels, state), k and q (batch, length, state).
         `before` is the initial state (batch, channels, state). Return y, shaped like u, and the states
@@ -176,7 +176,7 @@ def _piece_gradient(
 def read_states(
     steps: Tensor, u: Tensor, rates: Tensor, k: Tensor, q: Tensor, *, state: Tensor | None, negative: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return y at each position, and the last state; the recurrence starts from `state` or zero.
+    """Run a selective state space from `state` or zero; return all outputs, and the last state.
 
     Rates are at most 0; decays are from 0 to 1, or from −1 if `negative`. The computation is in the precision
     of the steps, even under autocast.

@@ -56,7 +56,7 @@ class QueryChunk:
 
     @property
     def shift(self) -> int:
-        """Return at how many distances the first query has no key, because they lie before the first key."""
+        """Return how many of the greatest distances lead from the first query to before the first key."""
         return self.max_distance - (self.start - self.key_start)
 
     @property
@@ -112,7 +112,7 @@ class WindowInputs(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowForm:
-    """The way in which window attention is computed: the pieces of the sequence, and options.
+    """The plan of a window attention: the pieces of the sequence, and options such as the cap of scores.
 
     `pos_values` adds vectors of distances to values; `cap` limits the products q · k, and 0 means no limit;
     `first_sees_nothing` says that the first query of a sequence sees no key. With dropout, kept weights are
@@ -131,7 +131,7 @@ class WindowForm:
         return max(piece.max_distance for piece in self.pieces)
 
     def distances(self, piece: QueryChunk) -> slice:
-        """Return the slice of the distances in a piece, out of all distances from the greatest down."""
+        """Return, as a slice, where a piece's distances lie among all distances, the greatest first."""
         first = self.max_distance - piece.max_distance
         return slice(first, first + piece.distance_count)
 

@@ -53,7 +53,7 @@ class _Tile(NamedTuple):
 
     @property
     def is_band(self) -> bool:
-        """Return whether the window is a complete band: each query has a key at every distance of the piece.
+        """Return whether each query has a key at every distance of the piece: the window is a full band.
 
         Then `band` can return a view with a column for each distance, and nothing is copied.
         """
@@ -81,7 +81,7 @@ class _Tile(NamedTuple):
 
     @property
     def distances(self) -> slice:
-        """Return the slice of the distances in the piece, out of all distances from the greatest down."""
+        """Return, as a slice, where the piece's distances lie among all distances, the greatest first."""
         return self.form.distances(self.piece)
 
     def of_queries(self, numbers: Tensor) -> Tensor:
@@ -179,7 +179,7 @@ def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
 def _iter_tiles(
     form: WindowForm, given: WindowInputs, piece: QueryChunk, *, one: bool
 ) -> Iterator[tuple[_Tile, Tensor]]:
-    """Yield the tiles of a piece, each with a buffer for its scores, which the next tile overwrites.
+    """Yield the tiles of a piece, each with a buffer for its scores. All tiles share one buffer.
 
     With `one`, yield only the first tile. To measure memory on the meta device one tile is enough.
     """
@@ -279,7 +279,7 @@ def _gradients_of(given: WindowInputs) -> WindowInputs:
 
 
 def _across(numbers: Tensor | None) -> Tensor | None:
-    """Return zeros in a tensor's shape, where each column is contiguous in memory; None for None.
+    """Return zeros in a tensor's shape, with columns that are contiguous in memory; None for None.
 
     Columns a power of two apart would evict each other from a cache.
     """

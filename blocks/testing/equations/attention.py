@@ -26,7 +26,7 @@ def attend(query, seen, cap=0.0):
 
 
 def window(block, head, t, keys, values, *, causal, span, itself, ramp, pos_values):
-    """Return (key, value, factor) of each position that position t sees in one head.
+    """Return the key, value and weight factor of each position that position t sees in one head.
 
     The factor multiplies the exponential of the score: 1, or less on the ramp of a learned span.
     """
@@ -65,7 +65,7 @@ def project_heads(weight, x, heads):
 
 
 def _queries_and_windows(block, x, heads, *, causal, relative=True, **settings):
-    """Return queries (heads, length, head_width), and a window for each head and position.
+    """Return queries (heads, length, head_width), and the keys and values that each query sees.
 
     A window has the (key, value, factor) of each position that the query sees.
     """

@@ -88,7 +88,7 @@ def iter_line_batches(
 
 
 def iter_line_eval(split: Split, *, batch_size: int, max_length: int) -> Iterator[LineBatch]:
-    """Yield each line of a valid length once, ordered by length; the last batch may be smaller."""
+    """Yield batches that have each line of a valid length once, by length; the last may be smaller."""
     fitting = _fitting(split, max_length)
     order = fitting[torch.argsort(split.line_lengths[fitting], stable=True)].tolist()
     for place in range(0, len(order), batch_size):
@@ -109,7 +109,7 @@ def _batch(split: Split, chosen: Sequence[int]) -> LineBatch:
 
 
 def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
-    """Return how many blocks each row has, when a text is cut into `batch_size` rows of equal length.
+    """Return the number of blocks in each row when a text is cut into `batch_size` rows of equal length.
 
     A block has `context` tokens. Raise DataError for a text that is too short.
     """

@@ -236,7 +236,7 @@ def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
 
 
 def _learn_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, train: bytes) -> TextSymbols:
-    """Return the symbols of a text; learn them from its training split unless they are known."""
+    """Return the vocabulary of a text; learn it from the training split unless it is known."""
     if task.tokens == "words":
         known = build_vocabulary(train)
         if corpus.own:

@@ -314,7 +314,7 @@ class TextSymbols:
 
     @cached_property
     def encode_bytes(self) -> TextEncoder:
-        """Return an encoder of a text's bytes, which encodes lines or, with `documents`, one document.
+        """Return an encoder of a text's bytes, either line by line or, with `documents`, as one document.
 
         It adds an end mark to each line or document.
         """

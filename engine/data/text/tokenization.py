@@ -54,7 +54,7 @@ TextEncoder = Callable[[bytes], EncodedText]
 
 
 class LineLayout:
-    """Comparison of a text's lines with their decoded tokens, to see whether the lines can be restored.
+    """Comparison of lines with their decoded tokens, which shows whether the lines can be restored.
 
     The text can be restored if all original lines equal the decoded lines or if, as in WikiText, all have one
     more space at both ends.
