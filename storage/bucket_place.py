@@ -149,7 +149,7 @@ class BucketPlace(Place):
                 self._claimed[key] = data, written
 
     def delete(self, *paths: Path) -> None:
-        """Delete objects and local files."""
+        """Delete files and folders in the bucket, and their local copies."""
         with self._lock:
             keys = list[str]()
             for path in paths:

@@ -70,7 +70,7 @@ def temporary_name(name: str) -> str:
 
 
 def writer_runs(name: str) -> bool | None:
-    """Return whether the process in a temporary name still runs; None if this machine cannot tell."""
+    """Return whether the process that made a temporary name still runs; None if this is unknown here."""
     machine, found = this_machine(), _WRITER.search(name)
     if machine is None or found is None or found[1] != _short(machine):
         return None

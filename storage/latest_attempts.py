@@ -142,7 +142,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 names = all_names(partition)
 
     def find(self, study: str, trial: str, attempt: int) -> bool:
-        """Read the file of one attempt, if it exists; return whether it or a later one is known.
+        """Read the file of one attempt, if it exists. Return whether this or a later attempt is known.
 
         A caller that waits for one trial knows the name of the file, so the folder is not listed.
         """

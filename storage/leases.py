@@ -95,7 +95,7 @@ class LeaseState:
 
     @property
     def lists_are_current(self) -> bool:
-        """Return whether a listing of the store shows everything that the owner has stored.
+        """Return whether a listing of the store is sure to show everything that the owner has stored.
 
         This is true on the owner's machine. On other machines, NFS may show an outdated folder for a short
         time.

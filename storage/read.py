@@ -116,7 +116,7 @@ def read(
 def read_attempts(
     quarantine: Quarantine, dataset: str, columns: Sequence[str], attempts: pl.DataFrame
 ) -> pl.LazyFrame:
-    """Return the rows of these attempts in a dataset, with these columns and the column `RANK`.
+    """Return these columns of the given attempts in a dataset, and the column `RANK` (see `scan`).
 
     `attempts` has the columns study, trial and attempt. If each attempt has its own file, only these files
     are opened.
@@ -143,7 +143,7 @@ def read_attempts(
 
 
 def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
-    """Return all rows of these files, with these columns and the column `RANK`.
+    """Return these columns of all rows of the files, and the column `RANK`.
 
     `RANK` is the index of the batch that has the row. The files must be intact. A column that did not exist
     when a file was written is null in its rows.

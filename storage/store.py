@@ -218,7 +218,7 @@ class Store:
         self._replace("probes", trial, metric_frame(trial, [*kept, *probes]))
 
     def write_tuning(self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs) -> None:
-        """Store a model's metrics and outputs with tuned decoding settings, as durably as a trial's row."""
+        """Store a model's results with tuned decoding settings, as durably as a trial's row."""
         self._replace("tuned_outputs", trial, output_frame(trial, outputs))
         self._replace("tuning", trial, metric_frame(trial, metrics))
 
@@ -261,10 +261,7 @@ class Store:
         return read_state(self._layout)
 
     def follow(self, columns: Sequence[str] = tuple(TRIALS)) -> LatestAttempts:
-        """Return a mapping from each trial to these columns of its valid attempt.
-
-        Its method `refresh` reads new rows.
-        """
+        """Return a mapping from each trial to these columns of its valid attempt; `refresh` updates it."""
         latest = LatestAttempts(self._quarantine, columns)
         latest.refresh()
         return latest

@@ -316,7 +316,7 @@ def _row(model: ModelCost, size: float) -> tuple[str, ...]:
 
 
 def _label_column_name(study: Study, plan: Plan) -> str:
-    """Return the heading above the labels of models: the factor whose levels they are, else "model"."""
+    """Return the heading for a column of models: the factor whose levels label them, else "model"."""
     labels = {model.label for model in plan.models}
     factors = (
         name for name, levels in study.factors.items() if labels <= {level_name(each) for each in levels}

@@ -57,7 +57,7 @@ ENDED_BETWEEN_LOOKS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Counts of a study after a run: stored trials by status, trials that this run trained, trials left.
+    """Numbers of a study's trials after a run: stored (by status), trained by this run, and still to train.
 
     `given_up` has the reasons for abandoned cohorts, whose workers died too often. `stop_reason` is set if
     `max_failures` ended the run.
@@ -74,7 +74,7 @@ class Summary:
 
     @property
     def is_cut_short(self) -> bool:
-        """Return whether something ended the run early."""
+        """Return whether the run ended early: by a stop, by too many failures, or with abandoned cohorts."""
         return self.stopped or bool(self.given_up) or self.stop_reason is not None
 
 
@@ -158,10 +158,7 @@ def _run_round(
     retry_failed: bool,
     trial_ids: Collection[str] | None,
 ) -> Summary:
-    """Train the missing trials that the study has at present.
-
-    For an ablation path, these are the trials up to its current round.
-    """
+    """Train the missing trials of a study. For an ablation path, train those up to its current round."""
     # read before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
     if study.search is None:
@@ -305,7 +302,7 @@ class RunCounter(Relay):
 
 
 class RunRounds:
-    """Training of a study's missing trials in rounds, since other drivers may leave trials unfinished.
+    """Training in rounds: each round trains the trials that are still missing after the previous one.
 
     After a round, other drivers may have left trials unfinished, for example because they died. The next
     round trains them. The methods that train return the reasons why cohorts were abandoned.
@@ -322,10 +319,7 @@ class RunRounds:
         run_id: str,
         pack: int,
     ) -> None:
-        """Prepare the rounds of one run.
-
-        `run` is a function that trains the cohorts of a source and returns why some were abandoned.
-        """
+        """Set up the rounds. `run` trains the cohorts of a source and returns why some were abandoned."""
         self._study, self._store, self._counter = study, store, counter
         self._stop, self._run, self._id, self._pack = stop, run, run_id, pack
         self._leases = store.leases(run_id)
@@ -427,7 +421,7 @@ class RunRounds:
                 return given_up
 
     def _wait(self, trials: Mapping[str, ClaimedElsewhere]) -> dict[str, int]:
-        """Wait until another driver's trial can be taken over, all have ended, or a stop is requested.
+        """Wait until a trial of another driver is free, all these trials have ended, or a stop is requested.
 
         Return a mapping from each free trial to the number of its dead owner's last attempt, or -1 if there
         was no attempt.

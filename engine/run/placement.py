@@ -44,7 +44,7 @@ def with_whole_gpu(machine: Machine) -> Machine:
 def with_share(
     machine: Machine, all_settings: Sequence[TrialSettings], *, cpus: float, at_once: int | None = None
 ) -> Machine:
-    """Return the machine with a share of a GPU set for each trial.
+    """Replace gpus = "auto" by the share of a GPU for each trial, or by 0 if there is no GPU.
 
     The machine has `cpus` CPUs. At most `at_once` trials can train at the same time; None means any number.
     """
@@ -107,7 +107,7 @@ def free_bytes() -> int:
 
 
 def device_bytes(machine: Machine) -> int:
-    """Return how many bytes of each GPU trials may use.
+    """Return the number of bytes that trials may use on each GPU.
 
     These are the bytes that were free at the start of the run or, if they are unknown, all bytes. For whole
     GPUs of a cluster, these are the bytes that are free now, since a process calls this before its first
@@ -136,10 +136,11 @@ STEP_S = 0.02
 def short_grid_seconds(
     study: Study, trials: Sequence[Trial], times: TimeEstimator, machine: Machine
 ) -> float | None:
-    """Estimate the seconds that the trials of a grid take one after another in this process.
+    """Estimate the seconds to train a short grid in this process, one trial after another.
 
-    Return None if Ray should train them. Ray trains searches, and grids on a cluster, on several GPUs or
-    with a memory limit. If the plan has no estimate for a trial, some of its steps are measured.
+    Return None if Ray should train the trials. Ray trains long grids, searches, and grids on a cluster, on
+    several GPUs or with a memory limit. If the plan has no estimate for a trial, some of its steps are
+    measured.
     """
     if study.search is not None or machine.address is not None:
         return None
@@ -197,7 +198,7 @@ def measure_bf16(steps: Sequence[TrialSettings], machine: Machine) -> tuple[floa
 
 
 def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, float]:
-    """Return the seconds of the fastest measured step in float32 and in bf16."""
+    """Measure training steps in float32 and in bf16; return the seconds of the fastest step of each."""
     device, spent = torch.device(machine.device), 0.0
     trainings = list[Training]()
     for precision in ("float32", "bf16"):
@@ -217,7 +218,7 @@ def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, flo
 
 
 def _measure_step(settings: TrialSettings, machine: Machine) -> float:
-    """Return the seconds of one training step, with its part of the evaluation after an epoch.
+    """Return the seconds of one training step, plus a step's share of the evaluation after an epoch.
 
     The fastest step counts, so that other load on the machine does not matter. The evaluation after an epoch
     is measured only for short steps, because it takes as long as many of them.

@@ -89,7 +89,7 @@ def plan_study(
 
 
 def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> Plan:
-    """Add notes on the machine to a plan: device, total time, and packs.
+    """Add notes on the machine to a plan: its device, the total time, and which trials train together.
 
     At most `at_once` of the trials can train at the same time; None means any number.
     """
@@ -127,7 +127,7 @@ def measure_steps(machine: Machine) -> MeasureSteps:
 
 
 def _can_measure(trials: Sequence[TrialSettings], machine: Machine) -> bool:
-    """Return whether the steps of trials can be measured here.
+    """Return whether training steps of these trials can be timed on this machine.
 
     The trials must train on this machine's CPU, and their data must not be read from files.
     """
@@ -218,7 +218,7 @@ def count_state(settings: TrialSettings) -> WeightState | None:
 
 
 def describe_device(plan: Plan, machine: Machine, at_once: int | None = None) -> str:
-    """Describe the training device.
+    """Describe the device on which the trials of a plan train.
 
     For example `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`. At most `at_once`
     of the study's trials can train at the same time; None means any number.
@@ -303,7 +303,7 @@ def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, pl
 
 
 def count_at_once(plan: Plan, machine: Machine, store: Store) -> int | None:
-    """Return how many trials or packs can train at the same time; None if no trial is left."""
+    """Return how many trials, or packs (trials trained together), can train at once; None without trials."""
     study = plan.study
     if study.search is not None or machine.pack == "off":
         return most_at_once(study, plan.num_remaining) or None

@@ -71,7 +71,7 @@ def sees_future(block: BlockNode) -> bool:
 
 
 def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise PluginError if a plug-in's block looks further than it states.
+    """Raise PluginError if an output of a plug-in's block depends on inputs beyond its stated reach.
 
     A block's reach is the distance of the inputs on which an output depends.
     """
@@ -95,9 +95,9 @@ def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
 
 
 def check_test_lengths(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise TaskError if models cannot read their longest test sequences; the message names all of them.
+    """Try each model on its longest test sequence; raise TaskError with all models that cannot process it.
 
-    A plug-in's block may limit the number of positions. Each model is tried on one sequence.
+    A plug-in's block may limit the number of positions.
     """
     longest: dict[tuple[str, int], TrialSettings] = {}
     for settings in all_settings:
@@ -151,7 +151,7 @@ _OPEN = {
 
 
 def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None:
-    """Open every corpus of the trials; raise DataError if any are missing, and name all of them."""
+    """Open every corpus of the trials; if some are missing, raise one DataError that names them all."""
     tasks = [settings.task for settings in all_settings]
     texts = {
         (task.name, task.corpus, task.tokens, task.pieces, getattr(task, "tokenizer", None)): task

@@ -1,4 +1,4 @@
-"""Worker of a run on Ray: an actor that runs one cohort after another."""
+"""Worker of a run on Ray: an actor that trains one group of trials (cohort) after another."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def see_own_gpus() -> None:
 
 
 class CohortActor(tune.Trainable):
-    """The Ray actor of a worker; each Tune trial is one cohort."""
+    """The Ray actor of a worker. Ray Tune treats each cohort (a group of trials) as one of its trials."""
 
     def setup(  # pyright: ignore[reportIncompatibleMethodOverride] -- with_parameters adds what `run_cohorts` gives
         self,
@@ -170,7 +170,7 @@ class CohortActor(tune.Trainable):
 
 
 class _LeaveWatcher:
-    """Watcher that makes this worker stop in time, with its training saved.
+    """Watcher that makes a worker save its training and stop before its node or process ends.
 
     A worker stops when the run stops, and when its node or process is about to end. A node ends when it is
     drained, for example by SIGTERM to `ray start --block`.
@@ -235,9 +235,9 @@ class _LeaveWatcher:
 
 
 def _without_failures(found: dict[str, Any]) -> dict[str, Any]:
-    """Remove machine failures from a worker's result, and mark its cohort as unfinished.
+    """Return a worker's result without machine failures, and with its cohort marked as unfinished.
 
-    The worker is about to end because it lost its GPU, and Tune continues its cohort.
+    The worker is about to end because it lost its GPU, and Tune continues the cohort.
     """
     events = [event for event in found["events"] if not isinstance(event, MachineFailed)]
     return found | {"events": events, "done": False, COMPLETED: False}

@@ -56,7 +56,7 @@ class _NeverPickled:
 
 
 class _CohortSearcher(_NeverPickled, Searcher):
-    """Search algorithm for Ray Tune that proposes the cohorts of a source.
+    """Search algorithm for Ray Tune that hands out the cohorts of a source (a grid or a search).
 
     It also reports the end of each cohort to the source.
     """
@@ -125,7 +125,7 @@ class _EventCallback(_NeverPickled, tune.Callback):
         result: dict[str, Any],
         **info: object,
     ) -> None:
-        """Forward the events of a worker since its last result to the listener."""
+        """Forward the events in a worker's new result to the listener."""
         for event in result.get("events", ()):
             self._listener.on_event(event)
 

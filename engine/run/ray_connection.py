@@ -246,7 +246,7 @@ START_S = 300.0
 
 
 class Code(TypedDict):
-    """A copy of activemem that a process imports: its folder and a digest of its source, or the error."""
+    """The copy of activemem that a process imports: its folder and source digest, or the import's error."""
 
     folder: str
     digest: str

@@ -277,10 +277,7 @@ def _digest(examples: Examples) -> str:
 
 
 def _form(kind: TaskKind) -> TaskKind:
-    """Return the kind of task whose examples have the same format.
-
-    Transduction uses the format of tagging.
-    """
+    """Return one kind of task for all kinds that share a format of examples: tagging for transduction."""
     return TaskKind.TAGGING if kind is TaskKind.TRANSDUCTION else kind
 
 

@@ -41,7 +41,7 @@ class LongTermProblem:
     answer: Callable[[Tensor, Tensor], Tensor]
 
     def batch(self, lengths: Tensor, max_length: int, generator: torch.Generator) -> RegressionBatch:
-        """Draw sequences of these lengths (batch,), each from 12 to `max_length`, from a CPU generator."""
+        """Draw a batch of sequences with a CPU generator; all `lengths` (batch,) are 12 to `max_length`."""
         rows = len(lengths)
         numbers = torch.rand(rows, max_length, generator=generator)
         draws = torch.randint(_DRAWS, (2, rows), generator=generator)
@@ -72,7 +72,7 @@ def draw_lengths(shortest: int, longest: int, batch_size: int, generator: torch.
 
 
 def _marks(draws: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the two steps to mark in each sequence, which are different.
+    """Choose two different steps of each sequence, which are marked.
 
     The first is from 1 to 9, the second from 1 to the last step before the middle.
     """

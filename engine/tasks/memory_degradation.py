@@ -61,7 +61,7 @@ def generate_splits(spec: DegradationProblem, seed: int) -> SequenceSplits:
 
 
 def as_pairs(sequences: Sequences) -> PairSplit:
-    """Return sequences in the form of sentence pairs, to batch them in the same way.
+    """Return sequences in the form of sentence pairs, so that they are batched as in translation.
 
     Sources keep their start and end symbols, targets only the end.
     """

@@ -114,7 +114,7 @@ class Checkpoint:
         return True
 
     def record_stop(self) -> None:
-        """Record that the last start was stopped cleanly, if the trial is unfinished."""
+        """Record that the process stops on purpose, so that its start does not count as a death."""
         with suppress(OSError):  # a start without this line counts as a death
             self._place.fetch_file(self._starts)
             if self._starts.is_file():

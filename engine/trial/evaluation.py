@@ -1,4 +1,4 @@
-"""The evaluation of a model after an epoch, the check that it is causal, and the end of the training."""
+"""Evaluation of a model after each epoch, the check for causal leaks, and the rules that end a training."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class Stopping:
 
     @property
     def is_last_epoch(self) -> bool:
-        """Return whether no epoch follows, whatever the evaluation of this epoch shows."""
+        """Return whether it is certain, before the evaluation of this epoch, that no epoch follows."""
         return self.epoch >= self.train.epochs or self._has_converged
 
     @property

@@ -240,7 +240,7 @@ _TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashCounts:
-    """Numbers of deaths of a trial's processes that had started at the same epoch and step.
+    """Numbers of processes of a trial that died after starts at the same epoch and step.
 
     `in_run` counts the deaths of this run, `in_all` those of all runs.
     """
@@ -257,7 +257,7 @@ class CrashReport:
     text: str
 
     def reason(self, limit_s: float | None, where: str) -> str | None:
-        """Return why the trial fails after this death; None if it is tried again.
+        """Return why this death makes the trial fail; None if the trial is tried again.
 
         It fails if its time limit has passed in native code, unless `limit_s`, the limit of the next try, is
         longer or None.
@@ -332,7 +332,7 @@ def _open(folder: Path) -> int:
 def failure_by_death(
     deaths: CrashCounts, words: CrashReport | None, limit_s: float | None, where: str
 ) -> str | None:
-    """Return why a trial fails after its processes have died; None if it is tried again.
+    """Return why deaths of its processes make a trial fail; None if the trial is tried again.
 
     `words` is the report of the last death, and `where` says in which part of the training it was.
     """
@@ -417,7 +417,7 @@ class OomRetries:
             self.tries = min(int(self._file.read_text("ascii")), len(self._parts) - 1)
 
     def next(self) -> bool:
-        """Switch to the next number of parts; return False if there is none."""
+        """Go to the next try, which needs less memory; return False if there is no further try."""
         if self.tries + 1 >= len(self._parts):
             return False
         self.tries += 1

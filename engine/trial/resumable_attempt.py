@@ -224,7 +224,7 @@ class Attempt:
             return self._fail(error)  # whatever a trial raises is its outcome; the study continues
 
     def _fail(self, error: BaseException) -> Event | None:
-        """End the trial after an exception. If it is retried with less memory instead, return None."""
+        """End the trial after an exception; return None if the trial is retried with less memory instead."""
         if isinstance(error, LeakError | NotANumberError):
             return self._end("failed", str(error))
         if isinstance(error, TimeLimitPassed):
@@ -466,7 +466,7 @@ class Attempt:
 
     @property
     def packable(self) -> Training | None:
-        """Return the training if it may join a pack, else None.
+        """Return the training if it may train together with other trials (in a pack), else None.
 
         Trials in a pack take their steps together. A training in whose current epoch a process died may not
         join.

@@ -52,7 +52,7 @@ class Work:
 
     @property
     def pending_seconds(self) -> float:
-        """Return the seconds since `timed` was entered, which are not added yet; 0 outside of it."""
+        """Return the seconds in the current `timed` context, which are not added yet; 0 outside of one."""
         return 0.0 if self._began is None else time.perf_counter() - self._began
 
     def add_seconds(self, seconds: float) -> None:

@@ -84,7 +84,7 @@ class Schedule:
 
 
 class RecentLosses:
-    """Recent means of the training loss. They lower the learning rate when the loss gets worse."""
+    """Recent means of the training loss. When a new mean exceeds all of them, the learning rate falls."""
 
     def __init__(self, settings: OwnScheduleSettings) -> None:
         self._settings = settings
@@ -328,9 +328,9 @@ class LossTerms:
 
     @contextmanager
     def watching(self, objective: Objective[Any]) -> Iterator[None]:
-        """Within this context, record the tensors that the loss terms need from the next loss.
+        """Within this context, record the tensors that the loss terms need when the loss is computed.
 
-        These are its inputs, outputs and targets, and the outputs of the modules that the terms watch.
+        These are the loss's inputs, outputs and targets, and the outputs of the modules that the terms watch.
         """
         self._scored, self._activations = None, []
         objective.observer = self._take

@@ -96,7 +96,7 @@ class Metric:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Return the lowest and the highest possible value, at which intervals end."""
+        """Return the lowest and the highest possible value, where confidence intervals are cut off."""
         return 0.0 if self.is_share or self.is_positive else -math.inf, 1.0 if self.is_share else math.inf
 
     def format(self, value: float) -> str:

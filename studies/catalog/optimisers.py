@@ -21,9 +21,9 @@ AnySettingsT = TypeVar("AnySettingsT", bound=StrictModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsEntry(Generic[AnySettingsT]):
-    """A registered class of settings: its name, its source, its title and its metrics.
+    """A registered class of settings, such as those of an optimiser, with its name, title and metrics.
 
-    The source is a publication or an author.
+    `source` is a publication or an author.
     """
 
     name: str
@@ -240,12 +240,12 @@ class OwnOptimizerSettings(OptimizerSettings):
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """True if the moments depend on the weights' names and shapes."""
+        """True if the number of moments depends on the weights' names and shapes."""
         return self.name in ("muon", "adafactor")
 
     @property
     def own_momentum(self) -> float:
-        """The momentum that the settings give or, by default, that of the rule."""
+        """The momentum in the settings or, if they have none, the default of this optimiser's rule."""
         return MOMENTUMS[self.name] if self.momentum is None else self.momentum
 
 

@@ -173,7 +173,7 @@ class OwnLayout(_Facts):
 
     @model_serializer(mode="wrap")
     def _without_later_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Omit `split_names` and `left_out` while they are empty.
+        """Serialize these facts, without `split_names` and `left_out` if they are empty.
 
         Later versions have added these keys. A corpus's name is a hash of all keys, so without them the names
         of older corpora stay the same.

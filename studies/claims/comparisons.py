@@ -105,7 +105,7 @@ class Comparison:
         return isinstance(self.left, Speedup)
 
     def accepted_range(self, step: float) -> tuple[float, float]:
-        """Return the lower and upper end of the differences left minus right for which the comparison holds.
+        """Return the range of `left - right` in which the comparison holds, as its lower and upper end.
 
         `step` is the smallest difference that the metric can show. `>=` holds for differences above −step,
         and `==` for differences of less than one step.
@@ -163,7 +163,7 @@ def iter_comparisons(statement: Statement) -> Iterator[Comparison]:
 
 
 def number_parts(number: Number | Comparison) -> tuple[Number, ...]:  # noqa: PLR0911 -- one return for each kind
-    """Return the numbers from which a number or a comparison is computed, in the order of the text."""
+    """Return the numbers directly inside a number or a comparison, such as a sum's terms, in text order."""
     match number:
         case Comparison():
             return (number.left, number.right)

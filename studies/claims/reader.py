@@ -155,7 +155,7 @@ def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
 
 
 def _different_targets(comparison: Comparison) -> str:
-    """Return a message if a comparison mixes costs in different currencies or to several targets, or ""."""
+    """Return a message if a comparison mixes costs of different kinds or for different targets, else ""."""
     targets = sorted(_targets(comparison.left) | _targets(comparison.right), key=repr)
     by_currency = {f"{each.currency}_to": each for each in targets}
     if len(by_currency) > 1:
@@ -166,7 +166,7 @@ def _different_targets(comparison: Comparison) -> str:
 
 
 def _targets(number: Number) -> frozenset[Target]:
-    """Return the targets in whose costs a number is measured.
+    """Return the targets, such as `dev_loss ≤ 1.5`, to which the costs in a number refer.
 
     A speedup, and the quotient of two costs to one target, are ratios without a currency.
     """
@@ -280,9 +280,9 @@ class _Resolver:
                 return self.fail(node, "expected a statement such as a > b, got a number")
 
     def number(self, node: syntax.SyntaxNode) -> Comparison | None:
-        """Return the comparison of an expression with 0, or with 1 if it is a speedup; None after a fault.
+        """Return a comparison whose effect is the value of an expression; None after a fault.
 
-        The effect of this comparison is then the value of the expression.
+        It compares the expression with 0, or with 1 if the expression is a speedup.
         """
         left = self._operand(node, {})
         found = self._compared(node, left, ">", Constant(float(isinstance(left, Speedup))))
@@ -691,7 +691,7 @@ def _resized(cell: Cell, size: Mapping[str, Level]) -> Cell:
 
 
 def _moved(number: Number, size: Mapping[str, Level]) -> Number:
-    """Return a copy of a number in which `size` replaces the size levels in the cell of each metric."""
+    """Return a copy of a number in which every metric refers to a cell of the model size `size`."""
     match number:
         case Quantity():
             return replace(number, cell=_resized(number.cell, size))

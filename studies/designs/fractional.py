@@ -43,7 +43,7 @@ Row = tuple[int, ...]
 
 
 class TwoLevels(RowDesign):
-    """Base class of designs for factors with two levels, which call the baseline's level the first level."""
+    """Base class of designs for factors with two levels; a run's level 0 is that of the baseline."""
 
     has_conditions = False
     most_factors: ClassVar[int]
@@ -182,7 +182,7 @@ def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, 
 
 
 def rows_of(columns: Sequence[int]) -> tuple[Row, ...]:
-    """Return the runs of the fraction with these columns."""
+    """Return the runs of a fraction. Each column is a bit mask of the basic factors that it combines."""
     basic = max(columns, default=0).bit_length()
     return tuple(tuple((column & run).bit_count() % 2 for column in columns) for run in range(1 << basic))
 

@@ -126,7 +126,7 @@ class Fidelity(Expansion):
 
     @property
     def least_points(self) -> int:
-        """The number of points from which on at least one reaches the last rung.
+        """The smallest number of points with which at least one point reaches the last rung.
 
         With brackets it is the number of rungs: each bracket gets one of the first points, and the last
         bracket starts on the last rung.

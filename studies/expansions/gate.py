@@ -98,7 +98,7 @@ class Gates(Expansion):
         return replace(study, grid=replace(study.grid, cells=cells))
 
     def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
-        """Report unknown factors, levels and claims; faulty claims count as known."""
+        """Report factors, levels and claims that gates name but the study lacks; ignore faulty claims."""
         tables = [each for each in diagnostics.tables("claim") if isinstance(each, Mapping)]
         known = [
             *(each for claim in claims for each in _names(claim)),

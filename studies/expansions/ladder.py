@@ -216,7 +216,7 @@ class PlannedRung:
 
 
 def planned_rungs(study: Study) -> list[PlannedRung]:
-    """Return the models of a ladder at each size, once for all seeds; empty without a ladder."""
+    """Return one entry for each model of a ladder at each size, whatever its seed; empty without a ladder."""
     found: dict[PlannedRung, None] = {}
     for trial in study.trials if study.ladder else ():
         settings, train = trial.settings, trial.settings.train

@@ -138,9 +138,10 @@ class SizeMatch:
 
 
 def nearest_sizes(count: Callable[[int], float], target: float, low: int, high: int) -> list[int]:
-    """Return the sizes at which `count` is just below and just above the target, the nearer one first.
+    """Return the sizes for which `count(size)` is just below and just above a target, the nearer first.
 
-    There is only one size if the target is out of range. `count` must not decrease with the size.
+    There is only one size if the target is out of range. The result of `count` must not fall as the size
+    grows.
     """
     above = _smallest_reaching(count, target, low, high)
     sizes = [size for size in (above - 1, above) if low <= size <= high and math.isfinite(count(size))]
@@ -266,7 +267,7 @@ def factors_of_sizes(study: Study) -> list[str]:
 
 
 def _decides_size(study: Study, factor: str) -> bool:
-    """Return whether cells that differ only in this factor, or in their seed, have different sizes."""
+    """Return whether cells that differ only in this factor (and their seed) have different sizes."""
     sizes: dict[CellKey, int | None] = {}
     for trial in study.trials:
         if (match := study.grid.size_matches.get(trial.id)) is not None:

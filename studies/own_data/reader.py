@@ -188,7 +188,7 @@ class Reader:
         return self._diagnostics.data["task"].get("tokens")
 
     def report(self, message: str, *keys: str) -> None:
-        """Report a fault at `[task] corpus`, or at the key inside that table to which `keys` lead."""
+        """Report a fault of the table `[task] corpus`, or of the key in this table to which `keys` lead."""
         self._diagnostics.report((*CORPUS, *keys), message)
 
 

@@ -43,7 +43,7 @@ class HeldOutRows(StrictModel):
 
 
 class SplitNames(StrictModel):
-    """The data's own names of the splits, in a folder or in a column with splits.
+    """Names that the data use for the splits, as names of files in a folder or as values in a column.
 
     A dev or test split without a name is held out from the training rows.
     """
@@ -343,7 +343,7 @@ class _TwoFiles(StrictModel):
 
 
 class _TwoFilesInShares(HeldOutRows, _TwoFiles):
-    """Study keys for two line-aligned files, shares of whose lines are held out."""
+    """Keys for two line-aligned files, with the shares of lines to hold out for dev and test."""
 
 
 class _SixFiles(StrictModel):

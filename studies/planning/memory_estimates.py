@@ -36,7 +36,7 @@ class WeightState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMemory:
-    """The memory of a training step on sequences of `tokens`, in bytes for each purpose.
+    """The bytes that a training step on sequences of `tokens` tokens needs for each purpose.
 
     `optimizer` is an upper bound. `activations` has the bytes for the `sequences` that are computed at once.
     It includes the loss's gradient or a block's temporary tensors, whichever is larger. With `equal_parts` a
@@ -196,7 +196,7 @@ class GpuRoom:
 
     @property
     def bound(self) -> Bound:
-        """The name of the limit that determines `trials`; if several do, the first that `_bounds` lists."""
+        """The name of the limit that determines `trials`: the first in `_bounds`, if several are equal."""
         least = min(self._bounds, key=self._bounds.__getitem__)
         return "one" if least == "CPUs" and not self.by_cpus else least
 

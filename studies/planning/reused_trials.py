@@ -193,7 +193,7 @@ class ShorterTrials:
 
 
 def _beginnings(settings: TrialSettings) -> Iterator[tuple[int, TrialSettings]]:
-    """Yield the settings that a shorter trial of the same training may have, each with its last valid epoch.
+    """Yield settings that train like these settings up to some epoch, each with that last valid epoch.
 
     A shorter trial may have ended before some of the `[[train.changes]]` took effect. So the settings are
     those with only the first 0, 1, 2, … changes. Until the last valid epoch, training with them equals
@@ -342,7 +342,7 @@ class RecipeSpace:
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
-        """Return the values of dimensions with which the search would make this recipe, by dimension.
+        """Return the values of the search's dimensions that result in this recipe, by dimension.
 
         Return None if the recipe is not in the space.
         """

@@ -126,9 +126,10 @@ class TimeEstimator:
 
     @cached_property
     def _reached(self) -> Mapping[tuple[str, frozenset[str]], float]:
-        """The mean `max_length` of finished trials, for each task and set of block names.
+        """The mean of the metric `max_length` over finished trials, for each task and set of block names.
 
-        Trials of all machines count, because the reached length does not depend on the machine's speed.
+        The metric is the longest length that a trial has learned. Trials of all machines count, because the
+        reached length does not depend on the machine's speed.
         """
         done = self._outcomes.filter(pl.col("status") == "done")
         lengths = done.select("task", "recipe", length=final_value("max_length")).drop_nulls()
@@ -139,7 +140,7 @@ class TimeEstimator:
 
 
 def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
-    """Return the sum of estimates.
+    """Return the sum of training times as one estimate.
 
     The sum is as certain as the least certain estimate (`basis`).
     """

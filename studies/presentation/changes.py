@@ -254,7 +254,7 @@ def step_name(factor: str, before: Level, after: Level) -> str:
 
 
 def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tuple[str, ...]:
-    """Return the factors that a cell has at another level than the baseline."""
+    """Return the factors whose level in a cell differs from their level in the baseline."""
     return tuple(
         name
         for name, level in baseline.items()

@@ -117,7 +117,7 @@ class ResultKeys(StrictModel):
         return [name for _, name in self.named_metrics() if is_timed(name)]
 
     def with_levels(self, design: Design) -> Self:
-        """Return these keys with each level's name, such as "sa", replaced by the level itself.
+        """Return these keys with complete levels in place of short names: `sa(heads=4)` for "sa".
 
         `select = { mixer = "sa" }` becomes the level `sa(heads=4)` if no other level matches. A name that
         matches no level, or several, stays, and the checks report it.
@@ -325,7 +325,7 @@ _FACTOR_KEYS = ("rows", "columns", "series", "select")
 def _faults_beside_value(
     model: type[ResultKeys], keys: Mapping[str, object], design: Design, paper: str | None
 ) -> Iterator[KeyFault]:
-    """Yield the faults of keys that name factors, in a table or figure in which only `value` is faulty."""
+    """Yield the faults of keys that name factors, for a table or figure whose only invalid key is `value`."""
     try:
         spec = validate(model, {**keys, "value": "loss"}).with_levels(design)
     except InvalidTableError:

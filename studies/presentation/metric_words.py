@@ -50,9 +50,9 @@ class Meaning:
 def with_true_title(
     metric: Metric, settings: Iterable[TrialSettings], *, over_index: bool = False
 ) -> tuple[Metric, str]:
-    """Return the metric with a title that is true for all of these trials, and a text for column headings.
+    """Return the metric with a title that is true for all these trials, and a suffix for column headings.
 
-    A heading consists of the metric's name and this text, which is "" if the trials differ. With
+    A heading consists of the metric's name and this suffix, which is "" if the trials differ. With
     `over_index`, the title leaves out the index of a metric such as `bleu[10-20]`, which is then an axis.
     """
     meanings = _meanings(metric, settings, over_index=over_index)
@@ -233,7 +233,7 @@ def _loss_unit(task: TaskSettings) -> str:
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
-    """Yield the settings of a text task without which two losses cannot be compared, as names and texts.
+    """Yield the settings (names and texts) that must be equal to compare losses of two text tasks.
 
     They are the kind of tokens, the batching, and the maximum length of a line.
     """

@@ -56,10 +56,11 @@ def gains_from_bf16(model: ModelSettings, positions: int) -> bool:
 
 
 def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
-    """Return the cost of a trial's model on a sequence of `tokens` tokens, equal to that of `analyse`.
+    """Return the cost of a trial's model on a sequence of `tokens` tokens.
 
-    Every cost is affine in the size of the vocabulary. So the model is analysed once with the smallest
-    vocabulary, whatever the task, and the cost of the other symbols is added.
+    The result is equal to that of `analyse`. Every cost is affine in the size of the vocabulary. So the model
+    is analysed once with the smallest vocabulary, whatever the task, and the cost of the other symbols is
+    added.
     """
     interface = settings.task.interface
     smallest = _with_min_vocab(settings.model.config_for(interface))

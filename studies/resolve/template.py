@@ -259,7 +259,7 @@ def iter_texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _key_of(path: KeyPath) -> KeyPath:
-    """Return the path of the key whose value is the text at this path, or a list with the text."""
+    """Return the path of the key to which the text at this path belongs, as its value or in its list."""
     return path if isinstance(path[-1], str) else _key_of(path[:-1])
 
 

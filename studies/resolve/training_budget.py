@@ -102,9 +102,9 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
 
 
 def budget_note(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> tuple[str, str]:
-    """Return a note on how many steps the budget in [train] gives: its subject and its text.
+    """Return a note on how many steps the budget in [train] gives, as a label and a text.
 
-    The text also states by how many percent the steps may miss the budget; if that is much, the subject is
+    The text also states by how many percent the steps may miss the budget; if that is much, the label is
     "warning". Without a budget the text is "".
     """
     key = next((key for key in BUDGET_KEYS if key in train), None)

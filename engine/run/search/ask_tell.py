@@ -1,4 +1,4 @@
-"""Optuna's samplers and schedulers by name, and Optuna studies, which propose points and get results.
+"""Connection to Optuna: it makes samplers and schedulers by name, proposes points, and reports results.
 
 Plug-ins may add samplers and schedulers. With rungs there is an Optuna study for each rung, since values of
 different rungs are never compared. The sampler uses the study of the highest rung with enough finished
@@ -185,9 +185,9 @@ def named_errors(registry: Registry[Any], name: str) -> Iterator[None]:
 
 
 def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.BaseSampler:
-    """Return the sampler of a study's search; a "grid" search never uses this sampler.
+    """Return the sampler of a study's search. Raise PluginError if it cannot be made.
 
-    Raise PluginError if it cannot be made.
+    A "grid" search never uses this sampler.
     """
     sampler, seed = settings.sampler or default_sampler(settings), settings.seed
     if (make := SAMPLERS[sampler.name].make) is not None:
@@ -473,7 +473,7 @@ class UnseenPoints:
         self._noted = set[PointKey]()
 
     def note(self, values: Mapping[str, Level]) -> None:
-        """Mark the search point with these values as known."""
+        """Record that the search point with these values has been tried."""
         self._noted.add(point_key(values))
 
     def __contains__(self, values: Mapping[str, Level]) -> bool:

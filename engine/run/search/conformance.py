@@ -84,7 +84,7 @@ def points_are_not_all_one(name: str) -> None:
 
 
 def sampler_seed_decides(name: str) -> None:
-    """Check that the search points depend only on the seed, and leave Python's global generator alone."""
+    """Check that a sampler's points depend only on its seed, and that it never uses Python's generator."""
     random.seed(1)
     before = random.getstate()
     first = _search(name, 3, _POINTS)
@@ -105,7 +105,7 @@ def restarted_search_is_the_same(name: str) -> None:
 
 
 def failed_points_are_survived(name: str) -> None:
-    """Check that failed and pruned search points are accepted."""
+    """Check that a sampler proposes further points after failed and pruned ones."""
     study = _study(name, 0)
     for place in range(_POINTS):
         trial = study.ask()

@@ -1,4 +1,4 @@
-"""Interface of a search for other programs: its next points, and points that a program submits.
+"""Access to a search from other programs, which ask for its next points or submit points of their own.
 
 Nothing is trained here. A submitted point is stored as begun and unfinished. The next run trains it, and a
 running search notices it. Results come only from trainings.

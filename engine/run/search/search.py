@@ -171,7 +171,7 @@ class PointState(Enum):
 
 @dataclass(slots=True)
 class TrackedPoint:
-    """A search point on one of its rungs, with its jobs.
+    """A search point on one of its rungs, with those of its trials that this driver trains (its jobs).
 
     `trial` is Optuna's trial for the point, if Optuna proposed it.
     """
@@ -221,7 +221,7 @@ class TrackedPoints:
 
 
 class Search:
-    """The points of a study's search, as a source of cohorts.
+    """Source of a search's cohorts: each cohort has the missing trials of one search point.
 
     Points over the study's budget are skipped. In a race over seeds a cohort is one training; with rungs it
     is a point on one rung. Different drivers may search the same study: the points of all drivers count, and
@@ -274,7 +274,7 @@ class Search:
         return None
 
     def has_next(self) -> bool:
-        """Return whether there is a next cohort; `next_cohort` then returns it."""
+        """Return whether there is a next cohort, and keep this cohort for the next call of `next_cohort`."""
         self._found = self.next_cohort()
         return self._found is not None
 
@@ -422,9 +422,9 @@ class Search:
         return TrackedPoint(point, trial), source
 
     def _accept(self, values: dict[str, Level]) -> SearchPoint | None:
-        """Return the search point with these values, or None if it is known or exceeds the budget.
+        """Return the search point with these values; None if it has begun or its model exceeds a limit.
 
-        Mark the values as known.
+        Record the values as tried.
         """
         self._ask_tell.unseen.note(values)
         point = self._points.of_values(values)

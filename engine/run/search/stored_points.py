@@ -200,7 +200,7 @@ class StoredPoints:
         return fmean(row_value(row, name) for row in rows)
 
     def _mean_at(self, epoch: int, rows: Sequence[Mapping[str, Any]]) -> float:
-        """Return the mean of the metric over rows after an epoch; NaN if a row does not have it."""
+        """Return the mean of the first objective after an epoch; NaN if the trial of a row lacks it."""
         frame = self.attempts.frame(row["trial"] for row in rows)
         values = self._store.metric_course(self._metric, frame).filter(epoch=epoch)["value"].to_list()
         return fmean(values) if len(values) == len(rows) else math.nan

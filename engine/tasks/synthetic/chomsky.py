@@ -61,9 +61,9 @@ def _parity(length: int, draws: Draws) -> Written:
 
 
 def _cycle(length: int, draws: Draws) -> Written:
-    """Draw moves on a cycle of five positions: 0 stays, 1 moves forward, 2 moves back.
+    """Draw moves on a cycle of five positions; the answer is the position after all moves.
 
-    The answer is the last position, counted from the start.
+    Move 0 stays, 1 goes forward, and 2 goes back. Positions are counted from the start.
     """
     string = _symbols(length, draws, 3)
     return string, [(string.count(1) - string.count(2)) % MODULUS]
@@ -87,9 +87,9 @@ def _modular(length: int, draws: Draws) -> Written:
 
 
 def _stack(length: int, draws: Draws) -> Written:
-    """Draw the initial bits of a stack, then actions: 2 pops a bit, 3 pushes 0, and 4 pushes 1.
+    """Draw the initial bits of a stack, then actions on it; the answer is the final stack, top first.
 
-    The target is the stack from its top down.
+    Action 2 pops a bit, 3 pushes 0, and 4 pushes 1.
     """
     size = 1 + next(draws) % max(1, length - 1)
     string = [*_symbols(size, draws), *(2 + each for each in _symbols(length - size, draws, 3))]
@@ -113,7 +113,7 @@ def _brackets(length: int, draws: Draws) -> Written:
 
 
 def _symbol(token: int) -> int:
-    """Return the number that this task gives a token of an expression: numbers first, then signs."""
+    """Convert a token of an expression to this task's symbols, in which numbers come before signs."""
     return token - FIRST_NUMBER if token >= FIRST_NUMBER else MODULUS - PLUS + token
 
 

@@ -12,7 +12,7 @@ PADDING = 0
 
 
 def draw_lengths(task: LengthTask, count: int, test_set: str | None, generator: Generator) -> Tensor:
-    """Draw lengths (count,) from the range of the training lengths, or take that of a test set."""
+    """Draw training lengths (count,); for a test set, all are the length that the set's name states."""
     if test_set is not None:
         return torch.full((count,), int(test_set))
     low, high = task.lengths

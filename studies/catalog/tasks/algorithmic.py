@@ -100,7 +100,7 @@ class SymbolSettings(AlgorithmicSettings):
     @field_validator("vocab")
     @classmethod
     def _omit_default(cls, vocab: int | None, info: ValidationInfo) -> int | None:
-        """Return None if the key has its default value, which is the paper's number of symbols.
+        """Return None for the default (the paper's number of symbols), else the number in the study file.
 
         A study that writes the default then has the same trial ids as a study without the key.
         """

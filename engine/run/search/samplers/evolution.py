@@ -119,9 +119,10 @@ _MAX_UNORDERED = 4
 
 
 class EvolutionSampler(optuna.samplers.BaseSampler):
-    """Sampler that first draws `population` search points, then mutates the best of `sample` living points.
+    """Sampler that mutates the best of `sample` points, which it draws from the population.
 
-    Pruned points belong to the population, but never win. Failed points do not belong to it.
+    The first `population` search points are drawn at random. Pruned points belong to the population, but
+    never win. Failed points do not belong to it.
     """
 
     def __init__(self, *, seed: int, population: int, sample: int) -> None:

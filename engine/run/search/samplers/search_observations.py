@@ -142,12 +142,12 @@ def point_key(values: Mapping[str, Any]) -> PointKey:
 
 
 def whole_study(study: optuna.Study) -> optuna.Study:
-    """Return the whole study if Hyperband passed a view of one bracket, else the study itself."""
+    """Return the study behind Hyperband's view of one bracket; return any other study unchanged."""
     return getattr(study, "_study", study)
 
 
 class PerStudyCache(Generic[KnownT]):
-    """Cache with the state of a sampler for the Optuna study for which it was last called.
+    """Cache of the state that a sampler computes from an Optuna study. It holds the state of one study.
 
     A search with rungs has several studies.
     """
@@ -178,7 +178,7 @@ class EndedPoint:
 
     @property
     def worth(self) -> tuple[float, tuple[bool, int, float]]:
-        """Return the key that ranks points under limits; the highest key is the best.
+        """Return the key that ranks points in a search with limits; the highest key is the best.
 
         The distance beyond the limits is compared first, and then the goodness.
         """
@@ -206,7 +206,7 @@ class EliteWindow:
 
 
 class Proposals:
-    """Record of the points that a search has begun, and of the proposals rejected after the last one.
+    """Record of a search's begun points, and of the proposals rejected since the last point began.
 
     A point counts as begun on whichever rung it is trained. A point with a failed training counts as
     rejected.
@@ -365,7 +365,7 @@ class RecipeFeatures:
         return found
 
     def labels(self, values: Mapping[str, Level]) -> dict[int, int]:
-        """Return how often each label occurs in the tree of a search point's recipe."""
+        """Return how often each Weisfeiler-Lehman label occurs in the tree of a search point's recipe."""
         levels, root = {**self._fixed, **values}, self._root
         if self._has_dimensions:
             root = resolve(root, levels.get)

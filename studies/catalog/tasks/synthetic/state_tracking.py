@@ -20,7 +20,7 @@ class ParitySettings(LengthTask):
     """
 
     def input_tokens(self, length: int) -> int:
-        """Return the number of tokens without the answer."""
+        """Return the number of input bits: the length without the answer."""
         return length - 1
 
     @property
