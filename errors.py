@@ -78,6 +78,12 @@ from numbers import Integral, Real
 MAX_FAULTS = 50
 """The maximum number of faults of a text; after it the text is not checked any further."""
 
+MAX_SHOWN_FAULTS = 30
+"""The maximum number of faults that a message shows; it has the number of the others."""
+
+MAX_SHOWN_IN_LINE = 10
+"""The maximum number of faults that a message shows of one line; more often have one cause."""
+
 MAX_UNCUT_WIDTH = 100
 """The number of columns up to which a text is shown whole; a longer text is cut around each fault."""
 

@@ -110,7 +110,9 @@ def check_complete(
     starts = {argument.start for _, argument in bound}
     astray = [argument for argument in call.arguments or () if argument.start not in starts]
     if missing and not any(one.name is None or nearest(one.name, missing) for one in astray):
-        faults.add(call.start, call.name_end, f"{call.name} needs {' and '.join(missing)}", call.end)
+        form = ", ".join(f"{p.name}=…" for p in parameters if p.default is REQUIRED)
+        message = f"{call.name} needs {' and '.join(missing)}, as in {call.name}({form})"
+        faults.add(call.start, call.name_end, message, call.end)
     return not missing and not astray
 
 
@@ -525,7 +527,8 @@ class _Checker:
         arguments = syntax.arguments or ()
         for argument in arguments:
             if argument.name is not None:
-                message = f"the count and the part of each have no names, got {argument.name}="
+                form = ", ".join(self._faults.quote(one.value.start, one.value.end) for one in arguments)
+                message = f"each takes a count and a part by position, without names: each({form})"
                 self._faults.add(argument.start, argument.name_end, message)
         if len(arguments) != 2:
             self._report(syntax, "each takes a count and a part, for example each(4, choice(sa, conv(k=20)))")
@@ -544,10 +547,12 @@ class _Checker:
             return None
         if count > 1 and self._report_repeated_pool(last, body):
             return None
+        before = self._written_out
         self._written_out += count * sum(1 for _ in walk(body))
         if self._written_out > MAX_BLOCKS:
-            got = f"{self._written_out:.9g}"
-            self._report(syntax, f"expected at most {MAX_BLOCKS} parts after expanding each, got {got}")
+            if before <= MAX_BLOCKS:  # reported once, at the part that exceeds the limit
+                got = f"{self._written_out:.9g}"
+                self._report(syntax, f"expected at most {MAX_BLOCKS} parts after expanding each, got {got}")
             return None
         return make_series([body] * count) if count > 1 else body
 
@@ -576,7 +581,7 @@ class _Checker:
         seen: set[Value] = set()
         for argument in syntax.arguments:
             if argument.name is not None:
-                message = f"the options of a choice have no names, got {argument.name}="
+                message = f"choice takes its options by position, without names, got {argument.name}="
                 self._faults.add(argument.start, argument.name_end, message)
             option = self.value(argument.value, parameter, (argument.value.start, argument.value.end))
             if option in seen:

@@ -115,7 +115,7 @@ class _DimensionResolver:
         match value:
             case IntegerDimension() | RealDimension():
                 unique = self._unique(name)
-                answer = _validate_answer(value, self.resolver(unique, value))
+                answer = _validate_answer(unique, value, self.resolver(unique, value))
                 self.settled[unique] = answer
                 return answer
             case ChoiceDimension():
@@ -167,7 +167,7 @@ class _DimensionResolver:
 
 
 def _validate_answer(
-    dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension | HoleNode
+    name: str, dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension | HoleNode
 ) -> Value:
     """Return the resolver's answer; raise ValueError if it is not a value in the range of the dimension."""
     if answer is dimension or isinstance(answer, HoleNode):
@@ -178,4 +178,4 @@ def _validate_answer(
             return float(number)
         if isinstance(number, int) and (number - dimension.low) % dimension.step == 0:
             return number
-    raise ValueError(f"expected a value of {render(dimension)}, got {answer}")
+    raise ValueError(f"{name} must be a value of {render(dimension)}, got {answer}")

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..errors import MAX_FAULTS, MAX_UNCUT_WIDTH, ActivememError, Fault, draw_carets, printable
+from ..errors import (
+    MAX_FAULTS,
+    MAX_SHOWN_IN_LINE,
+    MAX_UNCUT_WIDTH,
+    ActivememError,
+    Fault,
+    draw_carets,
+    printable,
+)
 
 
 class RecipeError(ActivememError):
     """Error with the text of a wrong recipe and all of its faults, in the order of the text.
 
-    The message shows both, and stays readable whatever characters the text has:
+    The message shows the text and the first 10 faults, and stays readable whatever characters the text has:
 
         recipe: 1 fault
 
@@ -25,9 +33,11 @@ class RecipeError(ActivememError):
 
     def __str__(self) -> str:
         count = len(self.faults)
-        first = "the first " if count >= MAX_FAULTS else ""
-        heading = f"recipe: {first}{count} {'fault' if count == 1 else 'faults'}"
-        return "\n".join([heading, "", *_format_faults(self.text, self.faults)])
+        least = "at least " if count >= MAX_FAULTS else ""
+        heading = f"recipe: {least}{count} {'fault' if count == 1 else 'faults'}"
+        shown = self.faults[:MAX_SHOWN_IN_LINE]
+        more = [f"    and {count - len(shown)} more"] if count > len(shown) else []
+        return "\n".join([heading, "", *_format_faults(self.text, shown), *more])
 
 
 def _format_faults(text: str, faults: Sequence[Fault]) -> Iterator[str]:

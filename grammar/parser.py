@@ -151,13 +151,13 @@ def _count_digits(text: str) -> int:
 
 
 def _quoted(text: str, start: int, faults: FaultCollector) -> Token:
-    """Report a quoted word, and return it without quotes so that parsing can continue."""
+    """Report a quoted text; return a quoted word without quotes so that parsing can continue."""
     end = start + len(text)
     word = text[1:-1]
+    inside = faults.quote(start + 1, end - 1)
+    faults.add(start, end, f"a recipe has no quotes: {f'write {inside}' if inside else 'remove them'}")
     if word.isascii() and word.isidentifier():
-        faults.add(start, end, f"words are written without quotes: {faults.quote(start + 1, end - 1)}")
         return Token("name", word, start, end)
-    faults.add(start, end, "there are no quoted texts in a recipe")
     return Token("wrong", text, start, end)
 
 
@@ -265,6 +265,7 @@ class _RecipeParser(TokenReader):
         super().__init__(tokenize(text, faults))
         self._faults = faults
         self._depth = 0
+        self._too_deep = False  # whether text was skipped because it is nested too deeply
         self._blamed = -1  # index of the last token that `_report_here` reported
 
     def recipe(self) -> Syntax:
@@ -431,17 +432,21 @@ class _RecipeParser(TokenReader):
             self._depth += 1
             return opened
         self._report(opened.start, opened.end, f"expected at most {MAX_DEPTH} open parentheses, got one more")
+        self._too_deep = True
         inside = 1
         while inside and self.token.kind != "end":
             inside += {"(": 1, ")": -1}.get(self._advance().kind, 0)
         return None
 
     def _close(self, opened: Token) -> None:
-        """Consume ")"; at the end of the text, report at the opening bracket that ")" is missing."""
+        """Consume ")"; at the end of the text, report at the opening bracket that ")" is missing.
+
+        Nothing is reported after a part that is nested too deeply, which can hide every later ")".
+        """
         self._depth -= 1
         if self.token.kind == ")":
             self._advance()
-        else:
+        elif not self._too_deep:
             message = "this parenthesis is never closed"
             self._report(opened.start, opened.end, message, self.token.start)
 

@@ -345,9 +345,8 @@ def as_listed(dimension: Dimension, value: Level) -> Level:
 
 def _option(text: str, argument: ArgumentSyntax, faults: FaultCollector) -> Level:
     if argument.name is not None:
-        faults.add(
-            argument.start, argument.end, f"the options of a choice have no names, got {argument.name}="
-        )
+        message = f"choice takes its options by position, without names, got {argument.name}="
+        faults.add(argument.start, argument.end, message)
     match argument.value:
         case NumberSyntax(value=number):
             return number

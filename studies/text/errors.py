@@ -8,14 +8,14 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
-from ...errors import ActivememError, draw_carets, replace_unprintable
+from ...errors import MAX_SHOWN_FAULTS, MAX_SHOWN_IN_LINE, ActivememError, draw_carets, replace_unprintable
 from .toml_positions import KeyPath, Span
 
 _NUMBER = re.compile(r"([0-9]+(?:,[0-9]{3})*)")
 _WIDTH = 80  # columns; a longer message goes below its carets
-_MAX_SHOWN = 30  # faults of the message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +36,8 @@ class StudyFault:
 class StudyError(ActivememError):
     """Error for a study that cannot run; `faults` has every fault.
 
-    Its text shows the first 30 of them. It names the file and shows each line that has faults, from top to
-    bottom:
+    Its text shows the first 30 of them, and at most 10 of one line. It names the file and shows each line
+    that has faults, from top to bottom:
 
         studies/wrong.toml: 1 fault
 
@@ -104,10 +104,12 @@ def _order(fault: StudyFault) -> tuple[int, int, str, int, list[str | int]]:
 
 def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
     """Yield the text of the first faults: each faulty line once, with carets and a message for each fault."""
-    first = faults[:_MAX_SHOWN]
-    margin = max(len(_label(fault)) for fault in first)
+    lines = [list(group) for _, group in groupby(faults, key=lambda fault: (fault.line, fault.text))]
+    picked = [fault for line in lines for fault in line[: MAX_SHOWN_IN_LINE if line[0].line else None]]
+    picked = picked[:MAX_SHOWN_FAULTS]
+    margin = max(len(_label(fault)) for fault in picked)
     shown: tuple[int | None, str] = (None, "")
-    for fault in first:
+    for fault in picked:
         message = " ".join(fault.message.splitlines()).replace("\t", " ")
         if fault.line is None:
             yield f"  {message}"
@@ -119,8 +121,9 @@ def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
         indent = " " * (margin + 5)
         beside = len(indent + carets) + 2 + len(message) <= _WIDTH
         yield f"{indent}{carets}  {message}" if beside else f"{indent}{carets}\n{indent}{message}"
-    if more := len(faults) - len(first):
-        yield f"  and {more:,} more"
+    if more := len(faults) - len(picked):
+        places = {fault.line for fault in faults if fault not in picked}
+        yield f"  and {more:,} more{f' in line {places.pop()}' if len(places) == 1 else ''}"
 
 
 def _label(fault: StudyFault) -> str:

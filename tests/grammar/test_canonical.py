@@ -71,7 +71,18 @@ def test_only_the_first_of_very_many_faults_are_reported():
     with pytest.raises(RecipeError) as caught:
         parse(">> ".join(["nothing"] * 200))
     assert len(caught.value.faults) == MAX_FAULTS
-    assert str(caught.value).splitlines()[0] == "recipe: the first 50 faults"
+    told = str(caught.value).splitlines()
+    assert told[0] == "recipe: at least 50 faults"
+    assert sum("unknown block 'nothing'" in line for line in told) == 10
+    assert told[-1] == "    and 40 more"
+
+
+def test_parentheses_that_are_too_deep_are_reported_once():
+    with pytest.raises(RecipeError) as caught:
+        parse("(" * 1000 + "sa")
+    assert [fault.message for fault in caught.value.faults] == [
+        "expected at most 32 open parentheses, got one more"
+    ]
 
 
 def test_a_text_beyond_any_use_is_not_read():

@@ -45,7 +45,7 @@ def test_each_writes_its_part_out_so_that_every_copy_has_its_own_dimensions():
     [
         ("each", "each takes a count and a part, for example each(4, choice(sa, conv(k=20)))"),
         ("each(sa)", "each takes a count and a part, for example each(4, choice(sa, conv(k=20)))"),
-        ("each(n=2, sa)", "the count and the part of each have no names, got n="),
+        ("each(n=2, sa)", "each takes a count and a part by position, without names: each(2, sa)"),
         (
             "each({n}, sa)",
             "each needs a whole number as its count, got {n}; "
@@ -60,7 +60,10 @@ def test_each_writes_its_part_out_so_that_every_copy_has_its_own_dimensions():
             "each(100, each(100, each(100, sa)))",
             "expected at most 10000 parts after expanding each, got 10200",
         ),
-        (" >> ".join(["each(9000, sa)"] * 500), "expected at most 10000 parts after expanding each"),
+        (
+            " >> ".join(["each(9000, sa)"] * 500),
+            "expected at most 10000 parts after expanding each, got 18000",
+        ),
         ("each(9000, sa)", "expected at most 10000 characters in canonical form, got 53996"),
     ],
 )
@@ -189,9 +192,9 @@ def test_a_chosen_sum_joins_the_sum_around_it():
     ("values", "message"),
     [
         ({"cont": 2}, "there is no dimension 'cont'; nearest: count"),
-        ({"count": 5}, "expected a value of integer(1, 4), got 5"),
-        ({"count": 2.5}, "expected a value of integer(1, 4), got 2.5"),
-        ({"count": True}, "expected a value of integer(1, 4), got True"),
+        ({"count": 5}, "count must be a value of integer(1, 4), got 5"),
+        ({"count": 2.5}, "count must be a value of integer(1, 4), got 2.5"),
+        ({"count": True}, "count must be a value of integer(1, 4), got True"),
         ({"choice": "cgru"}, "choice must be one of sa, conv(k=integer(3, 40)), got cgru"),
         ({"conv.k.2": 4}, "conv.k.2 must be one of 3, 5, got 4"),
     ],

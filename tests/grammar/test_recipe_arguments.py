@@ -110,7 +110,7 @@ def test_a_space_inside_of_arguments_is_counted_and_listed():
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
-        ("seq2seq()", ["seq2seq needs encoder"]),
+        ("seq2seq()", ["seq2seq needs encoder, as in seq2seq(encoder=…)"]),
         ("seq2seq(3)", ["expected a block, got 3"]),
         ("seq2seq(relu)", ["unknown block 'relu'; nearest: activation"]),
         ("seq2seq(integer(1, 3))", ["integer can only replace a number: a count, or a parameter's value"]),

@@ -50,11 +50,11 @@ def test_a_dimension_is_read_from_its_text(text, dimension):
     [
         ("sa", ["expected integer(lo, hi), real(lo, hi) or choice(option, …)"]),
         ("choice()", ["expected integer(lo, hi), real(lo, hi) or choice(option, …)"]),
-        ("integer(3)", ["integer needs hi"]),
+        ("integer(3)", ["integer needs hi, as in integer(lo=…, hi=…)"]),
         ("integer(40, 3)", ["lo must not be above hi, got 40 and 3"]),
         ("real(0, 1, log=true)", ["lo must be above 0 where log=true, got 0.0"]),
         ("integer(3, 40", ["this parenthesis is never closed"]),
-        ("choice(a=sa, 3)", ["the options of a choice have no names, got a="]),
+        ("choice(a=sa, 3)", ["choice takes its options by position, without names, got a="]),
     ],
 )
 def test_a_text_that_is_no_dimension_is_reported(text, faults):
