@@ -95,7 +95,6 @@ def check_stored_rows(layout: Layout, rows: pl.DataFrame) -> None:
 
 
 def _check_stored_row(layout: Layout, row: Mapping[str, Any]) -> None:
-    """Raise `StoreError` with the faults of a row, if it has any."""
     trial, study, attempt = row["trial"], row["study"], row["attempt"]
     faults = [*filter(None, (trial_id_fault(str(trial)), study_name_fault(str(study))))]
     if "factors" in row and not is_json_object(row["factors"]):

@@ -91,7 +91,7 @@ class _CohortSearcher(_NeverPickled, Searcher):
         return {"tasks": pickle.dumps(jobs)}  # workers load them after the plug-ins that they need
 
     def should_prune(self, trial_id: str, epoch: int, value: float) -> bool:
-        """Return whether the source prunes the cohort with this id in Tune."""
+        """Return whether the source prunes a cohort after an epoch; `trial_id` is its id in Ray Tune."""
         return self._source.should_prune(self._names[trial_id], epoch, value)
 
     def on_trial_complete(
@@ -131,7 +131,7 @@ class _EventCallback(_NeverPickled, tune.Callback):
 
 
 class _Stopper(_NeverPickled, tune.Stopper):
-    """Rule by which Tune stops the cohorts that the source prunes and, on request, all cohorts."""
+    """Rule by which Ray Tune stops pruned cohorts and, when the run must stop, all cohorts."""
 
     def __init__(self, searcher: _CohortSearcher, stop: Stop, metric: str | None, run: str) -> None:
         self._searcher, self._stop, self._metric = searcher, stop, metric

@@ -123,7 +123,7 @@ class Checkpoint:
                 self._place.put(self._starts)
 
     def save(self, saved: CheckpointData) -> None:
-        """Replace the state; after a crash at any moment the old or the new one is intact."""
+        """Save a state in place of the last one. After a crash at any moment, one of the two is intact."""
         with replacing(self._state) as temporary:
             _write(temporary, saved)
             # the new state is complete before the old one moves, so that one of them is always intact

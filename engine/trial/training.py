@@ -328,7 +328,7 @@ class Training:
         return self.objective.symbols()
 
     def outputs(self) -> WrittenOutputs | None:
-        """Return the model's outputs for the test split after its last epoch, if its task has outputs."""
+        """Return the generated outputs for the test split, such as translations; None without any."""
         return self.objective.outputs()
 
     def state(self) -> dict[str, Any]:

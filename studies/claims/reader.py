@@ -769,7 +769,7 @@ def _read(
 def _resolve(
     spec: ClaimSpec, said: syntax.SyntaxNode, scope: Scope, faults: FaultCollector
 ) -> list[Claim] | None:
-    """Return the claims of a `[[claim]]` table, with its names looked up in one scope; None after a fault.
+    """Return the claims of a `[[claim]]` table, with all its names looked up in `scope`; None after a fault.
 
     With `each`, there is one claim for each level of that factor, and otherwise a single claim.
     """

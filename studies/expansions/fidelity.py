@@ -242,7 +242,7 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
 
 
 def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the bounds of the fidelity `data`, and `[train]` with a placeholder for `steps_per_epoch`.
+    """Return the bounds of `fidelity = "data"`, and `[train]` with a placeholder for `steps_per_epoch`.
 
     The bounds are 1 and the number of steps of an epoch in the study file.
     """
@@ -257,7 +257,7 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 
 def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the bounds of the fidelity `length`, and the table with a placeholder for the longest length.
+    """Return the bounds of `fidelity = "length"`, and the table with a placeholder for its longest length.
 
     The bounds are the shortest and the longest training length in the study file.
     """

@@ -202,7 +202,7 @@ class GpuRoom:
 
     @property
     def _bounds(self) -> dict[Bound, int]:
-        """The number of trials that each resource allows."""
+        """The number of trials on a GPU that each limit allows, such as memory or CPUs."""
         bounds: dict[Bound, int | None] = {"setting": self.asked, "CPUs": self.by_cpus}
         if self.asked is None:
             bounds = {"memory": self.by_memory, "CPUs": self.by_cpus, "processes": MOST_ON_ONE}

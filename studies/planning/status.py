@@ -167,7 +167,7 @@ def status_before_a_run(trials: int) -> StudyStatus:
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:
-    """Return the number of trials of a study.
+    """Return the number of trials of a study, including stored trials that a search did not plan.
 
     For a search, it may exceed the planned number. Its store may have fitting trials of other studies, points
     that were promoted and later overtaken, or a former baseline beside the present one.

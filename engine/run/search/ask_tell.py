@@ -71,7 +71,7 @@ class SobolSampler(optuna.samplers.QMCSampler):
 
 
 class CmaEsSampler(optuna.samplers.CmaEsSampler):
-    """Optuna's CMA-ES, started anew for each proposal from the best point that has ended."""
+    """Optuna's CMA-ES, which keeps no state: for each proposal it starts again, at the best ended point."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -117,7 +117,7 @@ class RestartableSampler(BaseSampler):
 
     @property
     def genetic(self) -> optuna.samplers.BaseGASampler | None:
-        """Return Optuna's genetic sampler if this object makes one, else None."""
+        """Return the genetic sampler, such as NSGA-II, that this object builds; None for other samplers."""
         return self._first if isinstance(self._first, optuna.samplers.BaseGASampler) else None
 
     def infer_relative_search_space(
@@ -176,7 +176,7 @@ def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object
 
 @contextmanager
 def named_errors(registry: Registry[Any], name: str) -> Iterator[None]:
-    """Within this context, convert errors of a plug-in to a PluginError with its owner and name."""
+    """Within this context, convert errors of a plug-in's code to a PluginError that names the plug-in."""
     try:
         yield
     except Exception as error:
@@ -459,7 +459,7 @@ class RungStudies:
 
 
 class UnseenPoints:
-    """Source of the untried search points of a study's space, which are drawn uniformly or taken in order.
+    """Source of search points that have not been tried: drawn uniformly, or taken in a fixed order.
 
     Draws depend on the search's seed and on the number of known points, so that a resumed search repeats
     them.

@@ -199,7 +199,7 @@ class TrackedPoints:
         return list(self._points[state].values())
 
     def running_here(self, name: str) -> TrackedPoint:
-        """Return a search point that this driver trains."""
+        """Return the search point with this name, which this driver trains."""
         return self._points[PointState.RUNNING_HERE][name]
 
     def move(self, tracked: TrackedPoint, state: PointState) -> None:
@@ -379,9 +379,9 @@ class Search:
         return []
 
     def _end(self, tracked: TrackedPoint) -> None:
-        """Report to Optuna how a search point has ended.
+        """Report the end of a search point to Optuna, if all its trials have outcomes.
 
-        If some of its trials are missing, wait for the driver that trains them.
+        Otherwise, wait for the drivers that train the missing trials.
         """
         if self._missing(tracked.point):
             self._tracked.move(tracked, PointState.RUNNING_ELSEWHERE)

@@ -190,7 +190,7 @@ class StoredPoints:
         return self._search.objectives[0].loss(end.values[0])
 
     def keeps_limits(self, point: SearchPoint) -> bool:
-        """Return whether an ended point keeps the search's limits on values that are measured in training."""
+        """Return whether the measured values of an ended point are within the search's limits."""
         return all(excess <= 0 for excess in self.end(point).excess.values())
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:

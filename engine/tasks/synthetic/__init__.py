@@ -1,4 +1,4 @@
-"""Functions that draw and solve the examples of the synthetic tasks, which are the same on every device.
+"""Functions that draw and solve the examples of the synthetic tasks. All devices get the same examples.
 
 `state_tracking`, `recall`, `chomsky`, `listops` and `mad` implement the tasks of these names. `lengths`
 handles several lengths in one batch.

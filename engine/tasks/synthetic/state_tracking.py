@@ -130,7 +130,7 @@ def write_expression(
 
 @cache
 def multiplication_table(group: str) -> Tensor:
-    """Return a group's multiplication table.
+    """Return the multiplication table of a group, such as "S5", as a tensor of element indices.
 
     Row i, column j is the index of the element that results from applying element i first and then element j.
     """

@@ -60,7 +60,7 @@ class Population:
                 self._add(trial)
 
     def worth(self, place: int) -> Worth:
-        """Return the key that ranks a living search point; the lowest key is the best.
+        """Return the key that ranks a member of the population; the lowest key is the best.
 
         `place` is the index of the point in the population.
         """
@@ -78,7 +78,7 @@ class Population:
             self._worths = []
 
     def _compare(self) -> list[Worth]:
-        """Return the key that ranks each living search point; the lowest key is the best.
+        """Return the key that ranks each member of the population; the lowest key is the best.
 
         A key has the distance beyond the limits, and then the loss or, with several objectives, the front
         and the crowding distance.

@@ -336,9 +336,10 @@ class Beliefs:
 
 
 def last_renewal(ended: int) -> int:
-    """Return the number of ended points at which hyperparameters were last chosen.
+    """Return how many points had ended when the kernel's hyperparameters were last chosen.
 
-    `ended` is the current number. They are chosen again each time this number has grown enough.
+    `ended` is the current number of ended points. The hyperparameters are chosen again each time this number
+    has grown enough.
     """
     found, grown = DRAWN, math.ceil(DRAWN * GROWTH)
     while grown < RENEWAL and found + grown <= ended:
