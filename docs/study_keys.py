@@ -116,13 +116,20 @@ def _default(field: FieldInfo) -> str:
     return words if words in ("required", "none", "empty", "its keys'") else f"`{words}`"
 
 
-def part_keys() -> str:
+def search_part_keys() -> str:
     """Return a Markdown table of the keys of samplers and schedulers that have their own."""
-    kinds = {"sampler": search_settings.SAMPLER_KEYS, "scheduler": search_settings.SCHEDULER_KEYS}
+    return _part_keys([*search_settings.SAMPLER_KEYS.items(), *search_settings.SCHEDULER_KEYS.items()])
+
+
+def design_keys() -> str:
+    """Return a Markdown table of the keys of designs that have their own."""
+    return _part_keys([(name, settings.find_design(name).settings_class) for name in settings.DESIGNS])
+
+
+def _part_keys(parts: list[tuple[str, type[StrictModel]]]) -> str:
     models: dict[type[StrictModel], list[str]] = {}
-    for classes in kinds.values():
-        for name, model in classes.items():
-            models.setdefault(model, []).append(f"`{name}`")
+    for name, model in parts:
+        models.setdefault(model, []).append(f"`{name}`")
     rows = [
         [" and ".join(names), *row]
         for model, names in models.items()
@@ -136,6 +143,7 @@ def part_keys() -> str:
 KEYS = {f"keys_{table}": partial(keys, table) for table in TABLES} | {
     "keys_task": task_keys,
     "keys_curve": cell_figure_keys,
-    "keys_search_parts": part_keys,
+    "keys_search_parts": search_part_keys,
+    "keys_designs": design_keys,
 }
 """The generators by the name in a document's mark."""

@@ -43,10 +43,11 @@ from .schema.search import (
     search_dimensions,
 )
 from .schema.search_settings import SearchSettings, is_known_before
-from .schema.settings import DecodeSettings, Level, StudySettings
+from .schema.settings import DESIGNS, DecodeSettings, Level, StudySettings, find_design
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .text.document import Diagnostics, parse_document, read_document
 from .text.errors import StudyError, StudyFault
+from .text.parts import report_moved_keys
 from .text.strict_model import KEY_OWNERS, InvalidTableError
 from .text.units import plural
 
@@ -541,6 +542,10 @@ def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudyS
     The table is None if it is faulty.
     """
     expansions, data = read_expansions(diagnostics), diagnostics.data
+    given = data.get("study")
+    if isinstance(given, Mapping) and not given.keys() <= StudySettings.model_fields.keys():
+        designs = {name: find_design(name).settings_class for name in DESIGNS}
+        report_moved_keys(diagnostics, "study", "design", designs)
     header = diagnostics.validate(StudySettings, ("study",), data["study"]) if "study" in data else None
     return expansions, header, read_design(diagnostics, header, expansions.values())
 

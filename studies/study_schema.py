@@ -15,12 +15,19 @@ from .presentation.kinds import kinds_of
 from .resolve.template import TRIAL_TABLES
 from .resolve.training_budget import BudgetSettings
 from .schema.search_settings import SearchSettings
-from .schema.settings import DecodeSettings, ModelSettings, StudySettings, TrainSettings
+from .schema.settings import (
+    DESIGNS,
+    DecodeSettings,
+    ModelSettings,
+    StudySettings,
+    TrainSettings,
+    find_design,
+)
 from .text.strict_model import StrictModel, key_descriptions
 
 _ANY_TABLE = {"type": "object"}
 _NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-_RULES = ("optimizer", "schedule", "sampler", "scheduler")
+_RULES = ("optimizer", "schedule", "sampler", "scheduler", "design")
 _LISTS_OF_RULES = ("loss_terms", "callbacks")
 """Lists of registered rules, whose keys depend on their names; `activemem show NAME` lists them."""
 
@@ -62,6 +69,7 @@ def study_schema() -> dict[str, Any]:
     properties = {name: _table(name, model, definitions) for name, model in tables.items()}
     properties["train"]["required"].remove("steps_per_epoch")  # a ladder or a budget may give it
     properties["train"]["properties"] |= _table("train", BudgetSettings, definitions)["properties"]
+    properties["study"]["properties"]["design"]["anyOf"] = [{"enum": list(DESIGNS)}, *_designs(definitions)]
     properties |= {
         "task": {"anyOf": [_task(), {"type": "array", "items": {"anyOf": [_task(), {"type": "string"}]}}]},
         "factors": {"type": "object", "additionalProperties": {"type": ["array", "string", "object"]}},
@@ -84,6 +92,13 @@ def study_schema() -> dict[str, Any]:
         "properties": properties,
         "$defs": definitions,
     }
+
+
+def _designs(definitions: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    for name in DESIGNS:
+        found = _table("design", find_design(name).settings_class, definitions)
+        found["properties"]["name"] = {"const": name}
+        yield found
 
 
 def _task() -> dict[str, Any]:

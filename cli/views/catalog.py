@@ -22,10 +22,9 @@ from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, Task
 from ...studies.catalog.tasks.synthetic import SyntheticSpec
 from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS
 from ...studies.presentation.kinds import Role, find_kind, kinds_of
-from ...studies.schema.design import find_design
 from ...studies.schema.epoch_metrics import task_metrics
 from ...studies.schema.search_settings import SAMPLER_KEYS, SCHEDULER_KEYS
-from ...studies.schema.settings import DESIGNS
+from ...studies.schema.settings import DESIGNS, find_design
 from ...studies.text.strict_model import default_words, key_descriptions, type_words
 from ...studies.text.units import WIDTH
 from . import blocks
@@ -202,8 +201,9 @@ def format_name(kind: str, name: str) -> Iterator[str]:
         return _format(f"{name}: {metric.title}", [*rows, *_origin(METRICS, name)])
     if kind == "designs":
         design = find_design(name)
-        rows = [("kind", "design"), ("source", design.source), ("keys", ", ".join(design.keys))]
-        return _format(f"{name}: {design.title}", [row for row in rows if row[1]])
+        rows = [("kind", "design"), ("source", design.source)]
+        heading = f"{name}: {design.title}"
+        return _format(heading, [row for row in rows if row[1]], STUDY_KEYS[kind], design.settings_class)
     if kind in _ROLES:
         return _format(
             f"{name}: {_titles(kind)[name]}",

@@ -361,7 +361,7 @@ def _path_header(study: Study, data: Mapping[str, Any], goal: SearchObjective) -
     decides = {"metric": goal.name, **({"direction": way} if way != usual_direction(goal.name) else {})}
     paper = {"paper": data["study"]["paper"]} if "paper" in data["study"] else {}
     title = f"Contributions to the best point: {one_line(study.title)}"
-    return {"name": f"{study.name}-path", "title": title, **paper, "design": "path", **decides}
+    return {"name": f"{study.name}-path", "title": title, **paper, "design": {"name": "path", **decides}}
 
 
 def _around(across: Sequence[str]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Designs: rules that choose which combinations of factor levels a study trains, instead of all of them.
+"""Designs: rules that choose which combinations of factor levels a study trains.
 
-A file is named like the value of `[study] design` that selects its design.
+A file is named like the `name` of `[study] design` that selects its design. `grid` has all combinations.
 `one_at_a_time` changes one factor of the baseline. `zip` combines the first levels of all factors, then the
 second levels, and so on. `cumulative` adds changes in the order of the file, and `path` adds the best change
 first. `fractional` and `plackett_burman` are fractions of two-level grids; `random` and `latin_hypercube` are
-samples. Each has `KIND`, a subclass of `schema.design.Design`.
+samples. Each file has `DESIGN`, a subclass of `schema.design.Design`, and the class of the design's own keys.
 """

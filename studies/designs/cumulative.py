@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from ..schema.design import DesignReader, RowDesign
-from ..schema.factors import level_key
+from pydantic import Field
+
+from ...errors import nearest_hint
+from ..schema.design import Design
+from ..schema.factors import NamedLevels, level_key
 from ..schema.settings import Level
+from ..text.parts import PartSettings
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 
-_TARGET: KeyPath = ("study", "target")
+_TARGET: KeyPath = ("study", "design", "target")
+
+
+class StepwiseSettings(PartSettings):
+    """The keys of `[study] design` for designs that go from the baseline to a target."""
+
+    target: dict[str, Any] = Field(default={})
+    """final levels of factors with more than two levels"""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stepwise(RowDesign):
+class Stepwise(Design):
     """A design in which each cell has one more change than the previous one, up to the `target`."""
 
-    target: Mapping[str, Level] = field(default_factory=dict[str, Level])
+    settings: StepwiseSettings
 
-    @classmethod
-    def own_fields(cls, reader: DesignReader) -> Mapping[str, Any]:
-        target = reader.named_levels(_TARGET, reader.header.target)
-        reader.check_levels(_TARGET, target)
-        return {"target": target}
+    settings_class = StepwiseSettings
+
+    @property
+    def target(self) -> dict[str, Level]:
+        """The levels that `target` names, by factor."""
+        named = self.settings.target.items()
+        return {name: NamedLevels(self.factors[name], f"of {name}").find(level) for name, level in named}
 
     @property
     def steps(self) -> dict[str, Level]:
@@ -52,8 +65,9 @@ class Stepwise(RowDesign):
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield faults: a factor with many levels but no target, or a target that changes nothing."""
+        target = self.settings.target
         for name, levels in self.inner.items():
-            if name not in self.target and len(levels) > 2:
+            if name not in target and len(levels) > 2:
                 example = f"target = {{ {name} = … }}"
                 message = f"expected two levels, or a target level in {example}, got {len(levels)}"
                 yield ("factors", name), message
@@ -67,19 +81,24 @@ class Stepwise(RowDesign):
             if late:
                 needed = " and ".join(late)
                 yield ("factors", name), f"expected this factor after {needed}, on which it depends"
-        for name, level in self.target.items():
+        for name, level in target.items():
             if name in self.around:
-                yield (*_TARGET, name), f"{name} is in `around`: it cannot have a target level"
-            elif name in self.factors and level_key(level) == level_key(self.baseline_level(name)):
-                yield (*_TARGET, name), f"expected a level of {name} other than the baseline's"
+                fault = f"{name} is in `around`: it cannot have a target level"
+            elif name not in self.inner:
+                fault = f"unknown factor '{name}'{nearest_hint(name, self.inner)}"
+            else:
+                levels = NamedLevels(self.factors[name], f"of {name}")
+                fault = levels.fault(level)
+                if not fault and level_key(levels.find(level)) == level_key(self.baseline_level(name)):
+                    fault = f"expected a level of {name} other than the baseline's"
+            if fault:
+                yield (*_TARGET, name), fault
 
 
 class Cumulative(Stepwise):
     """A design that adds one change after the other, in the order of the file."""
 
-    kind = "cumulative"
     title = "one change after the other, from the baseline to the target"
-    keys: ClassVar[Mapping[str, str]] = {"target": ""}
 
     def explain_kind(self) -> str:
         steps = self.steps
@@ -89,4 +108,4 @@ class Cumulative(Stepwise):
         )
 
 
-KIND = Cumulative
+DESIGN = Cumulative

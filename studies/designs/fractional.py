@@ -8,17 +8,18 @@ set of columns whose sum is zero.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
 from itertools import combinations, compress
 from operator import xor
-from typing import Any, ClassVar
+from typing import ClassVar, Literal
 
-from ..schema.design import DesignReader, RowDesign
+from ..schema.design import Design
 from ..schema.factors import level_key
 from ..schema.settings import Level
+from ..text.parts import PartSettings
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 
@@ -42,7 +43,7 @@ Row = tuple[int, ...]
 """The index of each factor's level in a run."""
 
 
-class TwoLevels(RowDesign):
+class TwoLevels(Design):
     """Base class of designs for factors with two levels; a run's level 0 is that of the baseline."""
 
     has_conditions = False
@@ -114,27 +115,30 @@ class TwoLevels(RowDesign):
         return f"{head}, resolution {resolution}; {_MEANINGS[resolution]}"
 
 
+class FractionalSettings(PartSettings):
+    """The keys of `[study] design` for `fractional`."""
+
+    resolution: Literal["III", "IV", "V"]
+    """III separates main effects from each other, IV also from two-factor interactions, V also these
+    interactions from each other"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fractional(TwoLevels):
     """A design whose runs are the smallest regular fraction with at least the given resolution."""
 
-    resolution: int = 0
+    settings: FractionalSettings
 
-    kind = "fractional"
+    settings_class = FractionalSettings
     title = "a fraction of a grid of factors with two levels"
     source = "Box and Hunter 1961; Fries and Hunter 1980"
-    keys: ClassVar[Mapping[str, str]] = {"resolution": '"IV"'}
     most_factors = MAX_FACTORS
 
-    @classmethod
-    def own_fields(cls, reader: DesignReader) -> Mapping[str, Any]:
-        return {"resolution": RESOLUTIONS.get(reader.header.resolution or "", 0)}
-
     def runs(self) -> tuple[Row, ...]:
-        return fractional_rows(len(self.two_level), self.resolution)
+        return fractional_rows(len(self.two_level), RESOLUTIONS[self.settings.resolution])
 
 
-KIND = Fractional
+DESIGN = Fractional
 
 
 def fractional_rows(factors: int, resolution: int) -> tuple[Row, ...]:

@@ -11,22 +11,21 @@ from .random import Row, Sample, draw
 class LatinHypercube(Sample):
     """A design of cells in which each factor's levels occur almost equally often."""
 
-    kind = "latin_hypercube"
     title = "cells drawn so that each factor's levels occur almost equally often"
     has_conditions = False
 
     def make_rows(self) -> list[dict[str, Level]]:
         """Return the cells of the hypercube; return an empty list if no hypercube is found."""
-        drawn = latin_hypercube_rows(self.sizes, self.sample_cells, self.sample_seed) or ()
+        drawn = latin_hypercube_rows(self.sizes, self.settings.cells, self.settings.seed) or ()
         return [self.cell_at(row) for row in drawn]
 
     def drawing_fault(self) -> str:
-        if not self.sample_cells or self.rows():
+        if self.rows():
             return ""
         message = (
-            f"found no hypercube of {self.sample_cells:,} different cells in a grid of {self.grid_size:,}"
+            f"found no hypercube of {self.settings.cells:,} different cells in a grid of {self.grid_size:,}"
         )
-        return f'{message}: request fewer, or set design = "random"'
+        return f"{message}: request fewer, or the design random"
 
     def explain_kind(self) -> str:
         return (
@@ -35,7 +34,7 @@ class LatinHypercube(Sample):
         )
 
 
-KIND = LatinHypercube
+DESIGN = LatinHypercube
 
 
 _ROUNDS = 200  # the most attempts to make all cells different

@@ -1,13 +1,12 @@
 """The one-at-a-time design: the baseline, and every cell that differs from the baseline in one factor."""
 
-from ..schema.design import RowDesign
+from ..schema.design import Design
 from ..schema.settings import Level
 
 
-class OneAtATime(RowDesign):
+class OneAtATime(Design):
     """A design with the baseline, and with every cell that differs from the baseline in one factor."""
 
-    kind = "one_at_a_time"
     title = "the baseline, and every cell that differs from it in one factor"
 
     def make_rows(self) -> list[dict[str, Level]]:
@@ -21,4 +20,4 @@ class OneAtATime(RowDesign):
         )
 
 
-KIND = OneAtATime
+DESIGN = OneAtATime

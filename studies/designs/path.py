@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import polars as pl
 
@@ -22,13 +22,12 @@ from ..planning.trial_values import (
     trial_values,
     uniform_losses,
 )
-from ..schema.design import DesignReader
 from ..schema.epoch_metrics import missing_metric
 from ..schema.factors import level_key
 from ..schema.settings import Level
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
-from .cumulative import Stepwise
+from .cumulative import Stepwise, StepwiseSettings
 
 if TYPE_CHECKING:
     from ...storage import Store
@@ -39,28 +38,29 @@ if TYPE_CHECKING:
 _UNDECIDED = (ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.INCOMPLETE, ValueStatus.MISSING)
 
 
+class PathSettings(StepwiseSettings):
+    """The keys of `[study] design` for `path`."""
+
+    metric: str
+    """the metric whose mean over the seeds decides which change each round keeps"""
+    direction: Literal["max", "min"] | None = None
+    """whether the highest or the lowest values of the metric are the best (default: as usual for it)"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Path(Stepwise):
-    """An ablation path: each round keeps the change with the best value of `metric`.
+    """An ablation path: each round keeps the change with the best value of a metric.
 
-    An empty `direction` means the usual one of the metric. `kept` are the changes kept so far.
+    `kept` are the changes kept so far.
     """
 
-    metric: str = ""
-    direction: str = ""
+    settings: PathSettings
     kept: tuple[str, ...] = ()
 
-    kind = "path"
+    settings_class = PathSettings
     title = "one change after the other, each time the one with the best result"
     source = "Fawcett and Hoos 2016"
-    keys: ClassVar[Mapping[str, str]] = {"target": "", "metric": '"loss"', "direction": ""}
     has_conditions = False
-
-    @classmethod
-    def own_fields(cls, reader: DesignReader) -> Mapping[str, Any]:
-        header = reader.header
-        own = {"metric": header.metric or "", "direction": header.direction or ""}
-        return {**super().own_fields(reader), **own}
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -93,7 +93,8 @@ class Path(Stepwise):
         tasks = {trial.id: trial.settings.task for trials in tried.values() for trial in trials}
         if not tasks:
             return None
-        rows = trial_values(study.name, tasks, _outcomes(store, self.metric, tasks), self.metric)
+        metric, direction = self.settings.metric, self.settings.direction
+        rows = trial_values(study.name, tasks, _outcomes(store, metric, tasks), metric)
         if rows["status"].is_in(_UNDECIDED).any():
             return None
         known = rows.filter(pl.col("status") == ValueStatus.DONE)
@@ -103,7 +104,7 @@ class Path(Stepwise):
             for name, trials in tried.items()
             if trials and all(trial.id in values for trial in trials)
         }
-        higher = self.direction == "max" if self.direction else find_metric(self.metric).higher_is_better
+        higher = direction == "max" if direction else find_metric(metric).higher_is_better
         best = max if higher else min
         step = best(means, key=means.__getitem__, default=None)
         return None if step is None else replace(self, kept=(*self.kept, step))
@@ -111,36 +112,37 @@ class Path(Stepwise):
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield faults in the steps of the path, and in the metric by which it chooses changes."""
         yield from super().faults()
-        path: KeyPath = ("study", "metric")
+        path: KeyPath = ("study", "design", "metric")
+        metric = self.settings.metric
         if self.matched_size is not None:
             yield ("study", "match"), "a path changes one factor at a time, without solving for a size"
-        if self.metric and metric_family(self.metric) not in METRICS_AND_COSTS:
-            yield path, unknown_metric(self.metric)
-        elif is_target(self.metric):
-            message = f"a path compares final values, but {self.metric} is computed from a learning curve"
-            yield path, message
-        elif self.metric and not self.direction and find_metric(self.metric).higher_is_better is None:
-            unknown = f"it is not known whether higher or lower {self.metric} is better"
+        if metric_family(metric) not in METRICS_AND_COSTS:
+            yield path, unknown_metric(metric)
+        elif is_target(metric):
+            yield path, f"a path compares final values, but {metric} is computed from a learning curve"
+        elif not self.settings.direction and find_metric(metric).higher_is_better is None:
+            unknown = f"it is not known whether higher or lower {metric} is better"
             yield path, f"{unknown}: set direction = 'max' or 'min'"
 
     def trial_faults(self, trials: Iterable[Trial]) -> Iterator[tuple[KeyPath, str]]:
-        faults = (missing_metric(self.metric, [each.settings]) for each in trials if self.metric)
+        faults = (missing_metric(self.settings.metric, [each.settings]) for each in trials)
         if fault := next(filter(None, faults), ""):
-            yield ("study", "metric"), fault
+            yield ("study", "design", "metric"), fault
 
     def explain_kind(self) -> str:
         steps = len(self.steps)
         most = 1 + steps * (steps + 1) // 2
+        best = f"keeps the best in {self.settings.metric}"
         kept = f"kept so far: {', '.join(self.kept)}; " if self.kept else ""
         now = f"round {len(self.kept) + 1} of {steps}" if steps > len(self.kept) else "all rounds have ended"
         return (
             f"from the baseline to the target, {plural(steps, 'change')}; each round tries all remaining "
-            f"changes and keeps the best in {self.metric}, at most {most:,} cells; {kept}{now}; it shows the "
-            "order of importance along one path, not the effect of a single change"
+            f"changes and {best}, at most {most:,} cells; {kept}{now}; it shows the order of importance "
+            "along one path, not the effect of a single change"
         )
 
 
-KIND = Path
+DESIGN = Path
 
 
 def _outcomes(store: Store, metric: str, tasks: Mapping[str, TaskSettings]) -> pl.DataFrame:

@@ -23,7 +23,6 @@ _Signs = tuple[int, ...]
 class PlackettBurman(TwoLevels):
     """A design with the fewest runs that can estimate all main effects."""
 
-    kind = "plackett_burman"
     title = "the fewest cells of two-level factors that show all main effects"
     source = "Plackett and Burman 1946"
     most_factors = MAX_SCREENED
@@ -32,7 +31,7 @@ class PlackettBurman(TwoLevels):
         return plackett_burman_rows(len(self.two_level))
 
 
-KIND = PlackettBurman
+DESIGN = PlackettBurman
 
 
 def plackett_burman_rows(factors: int) -> tuple[Row, ...]:

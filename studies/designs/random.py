@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
 
-from ..schema.design import DesignReader, RowDesign
+from pydantic import Field
+
+from ..schema.design import Design
 from ..schema.factors import level_key
 from ..schema.settings import Level
+from ..text.parts import PartSettings
 from ..text.toml_positions import KeyPath
 
 Row = tuple[int, ...]
@@ -24,18 +26,22 @@ Row = tuple[int, ...]
 _MAX_DRAWN = 64  # the most draws, as a multiple of the requested cells
 
 
+class SampleSettings(PartSettings):
+    """The keys of `[study] design` for samples of a grid."""
+
+    cells: int = Field(ge=1, le=100_000)
+    """the number of cells drawn from the grid"""
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    """the seed of the draw"""
+
+
 @dataclass(frozen=True, kw_only=True)
-class Sample(RowDesign):
+class Sample(Design):
     """A design of different cells of the grid, drawn with a seed."""
 
-    sample_cells: int = 0
-    sample_seed: int = 0
+    settings: SampleSettings
 
-    keys: ClassVar[Mapping[str, str]] = {"cells": "24", "design_seed": "0"}
-
-    @classmethod
-    def own_fields(cls, reader: DesignReader) -> Mapping[str, Any]:
-        return {"sample_cells": reader.header.cells or 0, "sample_seed": reader.header.design_seed or 0}
+    settings_class = SampleSettings
 
     @property
     def sizes(self) -> tuple[tuple[str, int], ...]:
@@ -53,9 +59,9 @@ class Sample(RowDesign):
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield a fault if the grid has fewer cells than requested, or if drawing finds fewer."""
-        path, size = ("study", "cells"), self.grid_size
-        if self.sample_cells > size:
-            yield path, f"expected at most {size:,}, all cells of the grid, got {self.sample_cells:,}"
+        path, size = ("study", "design", "cells"), self.grid_size
+        if self.settings.cells > size:
+            yield path, f"expected at most {size:,}, all cells of the grid, got {self.settings.cells:,}"
         elif fault := self.drawing_fault():
             yield path, fault
 
@@ -65,13 +71,14 @@ class Sample(RowDesign):
 
     def describe_draw(self) -> str:
         """Describe the sample: `24 of 1,000 combinations, drawn with seed 0`."""
-        return f"{len(self.rows()):,} of {self.grid_size:,} combinations, drawn with seed {self.sample_seed}"
+        return (
+            f"{len(self.rows()):,} of {self.grid_size:,} combinations, drawn with seed {self.settings.seed}"
+        )
 
 
 class Random(Sample):
     """A design of cells that are drawn independently."""
 
-    kind = "random"
     title = "different cells of the grid, drawn at random"
 
     def make_rows(self) -> list[dict[str, Level]]:
@@ -80,22 +87,22 @@ class Random(Sample):
         Two draws are the same cell if they differ only in conditional factors that the cell lacks. So there
         may be fewer different cells than requested.
         """
-        most = min(self.grid_size, _MAX_DRAWN * self.sample_cells)
-        drawn, found = self.sample_cells, dict[object, dict[str, Level]]()
+        most = min(self.grid_size, _MAX_DRAWN * self.settings.cells)
+        drawn, found = self.settings.cells, dict[object, dict[str, Level]]()
         while drawn:
-            for row in random_rows(self.sizes, drawn, self.sample_seed):
+            for row in random_rows(self.sizes, drawn, self.settings.seed):
                 cell = self.with_absent(self.cell_at(row))
                 found.setdefault(tuple(map(level_key, cell.values())), cell)
-            if len(found) >= self.sample_cells or drawn >= most:
+            if len(found) >= self.settings.cells or drawn >= most:
                 break
             drawn = min(2 * drawn, most)
-        return list(found.values())[: self.sample_cells]
+        return list(found.values())[: self.settings.cells]
 
     def drawing_fault(self) -> str:
-        if (found := len(self.rows())) >= self.sample_cells:
+        if (found := len(self.rows())) >= self.settings.cells:
             return ""
         reason = "because some factors are conditional"
-        return f"found only {found:,} different cells, {reason}, but {self.sample_cells:,} are requested"
+        return f"found only {found:,} different cells, {reason}, but {self.settings.cells:,} are requested"
 
     def explain_kind(self) -> str:
         return (
@@ -104,7 +111,7 @@ class Random(Sample):
         )
 
 
-KIND = Random
+DESIGN = Random
 
 
 @lru_cache(maxsize=16)

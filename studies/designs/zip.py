@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..schema.design import RowDesign
+from ..schema.design import Design
 from ..schema.factors import level_key
 from ..schema.settings import Level
 from ..text.toml_positions import KeyPath
 
 
-class Zip(RowDesign):
+class Zip(Design):
     """A design in which all factors change together."""
 
-    kind = "zip"
     title = "a cell of all first levels, a cell of all second levels, and so on"
     has_conditions = False
     repeats_levels = True
@@ -42,4 +41,4 @@ class Zip(RowDesign):
         return "factors change together; it compares rows, and cannot attribute effects to factors"
 
 
-KIND = Zip
+DESIGN = Zip

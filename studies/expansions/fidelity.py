@@ -18,9 +18,10 @@ from ...grammar.nodes import IntegerDimension
 from ..schema.design import Expansion
 from ..schema.factors import SEED
 from ..schema.search import read_dimension
-from ..schema.search_settings import DATA, EPOCHS, LENGTH, REDUCTIONS, part_table
+from ..schema.search_settings import DATA, EPOCHS, LENGTH, REDUCTIONS
 from ..schema.settings import BUDGET_KEYS, Level
 from ..text.document import Diagnostics
+from ..text.parts import part_table
 from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
 

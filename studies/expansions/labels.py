@@ -23,7 +23,7 @@ class Labels(Expansion):
         header = reader.header
         reader.check_factor_names("labels", header.labels, reader.names)
         for name in header.labels:
-            if name in reader.crossed and (header.design != "zip" or name in header.around):
+            if name in reader.crossed and (header.design.name != "zip" or name in header.around):
                 message = f"{name} would give the same trials other names"
                 text = f'{message}: a label needs other factors in a "zip" or in [[cells]]'
                 reader.diagnostics.report(("study", "labels"), text)

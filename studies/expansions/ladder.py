@@ -14,6 +14,7 @@ from ..schema.design import Expansion
 from ..schema.factors import SEED, level_name, short_level_names
 from ..schema.settings import BUDGET_KEYS, Level, TrialSettings
 from ..text.document import Diagnostics
+from ..text.parts import part_table
 from ..text.strict_model import StrictModel, format_value
 from ..text.toml_positions import KeyPath, KeyValueSpan
 from ..text.units import WIDTH, abbreviate_all, labelled_lines
@@ -129,9 +130,9 @@ def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str
 def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     """Yield the tables of the study that cannot be combined with a ladder."""
     study, train = data.get("study"), data.get("train")
-    if isinstance(study, Mapping) and study.get("design", "grid") != "grid":
+    if isinstance(study, Mapping) and "design" in study and (design := study["design"]) != "grid":
         message = 'expected design = "grid" with a [ladder], since all factors cross it'
-        yield ("study", "design"), f"{message}, got {format_value(study['design'])}"
+        yield ("study", "design"), f"{message}, got {format_value(part_table(design).get('name', design))}"
     if isinstance(study, Mapping) and "ablate" in study:
         yield ("study", "ablate"), "a [ladder] has its own cells: remove ablate"
     for key in ("steps_per_epoch", *BUDGET_KEYS):

@@ -442,11 +442,7 @@ def select_faults(
 
 def level_name_fault(name: object, known: tuple[Level, ...], factor: str) -> str:
     """Return an error message unless exactly one level of the factor has this name; else ""."""
-    try:
-        NamedLevels(known, f"of {factor}").find(name)
-    except ValueError as error:
-        return str(error)
-    return ""
+    return NamedLevels(known, f"of {factor}").fault(name)
 
 
 def _keeps(select: Mapping[str, Any], factor: str, level: Level) -> bool:

@@ -1,14 +1,14 @@
 """The design of a study: its factors, the cells that combine their levels, and the cells in [[cells]].
 
-A design other than the grid is one module of `studies/designs/` with its name. It has `KIND`, a subclass of
-`Design` with the keys of [study] that belong to it, their checks, its cells, and their explanation. Modules
-are found by name, so that a study loads only its own design.
+A design is one module of `studies/designs/` with its name. Its `DESIGN` is a subclass of `Design` with its
+cells, their checks and their explanation; the subclass names the class of its own keys.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ...errors import nearest_hint
 from ..text.document import Diagnostics
+from ..text.parts import PartSettings, part_table
 from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
@@ -34,8 +35,7 @@ from .factors import (
     level_key,
     read_factors,
 )
-from .search_settings import part_table
-from .settings import DESIGNS, Level, MatchedCost, StudySettings, TrialSettings
+from .settings import Level, MatchedCost, StudySettings, TrialSettings, find_design
 
 if TYPE_CHECKING:
     from ...storage import Store
@@ -147,10 +147,10 @@ class MatchedSize:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design:
+class Design(ABC):
     """The design of a study: which combinations of factor levels are its cells, and which seeds they have.
 
-    The factor `seed` is combined with the cells of every kind of design.
+    The factor `seed` is combined with the cells of every design. `settings` has the design's own keys.
 
     `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]] with all their
     levels. `baseline` has the levels that `[study] baseline` names, `matched_size` the only name there that
@@ -162,6 +162,7 @@ class Design:
     only listed cells have.
     """
 
+    settings: PartSettings
     combined_factors: Mapping[str, tuple[Level, ...]]
     listed_cells: Mapping[int, Mapping[str, Level]]  # by their index in [[cells]]
     baseline: Mapping[str, Level]
@@ -174,13 +175,12 @@ class Design:
     table_levels: TableLevels = field(default_factory=dict[str, Mapping[Level, Mapping[str, Any]]])
     factors: Mapping[str, tuple[Level, ...]] = field(init=False, compare=False)
 
-    kind: ClassVar[str] = "grid"
-    title: ClassVar[str] = "all combinations of the factors' levels"
+    title: ClassVar[str]
     """The cells of the design, in words."""
     source: ClassVar[str] = ""
     """The publication that the design is from, if there is one."""
-    keys: ClassVar[Mapping[str, str]] = {}
-    """The keys of [study] that belong to the design, each with an example if it is required."""
+    settings_class: ClassVar[type[PartSettings]] = PartSettings
+    """The class of the table of `[study] design`."""
     has_conditions: ClassVar[bool] = True
     """Whether its factors may be conditional."""
     repeats_levels: ClassVar[bool] = False
@@ -198,10 +198,18 @@ class Design:
             factors[SEED] = factors.pop(SEED)
         object.__setattr__(self, "factors", {name: tuple(levels) for name, levels in factors.items()})
 
-    @classmethod
-    def own_fields(cls, reader: DesignReader) -> Mapping[str, Any]:
-        """Return the fields that only this kind of design has, read from the study file; report faults."""
-        return {}
+    @property
+    def kind(self) -> str:
+        """The name of the design, such as `fractional`."""
+        return self.settings.name
+
+    @abstractmethod
+    def make_rows(self) -> Sequence[Mapping[str, Level]]:
+        """Return the cells without the seeds and without the factors in `around`."""
+
+    def rows(self) -> Sequence[Mapping[str, Level]]:
+        """Return the cells without the seeds and the factors in `around`; empty if a factor has no levels."""
+        return self.make_rows() if all(self.inner.values()) else []  # `read_factors` reports empty factors
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield reasons why this kind of design cannot use the factors, such as a wrong number of levels."""
@@ -220,7 +228,7 @@ class Design:
 
     def explain_kind(self) -> str:
         """Explain which cells the design has, and which effects it can separate; "" for a plain grid."""
-        return "every combination of levels" if self.conditions else ""
+        return ""
 
     def alias_words(self) -> list[str]:
         """Return sentences about effects that the design cannot tell apart, one for each group of effects."""
@@ -301,29 +309,12 @@ class Design:
         return (cells + len(self.listed_cells)) * len(self.combined_factors[SEED])
 
     def _count_combined(self) -> int:
-        if self.conditions:
-            return sum(1 for _ in itertools.islice(self._combine(), MAX_TRIALS + 1))
-        return math.prod(map(len, self.crossed.values()))  # counted without making the cells
+        return len(self.rows()) * math.prod(len(self.crossed[name]) for name in self.around)
 
     def cells(self) -> Iterator[dict[str, Level]]:
-        """Yield every cell with every seed once.
-
-        A plain grid is in the order of the file; other designs go through all cells for one seed after
-        another.
-        """
-        if self.kind == "grid" and not self.conditions and not self.listed_cells:
-            for levels in itertools.product(*self.factors.values()):
-                yield dict(zip(self.factors, levels, strict=True))
-            return
+        """Yield every cell with every seed once: all cells for one seed after another."""
         order, seen = list(self.factors), set[object]()
-        if self.kind == "grid" and not self.conditions and (self.crossed or not self.listed_cells):
-            combined = (
-                dict(zip(self.combined_factors, levels, strict=True))
-                for levels in itertools.product(*self.combined_factors.values())
-            )
-        else:
-            combined = self._seeded(self.combined_cells())
-        for cell in itertools.chain(combined, self._seeded(self.listed_cells.values())):
+        for cell in itertools.chain(self._seeded_cells(), self._seeded(self.listed_cells.values())):
             key = tuple(level_key(cell[name]) for name in order)
             if key not in seen:
                 seen.add(key)
@@ -338,48 +329,17 @@ class Design:
             yield from self._combine()
 
     def _combine(self) -> Iterator[dict[str, Level]]:
-        # conditional factors come last, because their condition needs the levels of the other factors
-        order = [*(name for name in self.crossed if name not in self.conditions), *self.conditions]
-
-        def extend(cell: dict[str, Level], names: Sequence[str]) -> Iterator[dict[str, Level]]:
-            if not names:
-                yield cell
-                return
-            levels = self.crossed[names[0]]
-            if levels and self.with_absent({**cell, names[0]: levels[0]})[names[0]] == ABSENT:
-                levels = (ABSENT,)
-            for level in levels:
-                yield from extend({**cell, names[0]: level}, names[1:])
-
-        return extend({}, order)
-
-    def _seeded(self, cells: Iterable[Mapping[str, Level]]) -> Iterator[dict[str, Level]]:
-        for cell in cells:
-            yield from ({**cell, SEED: seed} for seed in self.combined_factors[SEED])
-
-
-class RowDesign(Design):
-    """Base class of designs that compute their cells as a list of rows.
-
-    Factors in `around` are combined with every row.
-    """
-
-    def rows(self) -> list[dict[str, Level]]:
-        """Return the cells without the seeds and the factors in `around`; empty if a factor has no levels."""
-        return self.make_rows() if all(self.inner.values()) else []  # `read_factors` reports empty factors
-
-    def make_rows(self) -> list[dict[str, Level]]:
-        """Return the cells without the seeds and the factors in `around`."""
-        raise NotImplementedError
-
-    def _count_combined(self) -> int:
-        return len(self.rows()) * math.prod(len(self.crossed[name]) for name in self.around)
-
-    def _combine(self) -> Iterator[dict[str, Level]]:
         rows = self.rows()
         for levels in itertools.product(*(self.crossed[name] for name in self.around)):
             around = dict(zip(self.around, levels, strict=True))
             yield from (self.with_absent({**row, **around}) for row in rows)
+
+    def _seeded_cells(self) -> Iterator[dict[str, Level]]:
+        return self._seeded(self.combined_cells())
+
+    def _seeded(self, cells: Iterable[Mapping[str, Level]]) -> Iterator[dict[str, Level]]:
+        for cell in cells:
+            yield from ({**cell, SEED: seed} for seed in self.combined_factors[SEED])
 
 
 def with_absent(conditions: Conditions, levels: Mapping[str, Level]) -> dict[str, Level]:
@@ -400,17 +360,8 @@ def describe_condition(condition: Mapping[str, tuple[Level, ...]]) -> str:
     return " and ".join(f"{other} is {' or '.join(map(str, levels))}" for other, levels in condition.items())
 
 
-_DESIGNS = "...studies.designs"
-"""The folder of designs other than the grid."""
-
-_DESIGN_PATH: KeyPath = ("study", "design")
 BASELINE_PATH: KeyPath = ("study", "baseline")
 CELLS = "cells"
-
-
-def find_design(name: str) -> type[Design]:
-    """Return the design class with this name."""
-    return Design if name == "grid" else import_module(f"{_DESIGNS}.{name}", __package__).KIND
 
 
 def read_design(
@@ -433,7 +384,7 @@ class DesignReader:
 
     def __init__(self, diagnostics: Diagnostics, header: StudySettings) -> None:
         self.diagnostics, self.header = diagnostics, header
-        self.kind = find_design(header.design)
+        self.kind = find_design(header.design.name)
         self.table_levels = expand_table_levels(diagnostics)
         self.factors = read_factors(
             diagnostics, lambda name: self.kind.repeats_levels and name not in (SEED, *header.around)
@@ -475,12 +426,13 @@ class DesignReader:
             "around": self.around,
             **added,
         }
-        design = self.kind(**common, **self.kind.own_fields(self))
+        design = self.kind(settings=header.design, **common)
         self.check_levels(BASELINE_PATH, baseline)
         self._check_max_seeds()
-        for path, message in self._misplaced_keys():
-            self.diagnostics.report(path, message, key=True)
-        faults = [*self._missing_keys()]
+        if "tolerance" in header.model_fields_set and not header.match:
+            message = "tolerance has an effect only with match"
+            self.diagnostics.report(("study", "tolerance"), message, key=True)
+        faults = list[tuple[KeyPath, str]]()
         if design.conditions and not design.has_conditions:
             faults.append((("when",), f"in a {design.kind} design every factor is in every cell"))
         faults += design.faults()
@@ -489,23 +441,8 @@ class DesignReader:
         self._check_search(listed)
         if not faults:
             return design
-        return find_design("grid" if design.kind == "zip" else "one_at_a_time")(**common)
-
-    def _misplaced_keys(self) -> Iterator[tuple[KeyPath, str]]:
-        given = [key for key in DESIGN_KEYS if key in self.header.model_fields_set]
-        for key in given:
-            if key not in self.kind.keys:
-                owners = [name for name in DESIGNS if key in find_design(name).keys]
-                names = " and ".join(f'"{name}"' for name in owners)
-                yield ("study", key), f'{key} needs design = {names}, got "{self.header.design}"'
-        if "tolerance" in self.header.model_fields_set and not self.header.match:
-            yield ("study", "tolerance"), "tolerance has an effect only with match"
-
-    def _missing_keys(self) -> Iterator[tuple[KeyPath, str]]:
-        for key, example in self.kind.keys.items():
-            if example and getattr(self.header, key) is None:
-                message = f"{self.kind.kind} needs {key}, for example {key} = {example}"
-                yield _DESIGN_PATH, message
+        simple = "grid" if design.kind == "zip" else "one_at_a_time"
+        return find_design(simple)(settings=PartSettings(name=simple), **common)
 
     def find(self, factor: str, name: Level) -> Level:
         """Return the level for a name; an unknown name is returned unchanged."""
@@ -551,7 +488,7 @@ class DesignReader:
     def _around(self) -> tuple[str, ...]:
         """Return the factors in `[study] around`; report and drop invalid names."""
         names, path = self.header.around, ("study", "around")
-        if names and self.header.design == "grid":
+        if names and self.header.design.name == "grid":
             message = "a grid crosses all of its factors: around needs another design"
             self.diagnostics.report(path, message)
             return ()
@@ -601,11 +538,8 @@ class DesignReader:
     def check_levels(self, path: KeyPath, named: Mapping[str, Level]) -> None:
         """Report names that are no levels of their factors."""
         for name, level in named.items():
-            if name in self.levels:
-                try:
-                    self.levels[name].find(level)
-                except ValueError as error:
-                    self.diagnostics.report((*path, name), str(error))
+            if name in self.levels and (fault := self.levels[name].fault(level)):
+                self.diagnostics.report((*path, name), fault)
 
     def _check_max_seeds(self) -> None:
         """Report a `max_seeds` without effect: in a search, or not above the number of seeds."""
@@ -628,7 +562,7 @@ class DesignReader:
                 message = "only the baseline of a search can have its own seeds"
                 self.diagnostics.report(("study", "baseline_seeds"), message, key=True)
             return
-        for key in ("design", "around", "labels", *DESIGN_KEYS, "ablate", "match", "order"):
+        for key in ("design", "around", "labels", "ablate", "match", "order"):
             if key in given:
                 message = f"a search chooses its points: {key} belongs to a grid"
                 self.diagnostics.report(("study", key), message, key=True)
@@ -639,7 +573,3 @@ class DesignReader:
 
 def _unique(levels: Iterable[Level]) -> Collection[Level]:
     return {level_key(level): level for level in levels}.values()
-
-
-DESIGN_KEYS = ("target", "metric", "direction", "resolution", "cells", "design_seed")
-"""The keys of [study] that belong to single designs."""

@@ -302,11 +302,15 @@ class NamedLevels:
 
     def has(self, name: object) -> bool:
         """Return whether a name matches exactly one level."""
+        return not self.fault(name)
+
+    def fault(self, name: object) -> str:
+        """Return the message of the error that `find` raises for a name; "" if the name matches one level."""
         try:
             self.find(name)
-        except ValueError:
-            return False
-        return True
+        except ValueError as error:
+            return str(error)
+        return ""
 
     def _find(self, name: object) -> Level:
         for meaning_of, names in self._rules():

@@ -14,6 +14,7 @@ from ...grammar.parser import ArgumentSyntax, CallSyntax, NumberSyntax, parse_sy
 from ..catalog.metrics import COSTS, MODEL_COSTS
 from ..catalog.samplers import NUMBERS_ALONE, ONE_OBJECTIVE, WITHOUT_CONDITIONS, WITHOUT_LIMITS
 from ..text.document import Diagnostics
+from ..text.parts import PartSettings, report_moved_keys
 from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
@@ -23,11 +24,11 @@ from .search_settings import (
     EPOCHS,
     NONE,
     RACE,
+    SAMPLER_KEYS,
+    SCHEDULER_KEYS,
     RungSettings,
-    SamplerSettings,
     SearchSettings,
     is_known_before,
-    moved_keys,
     read_sampler,
     usual_direction,
 )
@@ -47,12 +48,10 @@ def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[s
     """
     if not diagnostics.has_search:
         return None, {}
+    if isinstance(diagnostics.data["search"], Mapping):
+        report_moved_keys(diagnostics, "search", "sampler", SAMPLER_KEYS)
+        report_moved_keys(diagnostics, "search", "scheduler", SCHEDULER_KEYS)
     given = diagnostics.data["search"]
-    if isinstance(given, Mapping):
-        moved = dict(moved_keys(given))
-        for path, message in moved.items():
-            diagnostics.report(path, message, key=True)
-        given = {key: value for key, value in given.items() if ("search", key) not in moved}
     settings = diagnostics.validate(SearchSettings, ("search",), given)
     if settings is None:
         space = given.get("space") if isinstance(given, Mapping) else None
@@ -325,14 +324,14 @@ def options_by_name(dimension: ChoiceDimension) -> NamedLevels:
     return NamedLevels(representative_values(dimension), "among the options")
 
 
-def default_sampler(settings: SearchSettings) -> SamplerSettings:
+def default_sampler(settings: SearchSettings) -> PartSettings:
     """Return the default sampler: `gp_trees`, or `tpe` if `gp_trees` does not support the search.
 
     `gp_trees` supports neither several metrics nor limits on trained values.
     """
     learns_limits = any(not is_known_before(each.name) for each in settings.bounds)
     found = read_sampler("tpe" if len(settings.metric) > 1 or learns_limits else "gp_trees")
-    assert isinstance(found, SamplerSettings)
+    assert isinstance(found, PartSettings)
     return found
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
-from ...plugins import Registry
 from ..catalog.metrics import COSTS, METRICS, MODEL_COSTS, Metric, is_target, unknown_metric
 from ..catalog.samplers import SAMPLERS, SCHEDULERS
-from ..text.strict_model import InvalidTableError, StrictModel, ValidationProblem, format_value, validate
-from ..text.toml_positions import KeyPath
+from ..text.parts import PartSettings, read_part
+from ..text.strict_model import InvalidTableError, StrictModel, ValidationProblem, format_value
 from ..text.units import plural
 from .settings import Names
 
@@ -116,14 +114,7 @@ NONE, RACE = "none", "race"
 """Schedulers that do not compare points after each epoch."""
 
 
-class SamplerSettings(StrictModel):
-    """Settings of a sampler; subclasses add the keys of samplers that have more than a name."""
-
-    name: str
-    """the name of the sampler"""
-
-
-class TpeSettings(SamplerSettings):
+class TpeSettings(PartSettings):
     """The keys of the sampler `tpe`."""
 
     n_startup_trials: int = Field(default=10, ge=0)
@@ -132,7 +123,7 @@ class TpeSettings(SamplerSettings):
     """whether dimensions are chosen jointly"""
 
 
-class EvolutionSettings(SamplerSettings):
+class EvolutionSettings(PartSettings):
     """The keys of the sampler `evolution`."""
 
     population: int = Field(default=20, ge=2)
@@ -147,14 +138,7 @@ class EvolutionSettings(SamplerSettings):
         return self
 
 
-class SchedulerSettings(StrictModel):
-    """Settings of a scheduler; subclasses add the keys of schedulers that have more than a name."""
-
-    name: str
-    """the name of the scheduler"""
-
-
-class RungSettings(SchedulerSettings):
+class RungSettings(PartSettings):
     """The keys of the schedulers `asha` and `hyperband`, which train points in stages called rungs.
 
     Only the best points of a rung continue on the next one.
@@ -176,7 +160,7 @@ class RungSettings(SchedulerSettings):
         return self.reduction or REDUCTIONS[self.name]
 
 
-class RaceSettings(SchedulerSettings):
+class RaceSettings(PartSettings):
     """The keys of the scheduler `race`."""
 
     risk: float = Field(default=0.05, gt=0, lt=1)
@@ -186,10 +170,10 @@ class RaceSettings(SchedulerSettings):
 REDUCTIONS = {"asha": 4, "hyperband": 3}
 """The default reductions of schedulers with rungs."""
 
-SAMPLER_KEYS: dict[str, type[SamplerSettings]] = {"tpe": TpeSettings, "evolution": EvolutionSettings}
+SAMPLER_KEYS: dict[str, type[PartSettings]] = {"tpe": TpeSettings, "evolution": EvolutionSettings}
 """The settings classes of samplers with their own keys."""
 
-SCHEDULER_KEYS: dict[str, type[SchedulerSettings]] = {
+SCHEDULER_KEYS: dict[str, type[PartSettings]] = {
     "asha": RungSettings,
     "hyperband": RungSettings,
     RACE: RaceSettings,
@@ -197,53 +181,14 @@ SCHEDULER_KEYS: dict[str, type[SchedulerSettings]] = {
 """The settings classes of schedulers with their own keys."""
 
 
-def part_table(given: object) -> Mapping[str, Any]:
-    """Return the sampler or scheduler of [search] as a table.
-
-    If the file gives only a name, the table has only this name. Return an empty table for any other value.
-    """
-    if isinstance(given, str):
-        return {"name": given}
-    return given if isinstance(given, Mapping) else {}
-
-
 def read_sampler(given: object) -> object:
     """Return the settings of a sampler. Raise ValueError with every fault."""
-    return _read(given, SAMPLERS, SamplerSettings, SAMPLER_KEYS)
+    return read_part(given, lambda name: SAMPLER_KEYS.get(SAMPLERS.check(name), PartSettings))
 
 
 def read_scheduler(given: object) -> object:
     """Return the settings of a scheduler. Raise ValueError with every fault."""
-    return _read(given, SCHEDULERS, SchedulerSettings, SCHEDULER_KEYS)
-
-
-def _read(
-    given: object, registry: Registry[Any], plain: type[StrictModel], classes: Mapping[str, type[StrictModel]]
-) -> object:
-    if given is None or isinstance(given, plain):
-        return given
-    if not isinstance(given, str | Mapping):
-        raise ValueError(f"expected a text or a table, got {format_value(given)}")
-    table = part_table(given)
-    name = table.get("name")
-    known = classes.get(registry.check(name), plain) if isinstance(name, str) else plain
-    return validate(known, table)
-
-
-def moved_keys(search: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the path of each key of [search] that must be in the table of the sampler or scheduler.
-
-    Each path comes with a message that says what to write instead.
-    """
-    for kind, classes in (("sampler", SAMPLER_KEYS), ("scheduler", SCHEDULER_KEYS)):
-        named = part_table(search.get(kind)).get("name")
-        for key in search:
-            owners = [name for name, each in classes.items() if key in each.model_fields and key != "name"]
-            if owners:
-                name = named if named in owners else owners[0]
-                value = json.dumps(search[key]) if isinstance(search[key], str | int | float) else "…"
-                message = f"unknown key '{key}': write {kind} = {{ name = \"{name}\", {key} = {value} }}"
-                yield ("search", key), message
+    return read_part(given, lambda name: SCHEDULER_KEYS.get(SCHEDULERS.check(name), PartSettings))
 
 
 def _read_dimension(given: object) -> object:
@@ -300,7 +245,7 @@ class SearchSettings(StrictModel, table="search"):
     `space` defines dimensions that fill holes, in the recipe language.
     """
 
-    sampler: Annotated[SerializeAsAny[SamplerSettings] | None, BeforeValidator(read_sampler)] = None
+    sampler: Annotated[SerializeAsAny[PartSettings] | None, BeforeValidator(read_sampler)] = None
     """the sampler: gp_trees, tpe, evolution, random, quasi_random, cmaes, gp, nsga2, or grid (all points in
     order); a name, or a table with the keys below (default: gp_trees, or tpe for several metrics or for
     limits on trained values)"""
@@ -312,8 +257,8 @@ class SearchSettings(StrictModel, table="search"):
     direction: Directions = ()
     """whether the highest or the lowest values are the best; a list for several metrics (default: as usual
     for each metric)"""
-    scheduler: Annotated[SerializeAsAny[SchedulerSettings], BeforeValidator(read_scheduler)] = (
-        SchedulerSettings(name=NONE)
+    scheduler: Annotated[SerializeAsAny[PartSettings], BeforeValidator(read_scheduler)] = PartSettings(
+        name=NONE
     )
     """when points that fall behind are pruned: asha, hyperband and median after some epochs, race after some
     seeds, or none; a name, or a table with the keys below"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from pkgutil import iter_modules
@@ -19,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from ...errors import nearest_hint
 from ...grammar import (
     BiasInit,
     EmbeddingInit,
@@ -43,8 +45,12 @@ from ..catalog.optimisers import (
 from ..catalog.tasks import ModelInterface, SizeChoice, TaskSettings, read_task_settings
 from ..catalog.tasks.algorithmic import Length
 from ..catalog.train_parts import Callback, LossTerm
+from ..text.parts import PartSettings, read_part
 from ..text.strict_model import KnownNames, StrictModel, format_value, read_named
 from ..text.toml_positions import KeyPath
+
+if TYPE_CHECKING:
+    from .design import Design
 
 
 class CurriculumSettings(StrictModel):
@@ -330,13 +336,23 @@ class TrainSettings(StrictModel, table="train"):
 
 _DESIGNS_FOLDER = str(Path(__file__).parents[1] / "designs")
 
-DESIGNS = ("grid", *sorted(module.name for module in iter_modules([_DESIGNS_FOLDER])))
-"""The names of all designs: each but the grid is a module of `studies/designs/`."""
+DESIGNS = tuple(sorted(module.name for module in iter_modules([_DESIGNS_FOLDER])))
+"""The names of all designs, each of which is a module of `studies/designs/`."""
 
-if TYPE_CHECKING:
-    DesignKind = str
-else:
-    DesignKind = Literal[DESIGNS]
+
+def find_design(name: str) -> type[Design]:
+    """Return the class of the design with this name; raise ValueError with the nearest name if none has it.
+
+    Only its module is loaded, so that a study loads only its own design.
+    """
+    if name not in DESIGNS:
+        raise ValueError(f"unknown design '{name}'{nearest_hint(name, DESIGNS)}")
+    return import_module(f"...studies.designs.{name}", __package__).DESIGN
+
+
+def _read_design(given: object) -> object:
+    return read_part(given, lambda name: find_design(name).settings_class)
+
 
 Order = Literal["seeds_last", "decide", "file", "shuffled"]
 """The order in which a run starts the trials of a grid."""
@@ -416,26 +432,11 @@ class StudySettings(StrictModel, table="study"):
     small: bool = False
     """whether its models or trainings are smaller than the paper's; verdicts on the paper's claims then read
     `confirmed in small`"""
-    design: DesignKind = "grid"
+    design: Annotated[SerializeAsAny[PartSettings], BeforeValidator(_read_design)] = PartSettings(name="grid")
     """how levels of factors are combined: grid (all combinations), one_at_a_time (around the baseline), zip
     (first with first, second with second, …), cumulative (one change after the other), path (the best change
-    first), fractional (a fraction of a two-level grid), plackett_burman (the fewest two-level runs), or
-    random and latin_hypercube (samples)"""
-    target: dict[str, Any] = Field(default={})
-    """for `cumulative` and `path`, which start at the baseline: final levels of factors with more than two
-    levels"""
-    metric: str | None = None
-    """for `path`: the metric whose mean over the seeds decides which change each round keeps"""
-    direction: Literal["max", "min"] | None = None
-    """for `path`: whether the highest or the lowest values of the metric are the best (default: as usual for
-    it)"""
-    resolution: Literal["III", "IV", "V"] | None = None
-    """for `fractional`: III separates main effects from each other, IV also from two-factor interactions, V
-    also these interactions from each other"""
-    cells: int | None = Field(default=None, ge=1, le=100_000)
-    """for `random` and `latin_hypercube`: the number of cells drawn from the grid"""
-    design_seed: int | None = Field(default=None, ge=0, lt=2**63)
-    """the seed of this draw"""
+    first), fractional (a fraction of a two-level grid), plackett_burman (few two-level runs), or random and
+    latin_hypercube (samples); a name, or a table with the keys below"""
     ablate: Literal["parts"] | None = None
     """adds a factor `recipe` with the model's recipe, first complete, then without each of its parts"""
     baseline: dict[str, Any] = Field(default={})

@@ -30,6 +30,7 @@ SYNONYMS: Mapping[str, str] = {
         "direction": ("mode", "goal"),
         "metric": ("objective", "target_metric"),
         "title": ("question", "description"),
+        "seed": ("design_seed",),
     }.items()
     for name in names
 }

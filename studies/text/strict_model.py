@@ -372,7 +372,9 @@ def default_words(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     if isinstance(value, StrictModel):
-        return "its keys'"
+        if value.model_fields_set != {"name"}:
+            return "its keys'"
+        value = dict(value)["name"]
     if value is None or value in ({}, (), []):
         return "none" if value is None else "empty"
     text = f'"{value}"' if isinstance(value, str) else list(value) if isinstance(value, tuple) else value

@@ -163,7 +163,7 @@ def test_searches_and_paths_refuse_targets_with_the_reason():
     }
     with pytest.raises(StudyError, match="a search compares final values"):
         study(factors={}, **search)
-    path = {"design": "path", "metric": "steps_to[dev_loss <= 1]"}
+    path = {"design": {"name": "path", "metric": "steps_to[dev_loss <= 1]"}}
     with pytest.raises(StudyError, match="a path compares final values"):
         study(study=path)
 

@@ -90,9 +90,9 @@ def test_a_metric_that_other_keys_bring_names_them() -> None:
 
 
 def test_a_path_needs_its_metric_in_every_cell() -> None:
-    path = {'title = "M': 'design = "path"\naround = "task"\nmetric = "test_loss"\ntitle = "M'}
+    path = {'title = "M': 'design = { name = "path", metric = "test_loss" }\naround = "task"\ntitle = "M'}
     (fault,) = faults("", **path)
-    assert fault.startswith("[study] metric: expected one of the metrics of induction_heads")
+    assert fault.startswith("[study] design.metric: expected one of the metrics of induction_heads")
 
 
 @pytest.fixture

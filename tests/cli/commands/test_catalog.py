@@ -51,7 +51,10 @@ def test_a_design_is_shown_with_its_keys_and_source(run):
         "\n"
         "  kind     design\n"
         "  source   Box and Hunter 1961; Fries and Hunter 1980\n"
-        "  keys     resolution\n"
+        "  [study] design\n"
+        '    resolution ("III" or "IV" or "V"; required)\n'
+        "      III separates main effects from each other, IV also from two-factor\n"
+        "      interactions, V also these interactions from each other\n"
     )
 
 

@@ -129,7 +129,7 @@ def test_seeds_are_added_until_the_differences_of_a_table_are_decided(run, tmp_p
 
 def test_a_path_is_judged_with_all_rounds_that_the_run_continued_with(run, tmp_path):
     text = study_text(
-        study={"design": "path", "metric": "loss", "max_seeds": 4},
+        study={"design": {"name": "path", "metric": "loss"}, "max_seeds": 4},
         model={"norm": "{norm}", "dropout": "{p}"},
         train={"epochs": 1},
         factors={

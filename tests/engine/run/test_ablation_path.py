@@ -19,7 +19,7 @@ TABLE = {"name": "path", "rows": "changes", "value": "loss"}
 
 def study(*overrides, seeds=(0, 1), **keys):
     text = study_text(
-        study={"design": "path", "metric": "loss"} | keys,
+        study={"design": {"name": "path", "metric": "loss"}} | keys,
         model={"norm": "{norm}", "dropout": "{p}", "tied": "{tied}"},
         task={"name": "sort"},
         train={"epochs": 1},
@@ -100,9 +100,9 @@ def test_a_path_has_no_shards():
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"metric": None}, 'path needs metric, for example metric = "loss"'),
-        ({"metric": "los"}, "unknown metric 'los'; nearest: loss"),
-        ({"design": "cumulative"}, 'metric needs design = "path", got "cumulative"'),
+        ({"design": "path"}, 'path needs keys of its own: write { name = "path", metric = … }'),
+        ({"design": {"name": "path", "metric": "los"}}, "unknown metric 'los'; nearest: loss"),
+        ({"metric": "loss"}, 'unknown key \'metric\': write design = { name = "path", metric = "loss" }'),
     ],
 )
 def test_impossible_paths_are_reported(keys, told):

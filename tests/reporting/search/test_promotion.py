@@ -98,13 +98,13 @@ def test_the_path_leads_from_the_baseline_to_the_best_point(results):
     }
     recipes = {trial.settings.model.recipe for trial in study.trials}
     assert recipes == {"sa >> ff(8)", "conv(k=6) >> ff(8)"}
-    assert study.design.metric == "max_length"
+    assert study.design.settings.metric == "max_length"
 
 
 def test_a_path_goes_the_way_of_the_search(results, tmp_path):
     shortest = load_study(WITH_BASELINE.replace('direction = "max"', 'direction = "min"'))
     study, store = load_study(StudyResults(shortest, results.store).promote(path=True)), Store(tmp_path)
-    assert (study.design.metric, study.design.direction) == ("max_length", "min")
+    assert (study.design.settings.metric, study.design.settings.direction) == ("max_length", "min")
     for trial in study.trials:
         length = 5.0 + (trial.levels["lr"] == 0.01)
         keep(store, trial, metrics=(("max_length", length),))
@@ -221,7 +221,7 @@ def test_a_search_across_tasks_is_decided_by_the_mean_over_them(tmp_path):
 def test_each_round_of_a_path_keeps_what_is_best_over_all_that_is_around(tmp_path):
     path = load_study(
         study_text(
-            study={"design": "path", "metric": "loss", "around": "task"},
+            study={"design": {"name": "path", "metric": "loss"}, "around": "task"},
             model={"recipe": "{mixer} >> ff({filter})"},
             task={"name": "{task}"},
             factors={"task": ["sort", "not"], "mixer": ["sa", "conv(k=3)"], "filter": [4, 8], "seed": [0]},
@@ -238,7 +238,7 @@ def test_steps_with_equal_names_are_distinguished_by_their_factors(tmp_path):
     mixers = ["sa", "sa + conv(k=3)"]
     path = load_study(
         study_text(
-            study={"design": "path", "metric": "loss"},
+            study={"design": {"name": "path", "metric": "loss"}},
             model={"recipe": "{first} >> {second} >> ff(4)"},
             task={"name": "sort"},
             factors={"first": mixers, "second": mixers, "seed": [0]},

@@ -7,7 +7,8 @@ from activemem.studies.catalog.metrics import Metric
 from activemem.studies.claims.comparisons import iter_comparisons
 from activemem.studies.claims.parser import parse_claim
 from activemem.studies.claims.reader import claim_scope, resolve_claim
-from activemem.studies.schema.design import Design
+from activemem.studies.designs.grid import Grid
+from activemem.studies.text.parts import PartSettings
 
 PURE = ("cgru(k=20)", "conv(k=20)", "persistent_conv(k=20)", "highway_conv(k=20)")
 BOTH = ("sa + conv(k=20)", "sa + persistent_conv(k=20)", "sa + highway_conv(k=20)")
@@ -164,7 +165,8 @@ CLAIMS = [(name, title) for name, (_, _, claims) in STUDIES.items() for title in
 @pytest.mark.parametrize(("name", "title"), CLAIMS, ids=[title for _, title in CLAIMS])
 def test_a_claim_of_a_paper_can_be_said(name, title):
     factors, metrics, claims = STUDIES[name]
-    design = Design(
+    design = Grid(
+        settings=PartSettings(name="grid"),
         combined_factors={**factors, "seed": (0, 1, 2)},
         listed_cells={},
         baseline={},

@@ -7,8 +7,10 @@ from activemem.reporting.curves.curve import build_curve
 from activemem.reporting.subject import study_levels
 from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
-from activemem.studies.schema.design import MAX_TRIALS, Design
+from activemem.studies.designs.grid import Grid
+from activemem.studies.schema.design import MAX_TRIALS
 from activemem.studies.study import StudyError, load_study
+from activemem.studies.text.parts import PartSettings
 
 from ...reporting.conftest import made_row
 from ...study_texts import study_text
@@ -51,7 +53,8 @@ def test_a_grid_has_each_cell_once_and_no_level_where_a_factor_is_absent():
 
 
 def test_a_nested_grid_is_counted_without_absent_factors():
-    design = Design(
+    design = Grid(
+        settings=PartSettings(name="grid"),
         combined_factors={"k": tuple(range(60_000)), "mixer": ("sa", "gru", "conv"), "seed": (0,)},
         listed_cells={},
         baseline={},
@@ -73,13 +76,13 @@ def test_one_at_a_time_changes_factors_that_are_present():
         *((GATED, "3", "relu"), (GATED, "5", "relu"), (GATED, "3", "gelu")),
     ]
     steps = {"mixer": FACTORS["mixer"], "k": [3, 5], "act": ["relu", "gelu"], "task": ["sort"]}
-    assert cells(study(design="cumulative", target={"mixer": CONV}, factors=steps))[1:] == [
+    assert cells(study(design={"name": "cumulative", "target": {"mixer": CONV}}, factors=steps))[1:] == [
         *((CONV, "3", "–"), (CONV, "5", "–")),
     ]
 
 
 def test_a_random_sample_has_as_many_different_cells_as_are_asked_for():
-    found = study(design="random", cells=6, design_seed=0)
+    found = study(design={"name": "random", "cells": 6})
     assert len(set(cells(found))) == 6
     assert set(cells(found)) < set(cells(study()))
 
@@ -181,7 +184,7 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
             f"k is absent here; it exists only with mixer is {CONV} or {GATED}",
         ),
         (
-            {"design": "cumulative", "target": {"mixer": CONV}},
+            {"design": {"name": "cumulative", "target": {"mixer": CONV}}},
             "expected this factor after mixer, on which it depends",
         ),
     ],
@@ -192,9 +195,9 @@ def test_impossible_conditions_are_reported(keys, told):
 
 
 def test_a_random_sample_that_is_larger_than_the_grid_is_reported():
-    (message,) = faults(design="random", cells=8, design_seed=0)
+    (message,) = faults(design={"name": "random", "cells": 8})
     reason = "because some factors are conditional"
-    assert message == f"[study] cells: found only 7 different cells, {reason}, but 8 are requested"
+    assert message == f"[study] design.cells: found only 7 different cells, {reason}, but 8 are requested"
 
 
 OWN_KEYS = """

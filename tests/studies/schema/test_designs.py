@@ -47,13 +47,13 @@ def test_cumulative_changes_one_factor_after_the_other_in_the_order_of_the_file(
 
 def test_cumulative_ends_at_the_target_and_crosses_other_factors():
     mixers = {"mixer": ["sa", "conv(k=3)", "gru"]}
-    found = study(mixers, design="cumulative", target={"mixer": "gru"}, around=["norm", "p"])
+    found = study(mixers, design={"name": "cumulative", "target": {"mixer": "gru"}}, around=["norm", "p"])
     assert len(found.cells) == 2 * 2 * 4
     assert [trial.levels["mixer"] for trial in found.cells[:4]] == ["sa", "gru", "gru", "gru"]
 
 
 def test_a_fraction_begins_at_the_baseline_and_names_what_it_cannot_separate():
-    found = study(design="fractional", resolution="IV", baseline={"p": 0.1})
+    found = study(design={"name": "fractional", "resolution": "IV"}, baseline={"p": 0.1})
     assert cells(found) == ["0100", "0111", "0001", "0010", "1101", "1110", "1000", "1011"]
     assert found.design.alias_words() == [
         "norm × p is aliased with tied × res",
@@ -65,8 +65,8 @@ def test_a_fraction_begins_at_the_baseline_and_names_what_it_cannot_separate():
         "main effects are not aliased with each "
         "other or with interactions of two factors, some of which are aliased with each other"
     )
-    assert len(study(design="fractional", resolution="V").cells) == 16
-    three = study(design="fractional", resolution="III", around="res").design
+    assert len(study(design={"name": "fractional", "resolution": "V"}).cells) == 16
+    three = study(design={"name": "fractional", "resolution": "III"}, around="res").design
     assert three.alias_words()[0] == "norm is aliased with p × tied"
     assert three.explain().startswith("around each res: 4 of 8 combinations")
 
@@ -95,7 +95,7 @@ def test_a_sample_of_a_grid_of_a_billion_cells_is_drawn_quickly(design):
     kernels = {f"k{number}": list(range(3, 13)) for number in range(9)}
     body = " >> ".join(f"conv(k={{{name}}})" for name in kernels)
     text = study_text(
-        study={"design": design, "cells": 24, "design_seed": 7},
+        study={"design": {"name": design, "cells": 24, "seed": 7}},
         model={"recipe": body},
         task={"name": "sort"},
         factors={**kernels, "seed": [0, 1]},
@@ -111,26 +111,45 @@ def test_a_sample_of_a_grid_of_a_billion_cells_is_drawn_quickly(design):
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"design": "fractional"}, 'fractional needs resolution, for example resolution = "IV"'),
-        ({"design": "random", "cells": 3}, "random needs design_seed, for example design_seed = 0"),
-        ({"resolution": "V"}, 'resolution needs design = "fractional", got "grid"'),
         (
-            {"design": "cumulative", "cells": 3},
-            'cells needs design = "latin_hypercube" and "random", got "cumulative"',
+            {"design": "fractional"},
+            'fractional needs keys of its own: write { name = "fractional", resolution = … }',
+        ),
+        ({"design": {"name": "random", "seed": 3}}, "[study] design: missing key 'cells'"),
+        (
+            {"design": {"name": "zip", "cells": 3}},
+            "[study] design: unknown key 'cells'; known: name",
+        ),
+        ({"design": {"kind": "fractional"}}, "unknown key 'kind': write { name = 'fractional', … }"),
+        ({"design": "fractoinal"}, "unknown design 'fractoinal'; nearest: fractional"),
+        (
+            {"resolution": "V"},
+            'unknown key \'resolution\': write design = { name = "fractional", resolution = "V" }',
         ),
         (
-            {"design": "random", "cells": 17, "design_seed": 0},
+            {"design": "cumulative", "target": {"norm": "post"}},
+            "unknown key 'target': write design = { name = \"cumulative\", target = … }",
+        ),
+        (
+            {"design_seed": 1},
+            "unknown key 'design_seed': write design = { name = \"latin_hypercube\", seed = 1 }",
+        ),
+        (
+            {"design": {"name": "random", "cells": 17}},
             "expected at most 16, all cells of the grid, got 17",
         ),
         (
-            {"design": "cumulative", "target": {"norm": "pre"}},
+            {"design": {"name": "cumulative", "target": {"norm": "pre"}}},
             "expected a level of norm other than the baseline's",
         ),
         (
-            {"design": "cumulative", "target": {"norm": "past"}},
+            {"design": {"name": "cumulative", "target": {"norm": "past"}}},
             "unknown level 'past' of norm; nearest: post",
         ),
-        ({"design": "cumulative", "target": {"nor": "pre"}}, "unknown factor 'nor'; nearest: norm"),
+        (
+            {"design": {"name": "cumulative", "target": {"nor": "pre"}}},
+            "unknown factor 'nor'; nearest: norm",
+        ),
     ],
 )
 def test_keys_that_do_not_fit_a_design_are_reported(keys, told):
@@ -143,7 +162,10 @@ def test_keys_that_do_not_fit_a_design_are_reported(keys, told):
     [
         ({"design": "cumulative"}, "expected two levels, or a target level in target = { mixer = … }, got 3"),
         ({"design": "plackett_burman"}, "plackett_burman takes factors of two levels, got 3"),
-        ({"design": "fractional", "resolution": "III"}, "fractional takes factors of two levels, got 3"),
+        (
+            {"design": {"name": "fractional", "resolution": "III"}},
+            "fractional takes factors of two levels, got 3",
+        ),
     ],
 )
 def test_factors_that_do_not_fit_a_design_are_reported(design, told):

@@ -1,0 +1,62 @@
+"""The grid: all combinations of the factors' levels."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+from ..schema.design import MAX_TRIALS, Design
+from ..schema.factors import ABSENT
+from ..schema.settings import Level
+
+
+class Grid(Design):
+    """A design with all combinations of the factors' levels, which a grid counts without making them."""
+
+    title = "all combinations of the factors' levels"
+
+    def make_rows(self) -> Sequence[dict[str, Level]]:
+        return list(self._combine())
+
+    def explain_kind(self) -> str:
+        return "every combination of levels" if self.conditions else ""
+
+    def cells(self) -> Iterator[dict[str, Level]]:
+        """Yield every cell with every seed once; those of a plain grid are in the order of the file."""
+        if self.conditions or self.listed_cells:
+            yield from super().cells()
+            return
+        for levels in itertools.product(*self.factors.values()):
+            yield dict(zip(self.factors, levels, strict=True))
+
+    def _count_combined(self) -> int:
+        if self.conditions:
+            return sum(1 for _ in itertools.islice(self._combine(), MAX_TRIALS + 1))
+        return math.prod(map(len, self.crossed.values()))
+
+    def _seeded_cells(self) -> Iterator[dict[str, Level]]:
+        if self.conditions or not self.crossed:
+            yield from super()._seeded_cells()
+            return
+        for levels in itertools.product(*self.combined_factors.values()):
+            yield dict(zip(self.combined_factors, levels, strict=True))
+
+    def _combine(self) -> Iterator[dict[str, Level]]:
+        # conditional factors come last, because their condition needs the levels of the other factors
+        order = [*(name for name in self.crossed if name not in self.conditions), *self.conditions]
+
+        def extend(cell: dict[str, Level], names: Sequence[str]) -> Iterator[dict[str, Level]]:
+            if not names:
+                yield cell
+                return
+            levels = self.crossed[names[0]]
+            if levels and self.with_absent({**cell, names[0]: levels[0]})[names[0]] == ABSENT:
+                levels = (ABSENT,)
+            for level in levels:
+                yield from extend({**cell, names[0]: level}, names[1:])
+
+        return extend({}, order)
+
+
+DESIGN = Grid

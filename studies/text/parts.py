@@ -1,0 +1,74 @@
+"""Parts of a study that are chosen by name: the design of [study], the sampler and scheduler of [search].
+
+A part without keys of its own is a name, such as `sampler = "random"`. One with keys is a table that also has
+the name, such as `sampler = { name = "tpe", multivariate = false }`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .document import Diagnostics
+from .key_synonyms import ELSEWHERE, SYNONYMS
+from .strict_model import StrictModel, format_value, validate
+
+
+class PartSettings(StrictModel):
+    """The table of a part; subclasses add the keys of parts that have more than a name."""
+
+    name: str
+    """its name"""
+
+
+def part_table(given: object) -> Mapping[str, Any]:
+    """Return a part as a table, which has only the name if the file gives only that.
+
+    Return an empty table for a value that is neither a name nor a table.
+    """
+    if isinstance(given, str):
+        return {"name": given}
+    return given if isinstance(given, Mapping) else {}
+
+
+def read_part(given: object, find_model: Callable[[str], type[PartSettings]]) -> object:
+    """Return the settings of a part; raise ValueError with every fault.
+
+    `find_model` returns the class of the part with a name, or raises ValueError for an unknown name.
+    """
+    if given is None or isinstance(given, PartSettings):
+        return given
+    if not isinstance(given, str | Mapping):
+        raise ValueError(f"expected a text or a table, got {format_value(given)}")
+    table = part_table(given)
+    if "kind" in table and "name" not in table:
+        raise ValueError(f"unknown key 'kind': write {{ name = {format_value(table['kind'])}, … }}")
+    name = table.get("name")
+    model = find_model(name) if isinstance(name, str) else PartSettings
+    needed = [key for key, field in model.model_fields.items() if field.is_required() and key != "name"]
+    if isinstance(given, str) and needed:
+        keys = "".join(f", {key} = …" for key in needed)
+        raise ValueError(f'{name} needs keys of its own: write {{ name = "{name}"{keys} }}')
+    return validate(model, table)
+
+
+def report_moved_keys(
+    diagnostics: Diagnostics, table: str, part: str, models: Mapping[str, type[PartSettings]]
+) -> None:
+    """Report keys of a table that must be in the table of one of its parts, and drop them from the data.
+
+    `models` has the class of each of these parts.
+    """
+    given = diagnostics.data[table]
+    named = part_table(given.get(part)).get("name")
+    for key in given:
+        new = SYNONYMS.get(key, key)
+        owners = [name for name, model in models.items() if new != "name" and new in model.model_fields]
+        if not owners or key in ELSEWHERE:
+            continue
+        name = named if named in owners else owners[0]
+        value = json.dumps(given[key]) if isinstance(given[key], str | int | float) else "…"
+        message = f"unknown key '{key}': write {part} = {{ name = \"{name}\", {new} = {value} }}"
+        diagnostics.report((table, key), message, key=True)
+        diagnostics.data[table] = {k: v for k, v in diagnostics.data[table].items() if k != key}
