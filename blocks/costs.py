@@ -449,7 +449,7 @@ def _flops(run: Callable[[], object]) -> int:
 
 
 def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: int) -> Counter[str]:
-    """Return the FLOPs of a forward pass for each module, without those of the modules inside it."""
+    """Return the FLOPs of a forward pass by module, where inner modules do not count for outer ones."""
     found: Counter[str] = Counter()
     counter, before = FlopCounterMode(display=False), 0
 
@@ -535,7 +535,7 @@ class _KeptBytes:
 
     @contextmanager
     def by_module(self) -> Iterator[None]:
-        """Return a context in which stored tensors count for the module that is running."""
+        """Return a context in which each stored tensor counts for the module that is running."""
         with _entered_modules(self._model, lambda _name: None) as self._names:
             yield
 
@@ -575,7 +575,7 @@ _layouts: dict[object, Any] = {}
 
 
 def _call_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
-    """Call a function, or return empty tensors of the shapes it returned earlier for such arguments."""
+    """Call a function once for each set of argument shapes; afterwards return empty tensors instead."""
     if not _makes_new_tensors(func):
         return func(*args, **kwargs)
     try:
@@ -611,7 +611,7 @@ class _Layout(NamedTuple):
 
 
 def _layout(value: Any) -> Any:  # noqa: ANN401 -- as torch passes them
-    """Return a hashable key for a function's argument.
+    """Return a hashable description of a function's argument, for use as a cache key.
 
     A tensor becomes a _Layout, and a number becomes a pair of its type and itself.
     """
@@ -623,7 +623,7 @@ def _layout(value: Any) -> Any:  # noqa: ANN401 -- as torch passes them
 
 
 def _empty(layout: Any) -> Any:  # noqa: ANN401 -- as `_layout` returns it
-    """Create empty tensors of the layouts that `_layout` returned."""
+    """Create empty tensors from a description that `_layout` returned."""
     if isinstance(layout, _Layout):
         return torch.empty_strided(layout.shape, layout.strides, dtype=layout.dtype, device=layout.device)
     return None if layout is None else tuple(map(_empty, layout))

@@ -1,4 +1,4 @@
-"""Functions that write a recipe as text: its canonical spelling, its identity and its id.
+"""Functions that write a recipe as canonical text, and compute its id.
 
 `parse(render(node))` returns an equal node; parentheses are only used where precedence requires them, and
 numbers are written like in Python.

@@ -311,7 +311,7 @@ _COUNT = Parameter(name="a count", kind="integer", low=1, high=MAX_BLOCKS, meani
 
 
 def check_recipe(syntax: Syntax, faults: FaultCollector) -> Node | None:
-    """Return the recipe's tree; if anything is wrong, report it in `faults` and return None."""
+    """Return the tree of the recipe. If the text is wrong, report all faults and return None."""
     node = _Checker(faults).node(syntax)
     if node is not None and not faults and (count := count_blocks(node)) > MAX_BLOCKS:
         message = f"expected at most {MAX_BLOCKS} blocks after expanding all repeats, got {count:.9g}"

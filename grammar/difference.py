@@ -32,7 +32,7 @@ from .vocabulary.spec import lookup
 
 
 def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
-    """Return all distinct recipes that result from removing one part of a recipe, in the order of its text.
+    """Return all distinct recipes that lack one part of a recipe, in the order of the parts in its text.
 
     These parts can be removed:
 
@@ -190,7 +190,7 @@ def _differences(before: Node, after: Node) -> Iterator[str]:
 
 
 def _removed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Describe the arguments that `before` has and `after` lacks.
+    """Describe which arguments of the block `before` are missing in `after`, if nothing else differs.
 
     If `after` also has new or changed arguments, return none.
     """
@@ -369,7 +369,7 @@ def tree_distance(first: Node, second: Node) -> float:
 
 
 def _parts(node: Value) -> Iterable[Value]:
-    """Return the children of a node in a DistanceTree. Numbers and words are no nodes of it.
+    """Return the children of a node in a DistanceTree, which has no nodes for numbers and words.
 
     The parts of a sum are sorted, because their order has no meaning.
     """

@@ -145,7 +145,7 @@ class _DimensionResolver:
         return self.settled[unique]
 
     def _walk_options(self, choice: ChoiceDimension, name: str, taken: int | None) -> list[Value]:
-        """Visit and return all options of a choice; only the option at index `taken` gets values.
+        """Visit and return all options of a choice, but give values only to the option at index `taken`.
 
         The other options are visited to number their search dimensions: the names of later dimensions must
         not depend on what is chosen here.

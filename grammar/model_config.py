@@ -67,7 +67,7 @@ class ModelConfigError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A group of a vocabulary's symbols, `start` to `end` - 1, whose embeddings have the same width.
+    """A range of a vocabulary's symbols, `start` to `end` - 1, that have embeddings of the same width.
 
     A `projected` cluster has a linear map to the model's width, and in the softmax a map back.
     """
@@ -304,7 +304,7 @@ class ModelConfig:
             )
 
     def _maximal_updates(self) -> Iterator[Rule]:
-        """Yield the conditions that these settings must meet for maximal updates (`mup`)."""
+        """Yield the conditions on the settings of a model with maximal updates (`mup`), with messages."""
         if self.mup is not None:
             scaled = self.embedding_scale != 1.0 and self.columns is None
             yield self.mup >= 1, f"expected mup of at least 1, got {self.mup}"

@@ -44,7 +44,7 @@ class ChoiceDimension:
 
 @dataclass(frozen=True, slots=True)
 class BlockNode:
-    """A block and its arguments, in declared order.
+    """A block and its arguments, in the order in which its specification declares them.
 
     Arguments that equal their default are left out.
     """

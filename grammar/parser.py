@@ -259,7 +259,7 @@ def parse_syntax(text: str, faults: FaultCollector) -> Syntax:
 
 
 class _RecipeParser(TokenReader):
-    """Parser of one text."""
+    """Parser of the text of one recipe."""
 
     def __init__(self, text: str, faults: FaultCollector) -> None:
         super().__init__(tokenize(text, faults))

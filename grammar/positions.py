@@ -43,7 +43,7 @@ class NoPosition(PositionKind):
 
 
 class TimingPosition(PositionKind):
-    """Sinusoids of a position, whose wavelengths form a geometric series."""
+    """Sinusoids of each position. Their wavelengths form a geometric series."""
 
     source = "Vaswani et al. 2017"
     before_mixers = True

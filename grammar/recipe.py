@@ -114,7 +114,7 @@ class Recipe(Expression):
         return self._dimensions or ()
 
     def fill(self, fillings: Mapping[str, Value | Expression]) -> Recipe:
-        """Return the recipe in which holes are replaced; `fillings` maps their names to values or recipes.
+        """Return the recipe with its holes filled; `fillings` maps the names of holes to values or recipes.
 
         Other holes remain. A string is parsed as recipe text at the hole, so `relu` and `sa + conv(k=20)`
         both work. Raise RecipeError for a name without a hole, and for a value that does not fit.
@@ -127,7 +127,7 @@ class Recipe(Expression):
         return parse(render_filled(self.root, {name: _operand(value) for name, value in fillings.items()}))
 
     def choose(self, values: Mapping[str, Scalar]) -> Recipe:
-        """Return the recipe in which search dimensions are replaced by values.
+        """Return the recipe in which the named search dimensions are replaced by these values.
 
         `values` maps the names of dimensions to values. Other dimensions remain. The value for a choice
         between parts is the canonical text of an option. Raise RecipeError for a name without a dimension,

@@ -1,4 +1,4 @@
-"""Search spaces: all recipes that a recipe becomes when each search dimension gets a value.
+"""Search spaces: all recipes that result from a recipe when each search dimension gets a value.
 
 A derivation chooses a value for each dimension, in text order: the first dimension varies slowest, options
 are in listed order, numbers in ascending order. A range of real numbers counts as one value. Two derivations

@@ -120,7 +120,7 @@ def _is_cast_to_bf16(x: Tensor) -> bool:
 
 
 def _by_positions(x: Tensor, weight: Tensor, bias: Tensor | None, left: int, right: int) -> Tensor:
-    """Correlate directly, by torch's convolution of an image whose height is one.
+    """Correlate directly, as torch's convolution of an image of height one.
 
     Its channels-last form needs no copies; on a CPU it is up to 1.9 times as fast as `conv1d`.
     """

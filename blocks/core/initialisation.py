@@ -22,7 +22,7 @@ from .linear_maps import linear
 
 
 class WeightRoleError(ActivememError):
-    """Error for a module that declares an unknown role, or a role for a parameter that it does not have."""
+    """Error for a module that declares an unknown role, or a role for a parameter that it lacks."""
 
 
 class WeightRole(StrEnum):
@@ -127,7 +127,7 @@ def _faults(module: nn.Module, declared: Mapping[str, str]) -> list[str]:
 
 
 def _default_role(module: nn.Module, name: str, parameter: nn.Parameter) -> WeightRole:
-    """Return the role of a parameter whose module does not declare one.
+    """Return the role of a parameter for which the module declares none.
 
     1. Weights of torch's embeddings are embeddings. 2. All parameters of a class with "Norm" in its name
     belong to a normalisation. 3. A name that begins or ends with "bias" is a bias. 4. A convolution of torch
@@ -168,7 +168,7 @@ class Initialisable(nn.Module, ABC):
 
 
 class Linear(nn.Linear, Initialisable):
-    """One linear map, or several maps of the same input, whose weights are rows of one matrix.
+    """One linear map, or several maps of the same input with their weights stacked in one matrix.
 
     Weights are initialised as N(0, std²), or by the model's rule if `std` is None. `outputs` is the size of
     each of `maps` equal maps, or a list of sizes. Each map has its own initialisation bound, unless they are

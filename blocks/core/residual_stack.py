@@ -164,7 +164,7 @@ class ResidualStack(CompositeBlock):
         return x
 
     def apply_layer(self, place: int, x: Tensor, side: SideInputs) -> Tensor:
-        """Apply one sub-layer; `place` is its index in `layers`."""
+        """Apply the sub-layer with the index `place` to x."""
         layer = self.layers[place]
         if not self.recomputes:
             return layer(x, side)

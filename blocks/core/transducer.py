@@ -26,7 +26,7 @@ class State:
     """
 
     def select_rows(self, index: Tensor) -> Self:
-        """Return the state of the rows of the batch with these indices (rows,), in this order.
+        """Return the state of the batch rows with these indices (rows,), in this order.
 
         An index may occur more than once.
         """

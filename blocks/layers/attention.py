@@ -64,7 +64,7 @@ class SelfAttention(Block):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Block:
-        """Build the block `sa`; with a `span` it is a WindowedSelfAttention."""
+        """Build the block `sa`, as a WindowedSelfAttention if it has a `span`."""
         if as_int(settings, "span") > 0:
             return WindowedSelfAttention.build(settings, context)
         return cls(settings, context)

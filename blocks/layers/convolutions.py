@@ -23,7 +23,7 @@ def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class Convolution(Initialisable):
-    """The convolution W ∗ x + b with zero padding, or several of the same input, with stacked weights.
+    """The convolution W ∗ x + b with zero padding. With several `maps`, their weights are stacked.
 
     A causal convolution has k - 1 zeros on the left. Any other has (k - 1) // 2 on the left and the rest on
     the right. Only taps that can reach data are computed, except in an exported program, which must hold for

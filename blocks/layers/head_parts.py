@@ -25,7 +25,7 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _silu_gradient(grad_silu: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient of SiLU; unlike that of torch, it can be differentiated again."""
+    """Return the gradient of SiLU in a form that can itself be differentiated (torch's cannot)."""
     if not torch.is_grad_enabled():
         return torch.ops.aten.silu_backward(grad_silu, x)
     share = torch.sigmoid(x)

@@ -1,4 +1,4 @@
-"""The block `fla`: a layer of the package flash-linear-attention, whose kernels are written in Triton."""
+"""The block `fla`: a layer of flash-linear-attention, a package with kernels in Triton."""
 
 from __future__ import annotations
 

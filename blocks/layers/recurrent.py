@@ -236,7 +236,7 @@ class Recurrent(Block):
         return y, torch.stack(last.tensors, 1)
 
     def zero_state(self, x: Tensor) -> RecurrentState:
-        """Return the state before the first position of x (batch, length, width)."""
+        """Return the initial state for sequences x (batch, length, width), which is zero."""
         nothing = x.new_zeros(len(x), len(self.layers), self.width)
         return RecurrentState(tensors=(nothing,) * self.layer_class.state_count)
 

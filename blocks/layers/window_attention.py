@@ -1,4 +1,4 @@
-"""Attention within a window, whose scores depend on keys and on distances.
+"""Attention within a window, with scores that depend on keys and on distances.
 
 Heads are the first dimension of all tensors with heads.
 """

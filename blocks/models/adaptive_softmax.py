@@ -1,4 +1,4 @@
-"""Embeddings and softmax for large vocabularies, whose symbols form clusters by frequency.
+"""Embeddings and softmax for large vocabularies, divided into clusters of symbols by frequency.
 
 Symbols are numbered by falling frequency. Each cluster's vectors are narrower than the previous cluster's,
 and a projection widens them to the model's width. The first cluster's vectors have that width already, and

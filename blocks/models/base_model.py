@@ -31,7 +31,7 @@ class BaseModel(nn.Module, Generic[Body]):
         return self.recipe.text
 
     def after_optimiser_step(self) -> None:
-        """Notify the blocks of new weights; called after each optimiser step."""
+        """Notify the blocks that an optimiser step has changed the weights."""
         if not self._notified_blocks:
             return
         windows = [block for block in self._notified_blocks if isinstance(block, WindowedBlock)]

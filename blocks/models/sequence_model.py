@@ -85,7 +85,7 @@ class Model(BaseModel[ResidualStack]):
         self.output_act = None if config.output_act == "none" else ACTIVATIONS[config.output_act]
 
     def forward(self, inputs: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return the outputs; `lengths` (batch,) separates valid positions from padding."""
+        """Return the outputs. `lengths` (batch,) are the numbers of valid positions; the rest is padding."""
         return self._outputs(self._hidden(inputs, lengths))
 
     def outputs_at(self, inputs: Tensor, places: Tensor, lengths: Tensor | None = None) -> Tensor:

@@ -124,7 +124,7 @@ def vectors_depend_on_positions_alone(name: str) -> None:
 
 
 def positions_have_an_end(name: str) -> None:
-    """Check that a sequence with too many positions raises BuildError, and that it names the maximum."""
+    """Check that a sequence with too many positions raises a BuildError that states the maximum."""
     longest = POSITIONS[name].longest
     if longest is None:
         return

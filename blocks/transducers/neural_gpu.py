@@ -136,7 +136,7 @@ class CGRUStack(nn.Module):
     def forward(
         self, image: Tensor, mask: Tensor | None, tape_contributions: tuple[Tensor, ...] | None = None
     ) -> Tensor:
-        """Apply each unit once; `tape_contributions` are the terms that the tape adds to the units."""
+        """Apply each unit once, with the terms `tape_contributions` that the tape adds to the units."""
         if self.training and self.dropout > 0.0:
             image = Dropout(min(3.0 * self.dropout / math.sqrt(image.shape[2]), MAX_DROPOUT))(image)
         for place, unit in enumerate(self.units):
@@ -216,7 +216,7 @@ class ImageEncoder(nn.Module):
 
 
 def build_cgru_stack(settings: Settings, context: Context, *, taped: bool = False) -> CGRUStack:
-    """Return the stack of units of a block of the Neural GPU family with these settings."""
+    """Build the stack of units for a block of the Neural GPU family, from the block's settings."""
     return CGRUStack(
         layers=as_int(settings, "layers"),
         maps=image_maps(settings, context.width),
@@ -257,16 +257,19 @@ class ImageTransducer(Transducer[StateT]):
 
     @abstractmethod
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """Return all outputs (batch, m, outputs); `mask` (batch, 1, length, 1) belongs to the image."""
+        """Return all outputs (batch, m, outputs) for a target, given the image of its source.
+
+        `mask` (batch, 1, length, 1) belongs to the image.
+        """
 
     @abstractmethod
     def first_state(self, image: Tensor, mask: Tensor | None) -> StateT:
-        """Return the state before the first output."""
+        """Return the state before the first output, given the image of the source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeuralGPUState(State):
-    """Column 0 of the last image (batch, length, maps), and the position of the next output."""
+    """The state of a Neural GPU: column 0 of its last image (batch, length, maps), and the next position."""
 
     column: Tensor
     position: int = 0
@@ -284,7 +287,7 @@ class NeuralGPU(ParallelNeuralGPU):
     """A Neural GPU whose outputs depend only on their position in the image (Kaiser and Sutskever 2016)."""
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """Read the outputs from the image; only the target's length is used."""
+        """Read the outputs from the image, as many as the target is long."""
         return image[:, 0, : target.shape[1]]
 
     def step(self, state: NeuralGPUState, previous: Tensor) -> tuple[Tensor, NeuralGPUState]:
@@ -312,7 +315,7 @@ class MarkovNeuralGPU(ParallelNeuralGPU):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtendedNeuralGPUState(State):
-    """The decoder's image and mask, the terms that the tape adds to each unit, and the next position."""
+    """The state of the decoder: its image and mask, the terms from the tape, and the next position."""
 
     image: Tensor  # (batch, width, length, maps)
     mask: Tensor | None  # (batch, 1, length, 1)

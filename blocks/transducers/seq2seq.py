@@ -41,7 +41,7 @@ class EncodedSource(State):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysValues(State):
-    """The vectors of a source to which a decoder attends, and their keys, each (batch, n, width).
+    """A source as a decoder attends to it: vectors and their keys, each (batch, n, width).
 
     `padding` (batch, n) is true at padding.
     """
@@ -70,7 +70,7 @@ class Alignment(nn.Module, ABC):
         """Return scores (batch, m, n) of states (batch, m, width) and keys (batch, n, width)."""
 
     def project_source(self, source: EncodedSource) -> KeysValues:
-        """Return the keys and values of a source, which are the same for all outputs."""
+        """Return the keys and values of a source. They are the same for all outputs."""
         values = source.inputs if self.positions else source.outputs
         known = values
         if self.positions:
@@ -164,7 +164,7 @@ class Decoder(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def begin(self, source: EncodedSource) -> StateT:
-        """Return the state before the first output."""
+        """Return the decoder's state before the first output, given the encoded source."""
 
     @abstractmethod
     def forward(self, state: StateT, target: Tensor) -> Tensor:
@@ -184,7 +184,7 @@ AnyDecoder = Decoder[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrentDecoderState(State):
-    """The state of a recurrent decoder, with the vectors of the source to which it attends, if any.
+    """The state of a recurrent decoder and, if it has attention, the source vectors that it attends to.
 
     With input feeding, `context` (batch, 1, units) is the last weighted mean of these vectors.
     """
@@ -412,7 +412,7 @@ class Seq2Seq(Transducer[State]):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """Return all outputs for a target.
+        """Return the output at each position of a target, given the source and the earlier target symbols.
 
         The target's mask is ignored: padding comes last, and no output depends on later symbols.
         """

@@ -240,7 +240,7 @@ class StudyProgress:
                 self.running.pop(event.trial, None)
 
     def advance_clock(self, now: float) -> None:
-        """Advance the clock to `now` for every running trial.
+        """Count the time up to `now` for every running trial.
 
         Events come in batches. The time until a batch arrives is charged to the trials that ran before the
         batch.

@@ -72,7 +72,7 @@ def _optuna_level() -> int | None:
 
 
 def give_back_memory() -> None:
-    """Return freed memory to the system, including the gaps between blocks that are still in use.
+    """Return freed memory to the system, even from the gaps between blocks that are still in use.
 
     Call it after a training, and between parts of work that leave such gaps.
     """

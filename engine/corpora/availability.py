@@ -50,7 +50,7 @@ def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Datase
 
 
 def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Availability:
-    """Check which files of a dataset are in the dataset's own folder; see `check_availability`."""
+    """Check which files of a dataset are in `folder`, the dataset's own folder."""
     if isinstance(dataset, Treebank):
         return _trees(folder, dataset, verify)
     found = {source: find_file(source, folder) for source in dataset.sources}

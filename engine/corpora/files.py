@@ -208,7 +208,7 @@ def _sum(like: str, data: bytes) -> str:
 
 
 def keep_files(files: Mapping[str, Path], place: Path) -> None:
-    """Copy files to a folder, each under the SHA-256 of its content, unless they are there already.
+    """Copy each file to a folder, named by the SHA-256 of its content; skip files that are there already.
 
     Raise DataError if a file has changed since the study was read.
     """

@@ -134,7 +134,7 @@ def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -
 
 
 class SplitWriter:
-    """Writer of a split's files, to which lines are added a few at a time.
+    """Writer of a split's files, which takes a few lines at a time.
 
     The split begins with `mark`, an array of one token or none, whose type is that of all tokens. Leaving the
     writer's context closes the files.

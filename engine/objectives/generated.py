@@ -161,7 +161,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _answers(self, model: Model, examples: Examples) -> Answers:
-        """Return the outputs and targets at all scored positions, with the inputs."""
+        """Return a model's inputs, and its outputs and targets at all scored positions."""
 
     def _task_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each target, from the task's own loss function if there is one.
@@ -558,7 +558,7 @@ class Curriculum:
     passed: int = 0
 
     def record(self, accuracy: float) -> None:
-        """Increase the length if this accuracy, the share of correct tokens, is high enough."""
+        """Increase the length if `accuracy`, the share of correct tokens, is high enough."""
         if accuracy >= self.grow_at:
             self.passed = self.length
             if self.end is None or self.length + self.step <= self.end:

@@ -50,7 +50,7 @@ class TreeCosts(OutputCosts):
 
     @classmethod
     def of(cls, sentences: Sequence[str], target: Vocabulary) -> Self:
-        """Make the costs for outputs of these sentences, whose symbols are in the vocabulary `target`.
+        """Return the costs for outputs of these sentences, with output symbols from the vocabulary `target`.
 
         A start symbol in an output counts as a surplus tag.
         """
@@ -72,7 +72,7 @@ class TreeCosts(OutputCosts):
         return _cost((self._words[sentences] - tags).abs(), open_brackets.abs())
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
-        """Return the least cost (rows,) that an output can have if it begins with these symbols.
+        """Return the least possible cost (rows,) of outputs with these beginnings and `left` more symbols.
 
         Missing tags count first, then brackets.
         """

@@ -80,7 +80,7 @@ class ClassificationScore:
 
 
 class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
-    """Base of the objectives with labelled sequences; it has metrics of the dev and test splits."""
+    """Base class of the objectives with labelled sequences, with metrics of the dev and test splits."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)

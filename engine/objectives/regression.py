@@ -35,7 +35,7 @@ _TEST_LENGTHS = 100
 
 
 class RegressionObjective(FreshObjective[RegressionBatch]):
-    """Objective with fresh batches and fixed test sequences (Raffel and Ellis 2016, section 2)."""
+    """Objective with fresh training sequences and fixed test sequences (Raffel and Ellis 2016, section 2)."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)

@@ -229,7 +229,7 @@ class GuessDraws(NamedTuple):
 
     @classmethod
     def of(cls, targets: Tensor, share: float, seed: int, *, together: bool) -> GuessDraws:
-        """Draw the random numbers for targets (pairs, symbols); a symbol is replaced with chance `share`.
+        """Draw random numbers for targets (pairs, symbols); each becomes a guess with probability `share`.
 
         With `together` the same positions are replaced in all pairs.
         """
@@ -252,7 +252,7 @@ def is_scheduled(train: TrainSettings) -> bool:
 
 
 def sampling_share(train: TrainSettings, step: int) -> float:
-    """Return the share of symbols that are replaced by guesses at a step, counted from 0."""
+    """Return the share of target symbols to replace by the model's guesses at a step, counted from 0."""
     if (scheduled := train.scheduled_sampling) is None:
         return train.sampling
     return min(train.sampling, scheduled.start * 2.0 ** min(step / scheduled.double_every, 1000.0))
@@ -295,7 +295,7 @@ def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:
 
 
 def _truncate(split: PairSplit, limit: int | None) -> PairSplit:
-    """Return the first pairs of a split whose targets have at most `limit` symbols in total; at least one."""
+    """Return the first pairs of a split with at most `limit` target symbols in total, but at least one."""
     if limit is None or limit >= len(split.target.tokens):
         return split
     count = max(1, int((split.target.lines <= limit).sum()) - 1)

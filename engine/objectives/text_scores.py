@@ -20,7 +20,7 @@ from .separate_documents import nll_of_documents
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likelihood:
-    """Negative log-likelihood of outputs in nats, with the number of tokens, words and bytes of the outputs.
+    """Negative log-likelihood in nats, with the number of tokens, words and bytes that it covers.
 
     `bytes` counts the UTF-8 bytes of the original text, line ends included; it is 0 if the tokens do not
     determine a text. A line end is a token and a word. Vocabularies that spell rare words have more tokens

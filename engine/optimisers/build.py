@@ -130,7 +130,7 @@ _RMS_OF_ADAMW = 0.2
 
 
 def muon_maps(model: nn.Module) -> dict[nn.Parameter, Weight]:
-    """Return the weights of a model's body that are matrices, with the role and shape of each."""
+    """Return the matrices among the weights of a model's body, with the role and shape of each."""
     weights = find_weights(model.get_submodule("body"))
     return {each: found for each, found in weights.items() if found.role is WeightRole.MATRIX}
 

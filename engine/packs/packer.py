@@ -204,7 +204,7 @@ class Packer:
                 yield form, part
 
     def most_at_once(self, training: Training) -> int:
-        """Return the largest size of a pack in which this training may take its steps."""
+        """Return how many trials a pack with this training can have at most."""
         if not self._fitting:
             return self._most
         shape, width = training.objective.step_shape, training.settings.model.d_model

@@ -56,7 +56,7 @@ class StackedPasses:
             noise.set_state(training.noise.state)
 
     def take(self, batch: Sequence[Tensor]) -> Tensor:
-        """Compute the gradients of the next stacked batches; return the losses (trainings,)."""
+        """Compute the gradients of all trainings for a stacked batch; return the losses (trainings,)."""
         # torch.vmap cannot draw from one generator for each training, so all factors are drawn before
         factors = draw_dropout(self._random_calls(batch), self.noises, self._device)
         losses = self._losses(self.weights, factors, *batch)

@@ -28,7 +28,7 @@ GATE_QUANTILES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryStatistics:
-    """Memory statistics of one layer over some sequences; padding is ignored.
+    """Statistics of a recurrent layer's memory over some sequences; padding is ignored.
 
     `changes` has Δ of each two consecutive steps, sequence by sequence. The other fields have an entry for
     each step, over the sequences that reach it. `retention` is γ, and `forget_gates` has the activations of

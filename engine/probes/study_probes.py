@@ -64,7 +64,7 @@ def group_key(settings: TrialSettings) -> str | None:
 
 
 def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
-    """Return those of the trials `others` that have standard attention. `others` may include `trial`.
+    """Return the trials among `others` that have standard attention. `others` may include `trial`.
 
     If several trials have the same attention, the one with the same [train] as `trial` is taken.
     """

@@ -39,7 +39,7 @@ _SEES_GPUS = {"env_vars": {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePlace:
-    """The folder or address of a store, from which workers open it.
+    """The location from which workers open a store: a folder or an address.
 
     `marker` is the path of a marker file. Only a store folder used by a cluster has a marker; nodes look for
     the marker to verify that they share the folder.

@@ -62,7 +62,7 @@ class CohortSource(Protocol):
     """Source from which workers get their cohorts, and to which the end of each cohort is reported."""
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
-        """Return the name and the jobs of the next cohort for a worker; None if there is none."""
+        """Return the next cohort for a worker, as its name and its jobs; None if there is none."""
         ...
 
     def may_have_more(self) -> bool:

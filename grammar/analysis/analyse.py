@@ -378,7 +378,7 @@ class _Analyser:
     limit: int | None = None
 
     def model(self, root: Node, scored: int) -> ModelPart:
-        """Return a ModelPart for the whole model; its parts are in the order in which the data flows."""
+        """Return a ModelPart for the whole model, with its parts in the order in which the data flows."""
         if isinstance(root, BlockNode) and (spec := lookup(root.name)) and spec.role is Role.TRANSDUCER:
             return self._transduction(root, scored)
         found, config = self._frame(scored), self.config
@@ -451,7 +451,7 @@ class _Analyser:
         return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
     def _branch(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a ModelPart for one summand of a sum, or for the content of a sub-layer.
+        """Return a ModelPart for the content of a sub-layer or, if that is a sum, for one part of the sum.
 
         It does not include a normalisation before or after the node.
         """

@@ -148,7 +148,7 @@ class _CacheFile:
         return found
 
     def keep(self, key: str, numbers: Numbers) -> Numbers:
-        """Add numbers to the cache and return them; the file is written when the process ends."""
+        """Add numbers to the cache under a key, and return them. The file is written when Python ends."""
         if not self._new:
             atexit.register(self.write)
         self._new[key] = numbers

@@ -112,7 +112,7 @@ def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple
 
 
 def _at_least_single(x: Tensor) -> Tensor:
-    """Return x in single precision if it is in a lower one, which torch's solvers do not support."""
+    """Return x in single precision if its own is lower, because torch's solvers support no lower one."""
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 

@@ -132,7 +132,7 @@ class StateSpaceDuality(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Run the recurrence, in which each head's step sizes scale its writes and decays.
+        """Run the recurrence; the step sizes of each head scale its writes and its decays.
 
         The values times a gain are added to the outputs.
         """

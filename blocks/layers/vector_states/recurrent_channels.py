@@ -93,7 +93,7 @@ class MinGRU(RecurrentChannels):
 
 
 class BlockMaps(Initialisable):
-    """Linear maps with biases; each group of channels has its own maps."""
+    """Linear maps with biases, separate for each group of channels."""
 
     weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
 
@@ -143,7 +143,7 @@ class DecayRates(Initialisable):
 
 @register_block("rg_lru")
 class RealGatedLinearRecurrence(RecurrentChannels):
-    """Block `rg_lru`: channels that decay at learned rates times a gate (De et al. 2024, equations 1 to 4).
+    """Block `rg_lru`: channels decay at learned rates, scaled by a gate (De et al. 2024, equations 1 to 4).
 
     h_t = a_t⊗h_{t−1} + √(1−a_t²)⊗i_t⊗u_t, a_t = σ(Λ)^(8 r_t).
     """

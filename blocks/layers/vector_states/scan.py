@@ -39,7 +39,7 @@ class DiagonalScan(torch.autograd.Function):
 
     @staticmethod
     def forward(decay: Tensor, added: Tensor) -> Tensor:
-        """Return the states (batch, length, …); decays and summands have the same shape."""
+        """Return the states (batch, length, …), given decays and summands of the same shape."""
         return _scan(decay, added)
 
     @staticmethod
@@ -227,7 +227,7 @@ def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor
 
 
 def _state_gradients(decay: Tensor, grad_reads: Tensor, q: Tensor, grad_after: Tensor) -> Tensor:
-    """Return the gradients of a piece's states, given those of its outputs and of the state after it."""
+    """Return the gradients of a piece's states, given those of its outputs and of the next state."""
     if decay.shape[1] > PIECE:
         grad = grad_reads.unsqueeze(-1) * q.unsqueeze(2)
         grad = torch.cat([grad[:, :-1], (grad[:, -1] + grad_after).unsqueeze(1)], 1)

@@ -168,7 +168,7 @@ def unskew(weights: Tensor, piece: QueryChunk) -> Tensor:
 
 
 def masked_score(scores: Tensor) -> float:
-    """Return a score whose softmax weight is zero; it is finite, so a query without keys gives no NaN."""
+    """Return a finite score with a softmax weight of zero. A query without keys then gives no NaN."""
     # a quarter, because a few such scores are added up where several masks hide the same key
     return torch.finfo(scores.dtype).min / 4
 
@@ -228,7 +228,7 @@ def _values(form: WindowForm, given: WindowInputs, weights: Tensor, piece: Query
 
 
 def capped(scores: Tensor, cap: float) -> Tensor:
-    """Return the scores s as c tanh(s / c) with a cap c; unchanged for 0."""
+    """Return c tanh(s / c) for scores s and a cap c; a cap of 0 leaves the scores unchanged."""
     return cap * torch.tanh(scores / cap) if cap else scores
 
 

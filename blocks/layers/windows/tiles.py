@@ -265,7 +265,7 @@ class _Tiles(torch.autograd.Function):
 
 
 def _gradients_of(given: WindowInputs) -> WindowInputs:
-    """Return zeros in the shapes of the inputs, to which the backward pass adds the gradients.
+    """Return zeros in the shapes of the inputs. The backward pass adds the gradients to them.
 
     Their memory layout is the one that the matrix products need.
     """

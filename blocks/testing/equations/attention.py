@@ -121,7 +121,7 @@ def sa(block, x, *, causal, heads, head_width, pos="none", span=0, temperature=1
 
 
 def bucket(distance, *, causal):
-    """Return the bucket of a distance, as in T5's released program."""
+    """Return the number of the bucket (range of distances) for a distance, as in T5's released program."""
     side, offset = (32, 0) if causal else (16, 16 * (distance < 0))
     steps, exact = max(0, distance) if causal else abs(distance), side // 2
     if steps < exact:

@@ -187,7 +187,7 @@ def iter_packed_batches(
 
 
 def _source_of_rows(bounds: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
-    """Return, for each row from `start` to `stop`, the index of the text that it is taken from.
+    """Return the index of the text from which each row from `start` to `stop` is taken.
 
     `bounds` are the cumulative shares of all sources except the last.
     """

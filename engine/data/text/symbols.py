@@ -199,7 +199,7 @@ def document_encoder(tokenizer: FileTokenizer) -> TextEncoder:
 
 
 def _as_text(parts: Sequence[EncodedUnits], end_bytes: int) -> EncodedText:
-    """Join encoded units to one encoded text, and put an end mark before it.
+    """Join encoded lines or documents to one encoded text that begins with an end mark.
 
     With this mark as input, the model also predicts the first token. `end_bytes` is the number of bytes of
     each unit's end, such as 1 for a line break.

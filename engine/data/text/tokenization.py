@@ -91,7 +91,7 @@ def sentences_as_lines(data: bytes) -> bytes:
 
 
 def character_encoder(alphabet: bytes) -> TextEncoder:
-    """Return an encoder that maps a byte to its position in an alphabet, from 1; the end of a line is 0."""
+    """Return an encoder that maps a byte to its position in an alphabet, counted from 1; a line end is 0."""
     known = b"\n" + alphabet
     table = bytearray(256)
     for place, byte in enumerate(known):
