@@ -1,4 +1,4 @@
-"""Output of `study coordinates`, as text and as JSON: how much each layer changes at each width."""
+"""Output of `study coordinates`: how much the activations of each layer change at each width."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ladder_groups(study: Study) -> dict[str, dict[int, list[TrialSettings]]]:
 
 
 def verdict(layers: Sequence[LayerChange]) -> str:
-    """Describe how the changes depend on the width: flat, or a list of growing and shrinking layers."""
+    """Describe how the changes of activations depend on the width: flat, or growing and shrinking layers."""
     changing = {
         "growing": [each.layer for each in layers if each.grows],
         "shrinking": [each.layer for each in layers if each.shrinks],
@@ -72,7 +72,7 @@ def _lines(study: Study, checks: Checks) -> Iterator[str]:
 
 
 def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
-    """Yield a row for each layer: its change at each width, and the exponent of the growth with the width.
+    """Yield a row for each layer: the change of its activations at each width, and the growth exponent.
 
     A table that is too wide is split into blocks of columns.
     """

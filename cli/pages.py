@@ -133,7 +133,7 @@ class NearRecipeEntry(Page):
 
 
 class NearestPage(RecipeName):
-    """A given recipe and the stored recipes, the nearest first."""
+    """The output of `recipe nearest`: the given recipe, and similar stored recipes, the nearest first."""
 
     nearest: Sequence[NearRecipeEntry]
 
@@ -409,7 +409,7 @@ class StudySettingEntry(Page):
 
 
 class StudyShowPage(Page):
-    """The output of `study show`: the settings of a study or, with --best, the table of its best points."""
+    """The output of `study show`: a study's settings, or the table of its best points (--best)."""
 
     study: str = Field(validation_alias="name")
     title: str
@@ -466,7 +466,7 @@ class StudyStatusEntry(Page):
 
     @classmethod
     def of(cls, study: str, title: str, status: StudyStatus, **more: Any) -> Self:  # noqa: ANN401 -- fields of pages
-        """Return the page with a study's status; a subclass passes values of its own fields as `more`."""
+        """Return the page with a study's status. `more` has the values of a subclass's own fields."""
         counts = status.counts
         return cls(
             study=study,
@@ -540,7 +540,7 @@ class RunEntry(Page):
 
     @classmethod
     def of(cls, summary: Summary | None, resume: str) -> Self:
-        """Return the entry for a run; its summary is None if an interrupt ended the run at once."""
+        """Return the entry for a run, given its summary. The summary is None after an early interrupt."""
         if summary is None:
             return cls(resume=resume)
         ended = not (summary.stopped or summary.stop_reason)
@@ -591,7 +591,7 @@ class StudyForgetPage(Page):
 
     @classmethod
     def of(cls, study: str, store: Store, gone: Forgotten, *, removed: bool) -> Self:
-        """Return the page for the removed parts of a study; file names are relative to the store."""
+        """Return the page about the removed parts of a study. File names are relative to the store."""
         files = [path.relative_to(store.root) for path in gone.files]
         return cls(
             removed=removed, study=study, trials=gone.trials, rows=gone.rows, files=files, bytes=gone.size

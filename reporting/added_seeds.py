@@ -43,7 +43,7 @@ QuestionT = TypeVar("QuestionT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextSeeds:
-    """The trials to add to a claim or a table, so that each of its cells has `seeds` seeds.
+    """The trials that give each cell of a claim or a table `seeds` seeds in total.
 
     `undecided` counts the open questions: one claim, or some differences of a table. `expected` is the
     expected number of these questions that are decided at `seeds_at_decision` seeds. It is None while there
@@ -90,11 +90,11 @@ class OpenResult(ABC, Generic[QuestionT]):
     @property
     @abstractmethod
     def looks(self) -> Sequence[Sequence[int]]:
-        """Return the seeds of each look (interim test)."""
+        """Return, for each look (interim test), the seeds whose results it uses."""
 
     @abstractmethod
     def groups(self) -> list[list[QuestionT]]:
-        """Return the groups of open questions for which adding seeds to the whole group is considered.
+        """Return the groups of open questions that may get more seeds together.
 
         Each question is a group of its own, and in some other groups.
         """
@@ -113,9 +113,9 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def expect(self, group: Sequence[QuestionT], ahead: int) -> tuple[Sequence[QuestionT], float]:
-        """Return which questions of a group get more seeds, and how many decisions that is expected to bring.
+        """Return which questions of a group get more seeds, and how many of them are likely to be decided.
 
-        The decisions fall within `ahead` more looks.
+        The second number is an expected value for the next `ahead` looks.
         """
 
     def count(self, group: Sequence[QuestionT]) -> int:
@@ -127,7 +127,7 @@ class OpenResult(ABC, Generic[QuestionT]):
         return self.looks[min(self.num_looks(question) + ahead, len(self.looks)) - 1]
 
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-        """Yield possible additions of seeds, one for each group of questions and number of looks.
+        """Yield the options for adding seeds: one for each group of questions and number of further looks.
 
         If some questions have a single seed, and thus no spread, the only candidate adds a look to these
         questions, because nothing can be predicted without a spread.
@@ -146,7 +146,7 @@ class OpenResult(ABC, Generic[QuestionT]):
     def _candidate(
         self, chosen: Sequence[QuestionT], ahead: int, estimator: TimeEstimator, expected: float | None
     ) -> Iterator[NextSeeds]:
-        """Yield the seeds that could be added for the chosen questions; nothing if no trial is missing."""
+        """Yield the trials to add for these questions. Yield nothing if no trial is missing."""
         soon, then = self._to_train(chosen, 1), self._to_train(chosen, ahead)
         if soon:
             yield NextSeeds(
@@ -272,11 +272,11 @@ def _known(verdict: Verdict) -> _Chances:
 
 
 def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
-    """Return the chances that `count` seeds confirm or refute a comparison, given its results so far.
+    """Return the chances that a comparison is confirmed or refuted once it has `count` seeds.
 
-    The mean of the added seeds is centred at the observed effect, with the error of both means. This is the
-    predictive distribution of a normal mean under a flat prior. To decide, the mean over all seeds must be
-    further from an end of the region than the test's limit.
+    The results so far are used: the mean of the added seeds is centred at the observed effect, with the error
+    of both means. This is the predictive distribution of a normal mean under a flat prior. To decide, the
+    mean over all seeds must be further from an end of the region than the test's limit.
     """
     from scipy.special import ndtr  # noqa: PLC0415 -- only this needs it
 
@@ -363,7 +363,7 @@ def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstima
 
 
 def judged_differences(made: TableCells) -> list[list[JudgedDifference]]:
-    """Return the tested differences of a table, in a list for each column that has a margin.
+    """Return the tested differences of a table: one list for each column with a margin.
 
     The margin is the smallest difference that matters.
     """
@@ -437,15 +437,18 @@ class _OpenTable(OpenResult[JudgedDifference]):
         return found
 
     def _may_add_seeds(self, each: JudgedDifference) -> bool:
-        """Return whether a difference is undecided, can be tested again, and has all values so far."""
+        """Return whether more seeds can decide a difference that is still open.
+
+        A further look must be left, and no trial of the looks so far may lack a value.
+        """
         complete = not any(tally.gaps for cell in each.cells for tally in self.made.look_tallies[cell])
         return complete and not each.found.is_decided and each.found.looks < len(self.looks)
 
     def _chance(self, each: JudgedDifference, ahead: int) -> float:
-        """Return the chance that a difference is decided `ahead` looks from now, given the results so far.
+        """Return the chance that `ahead` further looks (interim tests) decide a difference.
 
-        The mean of the added seeds is centred at the observed effect, with the error of both means. This is
-        the predictive distribution of a normal mean under a flat prior.
+        It depends on the results so far. The mean of the added seeds is centred at the observed effect, with
+        the error of both means. This is the predictive distribution of a normal mean under a flat prior.
         """
         from scipy.special import ndtr  # noqa: PLC0415 -- only this needs it
 

@@ -83,7 +83,7 @@ class MissingError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedCell:
-    """A cell to train. Its labels name a model, and the change of this model.
+    """A cell to train for a request: a model of the study with one change. Both have a label.
 
     `tables` are the study file's tables with all placeholders filled, and `settings` are those of one seed.
     """
@@ -294,7 +294,7 @@ def find_missing(study: Study) -> MissingAblations:
 
 
 def _recipe_factors(study: Study) -> list[str]:
-    """Return the factors that put texts such as blocks into the recipe, not only numbers."""
+    """Return the factors with text levels, such as blocks, that occur in the recipe."""
     names = study.template.names_at(RECIPE_PATH, study.factors)
     return [name for name in names if any(isinstance(level, str) for level in study.factors.get(name, ()))]
 
@@ -355,7 +355,7 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
 
 
 def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCell | None:
-    """Return the cell with the settings in `tables`; None if these settings do not fit together."""
+    """Return the cell that is defined by `tables`; None if the settings in them are invalid together."""
     try:
         settings = resolve_settings(Template(tables=tables), {})
     except InvalidTableError:
@@ -413,7 +413,10 @@ def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
 
 
 def _is_null(model: RequestedCell, recipe: Recipe) -> bool:
-    """Return whether a recipe differs from the model's only in spans that no sequence exceeds."""
+    """Return whether a changed recipe computes the same as the model's, since its spans are never exceeded.
+
+    A span (window) of a block has no effect if no sequence is longer.
+    """
     settings = model.settings
     if settings.task.interface.past or settings.train.curriculum is not None:
         return False
@@ -445,9 +448,10 @@ def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request
 
 
 def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> RequestedCell | None:
-    """Return the model's cell with a block replaced by its nearest simpler relative in the grammar.
+    """Return the model's cell with a block replaced by the nearest simpler block of the grammar.
 
-    Return None if there is none with fewer parameters and no more FLOPs. Shared arguments keep their values.
+    Return None if no simpler block has fewer parameters and no more FLOPs. Shared arguments keep their
+    values.
     """
     weights, flops = parameter_count(model.settings), step_flops(model.settings)
     for other in _simpler_relatives(block):
@@ -462,7 +466,7 @@ def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> Requ
 
 
 def _simpler_relatives(block: BlockNode) -> Iterator[BlockNode]:
-    """Yield the simpler relatives of a block that its arguments suffice for, the nearest first."""
+    """Yield simpler blocks that can be built from the arguments of this block, the nearest first."""
     given = dict(block.arguments)
     for name in SIMPLER_BLOCKS.get(block.name, ()):
         parameters = spec_of(name).parameters
@@ -509,7 +513,7 @@ def _rates(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[
 def _request(
     kind: RequestKind, models: Sequence[RequestedCell], path: KeyPath, values: Iterable[object]
 ) -> Iterator[Request]:
-    """Yield a request for each new value of a key.
+    """Yield a request for each new value of a key in the study file, such as another batch size.
 
     A request has a cell for each model that can have the value.
     """
@@ -633,7 +637,7 @@ def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[di
 
 
 def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -> dict[str, Any]:
-    """Return a table of a cell, with default values for keys that only other cells set.
+    """Return a table of a cell, such as [train], with default values for keys that only other cells set.
 
     All cells then have the same keys, so that a placeholder can express their differences.
     """
@@ -651,7 +655,7 @@ def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -
 
 
 def _holed(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Merge the values that all cells have at one path.
+    """Merge the values of all cells at one path of the study file into one value with placeholders.
 
     Where the values differ, put a placeholder, and add its level for each cell to `levels`.
     """
@@ -697,7 +701,7 @@ def _holed_table(
 
 
 def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Give each different table a unique label, so that the tables can be levels of a factor."""
+    """Return the tables with labels that are equal only for equal tables, so that they can be levels."""
     distinct: list[Mapping[str, Any]] = []
     for table in tables:
         if table not in distinct:
@@ -716,7 +720,7 @@ def _hole(
     levels: Sequence[dict[str, Any]],
     every: Sequence[dict[str, Any]] | None = None,
 ) -> str:
-    """Add a factor with one value for each cell in `levels`, and return the placeholder for the factor.
+    """Add a factor with a level for each cell to `levels`, and return its placeholder.
 
     `every` has the levels of all cells, if some do not have the factor.
     """

@@ -52,7 +52,7 @@ def load_outcomes(store: Store, *studies: Study, omit: Collection[str] = ()) -> 
 
 
 def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies: Study) -> pl.DataFrame:
-    """Compute values from the metric histories, and add them to the rows of `outcomes`.
+    """Add values to `outcomes` that follow from metric histories: divergence, targets and bits per byte.
 
     The column DIVERGED marks diverged trainings. The targets that the studies name become final metrics, and
     so do bits per byte where a row was stored without them.
@@ -118,7 +118,7 @@ COMMIT_DIGITS = 7
 
 
 def short_commit(commit: str) -> str:
-    """Return a commit with its hash shortened, as in 5d02964+a1b2c3d4.
+    """Return a commit with its hash shortened, as in 5d02964+a1b2c3d4 for one with local changes.
 
     The part after the plus, which identifies local changes, is kept.
     """

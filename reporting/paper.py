@@ -96,7 +96,7 @@ def paper_tables(
 
 
 def _join_tables(theirs: PublishedTable, tables: Sequence[tuple[bool, Table]]) -> list[Table]:
-    """Join tables that have different rows of one published table.
+    """Join tables of studies that measured different rows of one published table.
 
     Each table comes with a flag that is true for a small study. Small and full-size studies are not joined.
     """
@@ -112,7 +112,7 @@ def _join_tables(theirs: PublishedTable, tables: Sequence[tuple[bool, Table]]) -
 
 
 def _can_join(theirs: PublishedTable, first: Table, second: Table) -> bool:
-    """Return whether two tables have the same columns, and no row of the paper's table in common.
+    """Return whether two studies' tables have equal columns, and no row of the paper's table in common.
 
     Tables with bold cells or differences cannot be joined, because these compare rows.
     """
@@ -131,7 +131,7 @@ def _own_rows(theirs: PublishedTable, table: Table) -> set[str]:
 
 
 def _own_numbers(table: Table) -> list[int]:
-    """Return the indices of the study's rows, without the added rows that only the paper has."""
+    """Return the indices of the rows that a study measured, without those that only the paper has."""
     groups = table.groups or ("",) * len(table.rows)
     return [number for number, group in enumerate(groups) if group != PAPER_ONLY_HEADING]
 

@@ -218,7 +218,7 @@ class StudyResults:
         return opened - self.study.gates.held(self.now.confirmed)
 
     def next_seeds(self, *, seconds: float | None = None) -> NextSeeds | None:
-        """Return the trials of additional seeds that could decide open claims and differences in tables.
+        """Return the trials with the seeds to add next: they decide the most open questions per hour.
 
         Return None if more seeds would not help. The study needs `max_seeds`. Trials longer than `seconds`
         are left out. `run_study` trains them: `run_study(study.with_trials(found.trials), store)`.
@@ -232,9 +232,9 @@ class StudyResults:
         return next_seeds(self.study, now.outcomes, metrics, seconds=seconds)
 
     def decided_differences(self) -> tuple[int, int]:
-        """Return the number of decided differences and of all differences in tables with a margin.
+        """Return how many differences in tables are decided, and how many differences there are.
 
-        A table has a margin if it sets `smallest_difference`.
+        Only tables with a margin (`smallest_difference`) count.
         """
         from .added_seeds import decided_differences  # noqa: PLC0415 -- tables do without it
 

@@ -79,7 +79,7 @@ class Snapshot:
         published: bool = True,
         begun: Collection[str] | None = None,
     ) -> list[Table]:
-        """Return the tables for `specs` (default: the study's own); raise TableError if one does not fit.
+        """Return the tables for `specs` (default: the study's own). Raise TableError if one is invalid.
 
         `begun` replaces the begun trials that are found by their checkpoints.
         """

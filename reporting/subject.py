@@ -111,7 +111,7 @@ def _present(level: Level | None) -> Level | None:
 
 
 def _column(levels: Sequence[Level | None]) -> pl.Series:
-    """Return the levels of one factor as a column.
+    """Return the levels of one factor as a Polars column.
 
     Its type is the narrowest that holds all levels.
     """
@@ -199,7 +199,7 @@ class ResultSubject:
         return found
 
     def metric(self, name: str, digits: Mapping[str, int] | None = None) -> tuple[Metric, str]:
-        """Return a metric with a title that fits the trials' settings, and its description for headings."""
+        """Return a metric, with a title that is true for these trials' settings, and a text for headings."""
         return with_true_title(find_metric(name, digits), self.settings)
 
     def observe(self, metric: str) -> Observations:
@@ -216,7 +216,10 @@ class ResultSubject:
         return Observations(values=tuple(values), gaps=gaps, trials=ids, cells=cells)
 
     def fixed(self, shown: Iterable[str | None]) -> Mapping[str, Level]:
-        """Return the levels of factors that vary in the study, but not in these trials, and are not shown."""
+        """Return the level of each factor that varies in the study but is constant in these trials.
+
+        Factors in `shown` are left out.
+        """
         named = [name for name in shown if name is not None]
         return fixed_levels([trial.levels for trial in self.trials], named, self.study.design)
 
@@ -225,7 +228,7 @@ class ResultSubject:
         return [f"At {describe_levels(fixed)}."] if fixed else []
 
     def difference(self, metrics: Sequence[Metric]) -> list[str]:
-        """Return a sentence on metrics that the trials measure in different ways.
+        """Return a sentence on metrics that mean different things in these trials, such as other lengths.
 
         The result is empty if there are no such metrics.
         """

@@ -120,20 +120,20 @@ class Study:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """Every trial of a grid once, in the order of the file; empty for a search."""
+        """The trials of a grid without repetition, in the order of the file; empty for a search."""
         return self.grid.trials
 
     @property
     def cells(self) -> tuple[Trial, ...]:
-        """The trials of all cells of a grid with all seeds.
+        """The trial of each cell of a grid and each seed.
 
-        A trial occurs twice if two cells have the same settings.
+        If two cells have the same settings, their trial occurs twice.
         """
         return self.grid.cells
 
     @cached_property
     def budget(self) -> StudyBudget:
-        """The limits on models: those of [study], and the search limits that are known before training."""
+        """The limits on a model's costs: those of [study], and those of [search] that need no training."""
         limits = self.search.bounds if self.search else ()
         return StudyBudget(
             max_parameters=self.header.max_parameters,
@@ -180,7 +180,7 @@ class Study:
 
     @property
     def asks_for_seeds(self) -> bool:
-        """True if more seeds can decide a claim, or a difference in a table."""
+        """True if the study has claims, or tables with differences, that added seeds can decide."""
         return bool(self.claims) or any(table.asks_for_seeds for table in self.tables)
 
     def with_later_seeds(self) -> Study:
@@ -260,10 +260,10 @@ class Study:
         return self.fidelity.planned(self.num_points, has_baseline=bool(self.baseline))
 
     def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
-        """Return trials with the first value of every dimension, then trials with the last value.
+        """Return the trials at both ends of a search's space, for each level of `across`.
 
-        These are the ends of a search's space. There are two trials for each level of `across`. If `level` is
-        given, these trials have this level of the rung.
+        At one end all dimensions have their first value, at the other their last value. `level`, if given, is
+        the level of the rung, such as `{"epochs": 10}`.
         """
         values = {name: representative_values(dimension) for name, dimension in self.dimensions.items()}
         ends = [{name: each[index] for name, each in values.items()} for index in (0, -1)]
@@ -398,7 +398,7 @@ def _names_own_corpus(diagnostics: Diagnostics) -> bool:
 def _study_of(
     diagnostics: Diagnostics, path: Path | None, overrides: Sequence[str], corpus: OwnCorpus | None
 ) -> Study:
-    """Return the study of a parsed file; raise StudyError with all faults of the first stage that fails."""
+    """Return the study of a parsed file. Raise StudyError with all faults that were found."""
     study = _read_study(diagnostics, path, tuple(overrides), corpus)
     if study is None or diagnostics.faults:
         raise StudyError(diagnostics.document.source, diagnostics.faults)
@@ -473,7 +473,7 @@ def _read_study(
 
 
 def follow_rounds(study: Study, store: Store) -> Study:
-    """Return a study whose design has advanced as many rounds as the stored results allow.
+    """Add the cells of further design rounds to a study, as far as the stored results determine them.
 
     Designs such as `path` choose the cells of a round by the results of earlier rounds.
     """
@@ -483,7 +483,7 @@ def follow_rounds(study: Study, store: Store) -> Study:
 
 
 def with_design(study: Study, design: Design) -> Study:
-    """Return a study with another design, and with the trials of its cells.
+    """Return a copy of a study with another design, and with the trials that this design defines.
 
     Raise StudyError for faults.
     """
@@ -537,9 +537,9 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
 
 
 def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudySettings | None, Design]:
-    """Return the optional features of a study, its table [study] and its design; report faults.
+    """Return a study's expansions (features with a table of their own), its table [study] and its design.
 
-    The table is None if it is faulty.
+    Faults are reported. The table [study] is None if it is faulty.
     """
     expansions, data = read_expansions(diagnostics), diagnostics.data
     given = data.get("study")

@@ -116,7 +116,7 @@ def _table(name: str, model: type[StrictModel], definitions: dict[str, Any]) -> 
 
 
 def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
-    """Return a schema that also allows shorter notations, such as a name in place of a table.
+    """Return a JSON Schema that also allows the short notations of study files.
 
     A name stands for a table with only that name, a single text for a list of it, and a hole for any value.
     """
@@ -142,9 +142,9 @@ def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
 
 
 def _property(name: str, schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
-    """Return the schema of one key; allow any keys beside `name` in tables such as the optimizer's.
+    """Return the JSON Schema of one key. A table such as the optimizer's may have any keys beside `name`.
 
-    Which keys these tables have depends on their name.
+    Which keys are valid in such a table depends on its `name`.
     """
     if name in _RULES:
         return {"description": schema.get("description", ""), "anyOf": [{"type": "string"}, _NAMED]}

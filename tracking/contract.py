@@ -36,7 +36,10 @@ class TrackedTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedEnd:
-    """The end of a trial: status, reason (None if the status is "done"), final metrics and time."""
+    """The end of a trial: its status, final metrics and time, and why it failed or stopped early.
+
+    `reason` is None if the status is "done".
+    """
 
     status: str
     reason: str | None
@@ -94,7 +97,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
-        """Replace a study's tables in the tracker by these tables."""
+        """Show these tables of a study in the tracker, in place of those shown before."""
 
     @abstractmethod
     def close(self) -> None:

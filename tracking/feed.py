@@ -140,7 +140,7 @@ class TrackerThread:
                 self._tracker.show_tables(update.study, update.tables)
 
     def _known(self, trial: TrackedTrial, before: int, at: float) -> set[int]:
-        """Open a trial if it is not open, and return the epochs that the tracker already has.
+        """Open a trial in the tracker if it is not open, and return the epochs that the tracker already has.
 
         Epochs up to `before` that the tracker does not have count as missing.
         """

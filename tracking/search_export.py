@@ -31,7 +31,7 @@ _DIRECTIONS: Mapping[str, Literal["minimize", "maximize"]] = {"min": "minimize",
 
 
 def export_search(study: Study, store: Store, place: str) -> StudyExport:
-    """Write all points of a search that have ended into an SQLite file, each as an Optuna trial.
+    """Write every ended point of a search into an SQLite file, as a trial of Optuna.
 
     Points that the file already has are skipped. A point that has ended again since its export, for example
     because a failure was retried, is added a second time. Raises TrackingError.
@@ -81,7 +81,7 @@ def _on_last_rungs(points: Iterable[SearchPoint]) -> list[SearchPoint]:
 
 
 def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
-    """Mark an Optuna trial as pruned, for a search point that stopped at a low rung.
+    """Mark an Optuna trial as pruned. It stands for a search point that stopped at a low rung.
 
     Its value becomes the intermediate value at this rung, the highest one that the point reached.
     """

@@ -1,4 +1,4 @@
-"""`activemem report` and `activemem serve`: a study and all its results on pages."""
+"""`activemem report` and `activemem serve`: a study's results as a file, or as live web pages."""
 
 from __future__ import annotations
 

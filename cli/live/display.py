@@ -73,7 +73,7 @@ def drawing(console: Console, render: Callable[[], Group]) -> Iterator[None]:
 
 
 def draw(name: str, share: float, counts: str, lines: Iterable[str]) -> Group:
-    """Return a study's display: a heading with its name, a progress bar and counts, and lines below it.
+    """Return the display of a running study: a line with name, progress bar and counts, then `lines`.
 
     `share` is the completed share of the bar, between 0 and 1.
     """
@@ -104,7 +104,7 @@ class LineDisplay(Listener):
         self.print_line(line)
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Add these trials to the number of planned trials."""
+        """Count these trials as planned, so that progress and columns include them."""
         with self._lock:
             self._progress.on_planned(trials)
             self._columns.add(trials)

@@ -286,10 +286,10 @@ def run_until_decided(
 
 
 def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
-    """Run a study, then stage by stage the trials that its gates open. Return the last summary.
+    """Run a study stage by stage: first the trials before all gates, then those that each gate opens.
 
-    The cost of a stage is printed before the stage starts. A study without gates has one stage. The summary
-    is None if an interrupt ended the run at once.
+    Return the last summary. The cost of a stage is printed before the stage starts. A study without gates has
+    one stage. The summary is None if an interrupt ended the run at once.
     """
     if request.study.gates is None:
         return run_and_report(request, settings)
@@ -309,7 +309,7 @@ def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | Non
 
 
 def _print_costs(study: Study, store: Store, trial_ids: frozenset[str]) -> None:
-    """Print what the stages cost to which the unfinished ones of these trials belong."""
+    """Print the cost of each stage that has unfinished trials among these."""
     plan = make_plan(study, store, trial_ids, memory=None)
     for number, trials in enumerate(study.gates.stages(plan) if study.gates else (), start=1):
         if trials:

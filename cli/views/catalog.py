@@ -64,7 +64,7 @@ def _names(kind: str) -> Iterable[str]:
 
 
 def _titles(kind: str) -> dict[str, str]:
-    """Return the names of all designs, or of all kinds of tables or figures, each with what it shows."""
+    """Return a mapping from designs, or from kinds of tables or figures, to what each is or shows."""
     if kind == "designs":
         return {name: find_design(name).title for name in DESIGNS}
     return {  # the first line of the docstring is `[[table]] kind = "points"`: then what the table shows
@@ -78,12 +78,12 @@ def _source(kind: str, name: str) -> str:
 
 
 def exact_kinds(name: str, kinds: Sequence[str]) -> list[str]:
-    """Return the kinds (blocks, tasks, metrics …) that have an entry with exactly this name; [] if none."""
+    """Return those of the kinds (blocks, tasks, metrics …) in which an entry has exactly this name."""
     return [kind for kind in kinds if name in set(_names(kind))]
 
 
 def kinds_with(name: str, kinds: Sequence[str]) -> list[str]:
-    """Return the kinds (blocks, tasks, metrics …) that have an entry with this name.
+    """Return those of the kinds (blocks, tasks, metrics …) in which a name or a block's text is found.
 
     Raise ActivememError with the nearest name if none does. A text that is not a name, such as `conv(k=20)`,
     is a block.
@@ -104,7 +104,7 @@ def _singular(kind: str) -> str:
 
 
 def kind_page(kind: str) -> NameListPage:
-    """Return all names of a kind with their facts.
+    """Return all entries of a kind (blocks, tasks, metrics …) with their facts, for JSON output.
 
     The page of blocks also has the plug-ins that cannot be used.
     """
@@ -167,7 +167,7 @@ def name_page(kind: str, name: str) -> TaskEntry | MetricEntry | NameEntry:
 
 
 def format_kind(kind: str) -> list[str]:
-    """Return a line for each name of a kind.
+    """Return one line for each entry of a kind in the catalogue (blocks, tasks, metrics, …).
 
     If a name is from a plug-in, its line names the plug-in.
     """

@@ -36,7 +36,7 @@ _MOST_OWNERS = 4
 
 
 class KeyFact(NamedTuple):
-    """A key of study files. Its name leaves out the table, and has dots between the keys of inline tables."""
+    """A key of study files. Its name has no table, but dots between the keys of inline tables."""
 
     name: str
     field: FieldInfo
@@ -44,7 +44,7 @@ class KeyFact(NamedTuple):
 
 
 def iter_keys(model: type[StrictModel], prefix: str = "") -> Iterator[KeyFact]:
-    """Yield the keys of the table of a study file that a Pydantic model describes.
+    """Yield the keys of a table of study files, given the Pydantic class of this table.
 
     A key that takes inline tables is followed by the keys of these tables.
     """

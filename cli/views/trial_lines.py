@@ -42,7 +42,7 @@ class TrialNames(Protocol):
     """Interface of objects that name trials in lines of text, so that no two trials look alike."""
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Make room for these trials in the columns."""
+        """Adapt the names and the widths of their columns to further trials."""
         ...
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
@@ -71,7 +71,7 @@ class TrialNameColumns:
         self.add(trials)
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Make room for these trials in the columns."""
+        """Adapt the names and the widths of their columns to further trials."""
         self._points |= {tuple(levels.items()): levels for levels in map(_levels, trials)}
         points = tuple(self._points.values())
         factors = sorted(dict.fromkeys(chain.from_iterable(points)), key=_SEED.__eq__)
@@ -157,7 +157,7 @@ class PointNames:
 
 
 def _widest(dimension: Dimension) -> tuple[Level, ...]:
-    """Return some values of a dimension, among them one with the widest text."""
+    """Return examples of a dimension's values, among them one whose text is the widest."""
     if not isinstance(dimension, RealDimension):
         return representative_values(dimension)
     low = dimension.low or dimension.high / 100  # smaller ones are rare
@@ -170,7 +170,7 @@ def _named(name: str, value: Level) -> str:
 
 
 def _short(name: str, value: Level) -> str:
-    """Return a text value without a name, and any other value with a short name: `k=3` for `conv.k`."""
+    """Return a dimension's value as a short text: texts alone, other values as `k=3` for `conv.k`."""
     return value_name(value) if isinstance(value, str) else f"{brief_name(name)}={value_name(value)}"
 
 
@@ -198,7 +198,7 @@ def _levels(trial: Trial) -> dict[str, Level]:
 
 
 def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByFactor) -> _LevelsByFactor:
-    """Return the factors whose levels distinguish trials, and these levels.
+    """Return the factors whose levels distinguish trials, each with its levels.
 
     Factors with one level are left out, and so are factors whose level follows from another factor's words.
     """
@@ -235,7 +235,7 @@ def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return a short text for each level.
+    """Return a shortened text for each level of a factor.
 
     Numbers are as in `_full_texts`. Arguments of blocks are left out, and so are the first and last words
     that all levels share.

@@ -122,7 +122,7 @@ class CellResults:
         return {trial.id: trial for trial in found}
 
     def has_begun(self, comparison: Comparison) -> bool:
-        """Return whether any trial of a comparison has begun, or none is needed.
+        """Return whether a trial of a comparison has begun, or the comparison needs no trial.
 
         Costs that are computed from settings need no trial.
         """
@@ -180,7 +180,10 @@ class CellResults:
         return tuple(dict.fromkeys(notes))
 
     def step(self, comparison: Comparison) -> float:
-        """Return the resolution of left minus right: the smallest difference that both sides can show."""
+        """Return the smallest difference that a comparison of left and right can resolve.
+
+        It is the larger of the resolutions of both sides.
+        """
         return max(self._step(comparison.left), self._step(comparison.right))
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
@@ -191,7 +194,7 @@ class CellResults:
         return self._comparable.pool(comparison, seeds)
 
     def rounding_sd(self, comparison: Comparison) -> float:
-        """Return the standard deviation that rounding of values adds to left minus right.
+        """Return the part of the standard deviation of left minus right that is due to rounded values.
 
         Rounding a value to steps of s adds s / √12.
         """
@@ -218,7 +221,7 @@ class CellResults:
         return 10.0**-known.decimals
 
     def _evaluate(self, number: Number, seed: int) -> float | None:
-        """Return the value of a number for one seed; None if a part is missing or the value is undefined."""
+        """Return a number of a claim for one seed. Return None if it is undefined, or a part is missing."""
         value = self._compute(number, seed)
         return None if value is None or math.isnan(value) else value
 
@@ -256,7 +259,7 @@ class CellResults:
                 return 0.0 if fast == slow else slow - fast
 
     def _log_middle(self, quantity: Quantity, seed: int) -> float | None:
-        """Return the logarithm of the cost at which a trial has probably reached a target.
+        """Return the logarithm of a trial's estimated cost to reach a target.
 
         The target is reached at an unknown time between two evaluations, so the cost is taken halfway between
         them.
@@ -268,7 +271,7 @@ class CellResults:
         return math.log(value - self._smallest_step(quantity.metric, trial) / 2)
 
     def _relative_step(self, quantity: Quantity) -> float:
-        """Return the relative resolution of a target's cost, such as 0.02; the mean over seeds.
+        """Return how exactly the cost to reach a target is known, such as 0.02 for 2 %; a mean over seeds.
 
         It is the cost between two evaluations, divided by the cost of reaching the target.
         """
@@ -281,9 +284,9 @@ class CellResults:
         return math.fsum(shares) / len(shares) if shares else 0.0
 
     def _predicted(self, number: Extrapolation, seed: int) -> float | None:
-        """Return the value of a larger model that a power law predicts from those of smaller models.
+        """Predict the value of a larger model by a power law that is fitted to values of smaller models.
 
-        Return None if a value that it needs is missing or not positive.
+        Return None if one of these values is missing or not positive.
         """
         from ..statistics.power_law import fit_power_law  # noqa: PLC0415 -- loads NumPy
 
@@ -461,10 +464,10 @@ class ComparableCells:
         return Pool(variance=variance, degrees=int(variance**2 / weight))
 
     def _groups(self, weights: Mapping[Quantity, float]) -> dict[_Group, float] | None:
-        """Return the sum of the squared weights of the quantities in each group of comparable cells.
+        """Return, for each group of comparable cells, the sum of the squared weights in a comparison.
 
-        `weights` are the factors of the quantities in left minus right. If those of a group add up to 0,
-        effects that all cells of a seed share drop out of the difference; otherwise return None.
+        `weights` are the factors of the quantities in left minus right. If the weights of a group add up to
+        0, effects that all cells of a seed share drop out of the difference; otherwise return None.
         """
 
         def task(quantity: Quantity) -> tuple[str, str]:
@@ -501,9 +504,10 @@ class ComparableCells:
 
 
 def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:
-    """Add the weight of each quantity in a number, times `factor`, to `found`, and return `found`.
+    """Add a number's quantities to `found`, each with its weight times `factor`; return `found`.
 
-    Return None if the number is not a weighted sum of quantities, as with a quotient or a maximum.
+    A number such as `a - b` is a weighted sum of quantities. Return None for other numbers, such as a
+    quotient or a maximum.
     """
     match number:
         case Constant() | Ratio():

@@ -82,7 +82,7 @@ def check_claims(
 
 
 def _device_fault(study: Study, outcomes: pl.DataFrame) -> str:
-    """Return a message if a claim depends on the speed of several devices, else ""."""
+    """Return an error message if a claim compares times from different devices; "" otherwise."""
     comparisons = (each for claim in study.claims for each in iter_comparisons(claim.statement))
     timed = (tuple(one for one in iter_quantities(each) if is_timed(one.metric)) for each in comparisons)
     for quantities in dict.fromkeys(((), *timed)):
@@ -95,7 +95,7 @@ def _device_fault(study: Study, outcomes: pl.DataFrame) -> str:
 def results_of_claims(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> list[CellResults]:
-    """Return, for each claim, the results of a study's cells from which it is decided.
+    """Return, for each claim, the results of the cells that may decide this claim.
 
     If a claim opens a gate, the cells that this gate or a later one holds back are left out, since their
     results must not change the claim's verdict. The arguments are the same as for `check_claims`.
@@ -112,7 +112,10 @@ def results_of_claims(
 
 
 def needs_metrics(study: Study) -> bool:
-    """Return whether a claim compares a metric with an index, such as `bleu[10-20]`."""
+    """Return whether a claim uses a metric at an index, such as `bleu[10-20]`.
+
+    Such values are in the metric history, not in the outcomes.
+    """
     return any("[" in each.metric for claim in study.claims for each in _claim_quantities(claim))
 
 
@@ -316,7 +319,7 @@ def _shared_levels(quantities: Iterable[Quantity]) -> CellKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LabelWriter:
-    """Writer of comparisons as texts: in full, or as short labels without the levels in `omitted`.
+    """Writer of comparisons as text: in full, or as short labels that leave out the levels in `omitted`.
 
     Only the factors in `varied` are included, with the `names` of their levels. Metrics are included if
     `metrics` is set.
@@ -377,7 +380,7 @@ class _LabelWriter:
         return text
 
     def levels(self, cell: Cell, only: CellKey) -> list[str]:
-        """Return the names of those levels of a cell that are also in `only`."""
+        """Return the names of the levels that a cell shares with `only`."""
         return [
             self._name(*each)
             for each in cell

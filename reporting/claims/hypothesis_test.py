@@ -66,7 +66,7 @@ class PairedTest:
 
     @cached_property
     def effect(self) -> float | None:
-        """Return the estimated difference; None without seeds.
+        """Return the estimate of left minus right; None without seeds.
 
         It is the mean over seeds, or the median if some values are censored.
         """
@@ -78,9 +78,9 @@ class PairedTest:
 
     @cached_property
     def _limit(self) -> PairedTest | None:
-        """Return the test that replaces this one if a difference is infinite; None if all are finite.
+        """Return a replacement for this test if a difference is infinite; None if all are finite.
 
-        In this limit, infinite differences count as 1 or −1, and all finite numbers as 0.
+        Infinite differences count as 1 or −1, and finite differences as 0.
         """
         if self.censored or not any(map(math.isinf, self.differences.values())):
             return None
@@ -111,17 +111,17 @@ class PairedTest:
 
     @property
     def spread(self) -> float | None:
-        """Return the standard deviation of the differences; None below two seeds.
+        """Return the standard deviation of the differences that the test uses; None below two seeds.
 
-        It is at least `rounding_sd`.
+        It may be pooled over comparable cells. It is at least `rounding_sd`.
         """
         return None if self._spread is None else self._spread[0]
 
     @property
     def own_spread(self) -> float | None:
-        """Return the standard deviation of the comparison's own differences.
+        """Return the standard deviation of this comparison's differences if the test uses a pooled one.
 
-        Return None unless the test uses the pooled variance of all comparable cells.
+        Return None for other tests, since `spread` is then the same number.
         """
         is_pooled = self.method == "pooled" and self._spread is not None
         return sample_sd(list(self.differences.values())) if is_pooled else None

@@ -146,7 +146,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
 
 
 def _permutes(checked: ClaimResult) -> bool:
-    """Return whether a comparison of a claim is decided by a permutation test."""
+    """Return whether a permutation test decides any comparison of a claim."""
     tested = (each for each in checked.findings if each.p is not None and not each.censored)
     return checked.spec.test == "pooled" and any(finding.degrees is None for finding in tested)
 
@@ -247,7 +247,10 @@ def _row(
     needed: int | None,
     notes: tuple[str, ...] = (),
 ) -> _ClaimRow:
-    """Return the row of a claim or comparison, whose verdict and text are in `head`."""
+    """Return the row of a claim or of one of its comparisons.
+
+    `head` has the verdict and the text of the row.
+    """
     verdict, text = head
     effect, ends, p = format_numbers(finding, finding.verdict if indent > INDENT else checked.verdict)
     n = format_seeds(finding, checked.seeds, needed)
@@ -327,9 +330,9 @@ def _trials_of(study: Study, compared: Iterable[Quantity]) -> list[Trial]:
 
 
 def measured_sentences(study: Study) -> tuple[str, ...]:
-    """Return a sentence for each compared metric whose meaning depends on the study's settings.
+    """Describe those metrics in claims whose meaning depends on the study's settings: a sentence for each.
 
-    It says what the metric measures, such as `loss: loss, nats a token`.
+    For example, `loss: loss, nats a token`.
     """
     compared = _quantities(study)
     settings = [trial.settings for trial in _trials_of(study, compared)]

@@ -77,7 +77,7 @@ class ComparisonResult:
     notes: tuple[MissingTrials, ...]
 
     def format(self, value: float) -> str:
-        """Return the effect, or an end of its interval, as text with the comparison's unit or decimals."""
+        """Return a value, such as the effect, as text with the unit or decimals of this comparison."""
         return format_quantity(value, self.unit) if self.unit else format_number(value, self.decimals)
 
 
@@ -144,7 +144,10 @@ class ClaimResult:
 
 
 def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str:
-    """Return the counts of verdicts as text: `2 confirmed, 0 refuted, 1 undecided`, then `not run` if any."""
+    """Return the counts of verdicts as text: `2 confirmed, 0 refuted, 1 undecided`.
+
+    `not run` is added only if its count is not 0.
+    """
     counts = Counter(each.verdict for each in results)
     shown = [each for each in Verdict if counts[each] or each is not Verdict.NOT_RUN]
     return separator.join(f"{counts[each]} {each}" for each in shown)
@@ -216,7 +219,7 @@ def _opposite(verdict: Verdict) -> Verdict:
 
 
 def _resolving_verdicts(statement: AllOf | AnyOf) -> tuple[Verdict, Verdict]:
-    """Return the verdict of a statement that one part alone can decide, then the one that needs all parts.
+    """Return the verdict that a single part can give a statement, then the verdict that needs all parts.
 
     A single refuted part refutes "all of"; a single confirmed part confirms "any of".
     """

@@ -105,7 +105,7 @@ class CellFigure(CurveKind):
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor to which the level in the key `accent` belongs.
+        """Return the factor whose level the key `accent` names.
 
         That level is drawn in colour.
         """
@@ -113,7 +113,7 @@ class CellFigure(CurveKind):
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return a mapping from the key `accent` to the factor whose level it names.
+        """Return a mapping from each key whose value is a level (`accent`) to the factor of this level.
 
         It is empty for figures without this key.
         """
@@ -125,7 +125,7 @@ class CellFigure(CurveKind):
         return self.x in TIME_AXES and "epoch" in self.special.get("x", ())
 
     def timed_metrics(self) -> list[str]:
-        """Return the metrics and axes that depend on the speed of the device, with seconds as the axis."""
+        """Return the metrics that depend on the speed of the device, and the axis x if it shows seconds."""
         return [*super().timed_metrics(), *([self.x] if self.is_course and is_timed(self.x) else [])]
 
     @property
@@ -182,7 +182,7 @@ class CellFigure(CurveKind):
         yield from self.mixed_faults(design)
 
     def mixed_faults(self, design: Design) -> Iterator[KeyFault]:
-        """Yield a fault if a mark of the figure would mix several levels of a factor.
+        """Yield a fault if a mark (such as a point) would average over several levels of a factor.
 
         The levels of a factor are separate if the factor is on an axis or distinguishes lines or panels.
         """
@@ -222,18 +222,18 @@ class CellFigure(CurveKind):
         )
 
     def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Content:
-        """Return the content of one panel, given the table rows with the values of this panel."""
+        """Return what one panel draws. `frame` has the rows of this panel's values."""
         raise NotImplementedError
 
     def has_own_scales(self, metric: Metric) -> bool:
-        """Return whether each panel has scales of its own, as where panels do not compare."""
+        """Return whether each panel has its own scales, so that panels are not comparable by eye."""
         del metric
         return False
 
     def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-        """Return the panels to draw, by default `panels` unchanged.
+        """Return the panels to draw. A kind of figure may override this to split panels.
 
-        A kind of figure may override this method to change or split them.
+        By default, these are `panels` unchanged.
         """
         del metric
         return panels
@@ -269,7 +269,7 @@ class CellFigure(CurveKind):
 
     @property
     def count_places(self) -> tuple[str, ...]:
-        """Return the names of the columns that identify a mark, such as a point or a bar.
+        """Return the columns that identify a mark (such as a point or a bar) of the figure.
 
         Values with equal entries in these columns share one mark.
         """
@@ -310,7 +310,7 @@ class SeriesFigure(CellFigure):
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor to which the level in `accent` belongs: the factor of the key `series`."""
+        """Return the factor whose level the key `accent` names: the factor of the key `series`."""
         return self.series
 
 
@@ -389,7 +389,7 @@ class FigureCells:
         return short_level_names(self.levels.get(factor or "", ()))
 
     def full_names(self, factor: str | None) -> tuple[str, ...]:
-        """Return the displayed names of a factor's levels. A number comes after the name of its factor."""
+        """Return the displayed names of a factor's levels, such as `conv` or, for a number, `width 64`."""
         return named_levels(factor or "", self.levels.get(factor or "", ()))
 
     @cached_property
@@ -425,7 +425,7 @@ class FigureCells:
         return {(y, x): word for (at, _, x, y), word in found if at == panel}
 
     def published_value(self, **at: object) -> float | None:
-        """Return the number that the paper has for one mark of the figure, or None if it has none.
+        """Return the number that the paper published for one mark of the figure; None if there is none.
 
         The keywords in `at` are the positions of the mark: its panel, series and x. Any of these levels may
         be the paper's row, and any its column (see `match_published_keys`); a table with one column is
@@ -480,10 +480,10 @@ def mean_interval(
 
 
 def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> list[tuple]:
-    """Group the rows of a frame by the columns `keys`, and return a tuple for each group.
+    """Return, for each group of rows with equal keys, a tuple of the keys and the group's values.
 
-    A tuple has the values of these columns, then a sorted list of the group's values. The values come from
-    the column or columns in `of`.
+    `keys` are the columns by which the rows are grouped. The values come from the column or columns in `of`,
+    as a sorted list.
     """
     rows = frame.select(*keys, *of).sort(*keys, *of).iter_rows()
     count = len(keys)

@@ -95,7 +95,7 @@ class Bar:
 
 
 class Content:
-    """Base class of a panel's content.
+    """Base class of what a panel draws, such as lines or bars.
 
     Each kind of figure has a subclass, which measures and draws its content.
     """
@@ -112,7 +112,7 @@ class Content:
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Any]) -> PanelLayout:
-        """Return the sizes (margins, width, height) and scales that the panels of a figure need."""
+        """Return the margins, sizes and scales that all panels of a figure share."""
         raise NotImplementedError
 
     def draw(self, plot: Plot, curve: Curve) -> None:
@@ -167,7 +167,7 @@ class Curve:
 
     @property
     def columns(self) -> int | None:
-        """Return the number of panels in each row of panels; None if the rows have no names.
+        """Return the number of panels side by side, if the rows of panels have names; else None.
 
         Without names, the layout chooses the number.
         """

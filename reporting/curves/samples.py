@@ -68,7 +68,7 @@ class Samples:
 
     @property
     def awaits_probe(self) -> bool:
-        """Return whether some trial is trained but its probe (a measurement after training) has not run."""
+        """Return whether the probe (a measurement after training) has not yet run for some trained trial."""
         return self.gaps[ValueStatus.PENDING] > 0
 
 
@@ -123,7 +123,7 @@ def _labels(spec: CellFigure, metrics: pl.DataFrame) -> dict[str, dict[str, str]
 def _noted(
     spec: CellFigure, frame: pl.DataFrame, metrics: pl.DataFrame, labels: Mapping[str, Mapping[str, str]]
 ) -> dict[int, dict[int, str]]:
-    """Return texts for the notes below a heat map, by panel and by index.
+    """Return the texts for the notes below a heat map that show a second metric, by panel and index.
 
     A text has the label of the index, the label of the next index, and the mean of a second metric. The shown
     metric names the second metric in its field `noted`.
@@ -183,7 +183,7 @@ def _locate_trials(
 def _values(
     spec: CellFigure, placed: pl.DataFrame, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Return the values of the shown metric, in the columns trial and value.
+    """Return the values of the metric that a figure shows, in the columns `trial` and `value`.
 
     If an axis shows time or the index of a metric, there is also a column x or y. A trial has a row for each
     time or index that the figure shows.

@@ -36,7 +36,7 @@ _GREY = "#b4b4b4"
 
 
 class BarFigure(CellFigure):
-    """`[[curve]] kind = "bar"`: a bar for every level of `x`."""
+    """`[[curve]] kind = "bar"`: a bar with the mean of a metric for every level of `x`."""
 
     kind: Literal["bar"]
     band: Band = "sd"
@@ -82,7 +82,7 @@ class BarFigure(CellFigure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars(Content):
-    """One bar for every level, in the order of the study.
+    """The bars of one panel: one for every level of a factor, in the order of the study.
 
     If `points` is true, points are drawn instead of bars.
     """

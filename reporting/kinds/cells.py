@@ -130,7 +130,7 @@ class CellsTable(TableKind):
     @field_validator("smallest_difference", mode="before")
     @classmethod
     def expand_number(cls, found: object, info: ValidationInfo) -> object:
-        """Convert a single number to a mapping from the table's only metric to this number."""
+        """Return `smallest_difference` as a mapping by metric, also if it is a number for the only metric."""
         metrics = info.data.get("value", ())
         if not isinstance(found, float | int) or isinstance(found, bool):
             return found
@@ -161,7 +161,7 @@ class CellsTable(TableKind):
             yield ("untrained", name), name
 
     def with_levels(self, design: Design) -> Self:
-        """Return a copy of these keys, with each level's name replaced by the level.
+        """Return a copy of this table's keys in which names of levels are replaced by the levels.
 
         The keys include headings, the baseline and the paper's names.
         """

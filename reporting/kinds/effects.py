@@ -79,7 +79,7 @@ def _effect_words(effect: TermEffect | None) -> str:
 
 
 class EffectsTable(TableKind):
-    """`[[table]] kind = "effects"`: the effect of every factor with several levels."""
+    """`[[table]] kind = "effects"`: the effect on a metric of every factor with several levels."""
 
     kind: Literal["effects"]
     value: Names
@@ -122,7 +122,7 @@ class EffectsTable(TableKind):
 
 
 class EffectsFigure(CurveKind):
-    """`[[curve]] kind = "effects"`: the mean at each level of every factor with several levels."""
+    """`[[curve]] kind = "effects"`: the mean of a metric at each level of every varied factor."""
 
     kind: Literal["effects"]
     value: str
@@ -304,7 +304,7 @@ class _EffectsColumn:
 
     @property
     def mentions_interactions(self) -> bool:
-        """Return whether any interaction is estimated, or cannot be distinguished from other effects."""
+        """Return whether the column has an interaction: an estimated one, or one that an effect includes."""
         return any(
             effect.contrasts or effect.aliases for term, effect in self.effects.items() if len(term) > 1
         )
@@ -329,7 +329,7 @@ class _EffectsColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """A row of the table.
+    """A row of a table of effects: a factor, an interaction, a level, or another share of the variance.
 
     A factor with more than two levels also has a row for each level, where `level` is its index.
     """
@@ -517,7 +517,7 @@ def _shares(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
 
 
 def _left_out(subject: ResultSubject, columns: Sequence[_EffectsColumn]) -> Iterator[str]:
-    """Yield a sentence on trials without a value, and one on cells that share a trial with another cell."""
+    """Yield sentences on trials without a value, and on cells whose trial also belongs to another cell."""
     observations = [column.found.observations for column in columns]
     omitted = [list(subject.omitted(each.gaps, each.planned)) for each in observations]
     if all(each == omitted[0] for each in omitted):

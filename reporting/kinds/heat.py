@@ -30,7 +30,7 @@ _MAX_SIDE = 240.0  # largest size of a map without numbers
 
 
 class HeatFigure(CellFigure):
-    """`[[curve]] kind = "heat"`: the mean at every row and column."""
+    """`[[curve]] kind = "heat"`: a heat map of the mean of a metric, with a factor or index on each axis."""
 
     kind: Literal["heat"]
     y: str | None = None

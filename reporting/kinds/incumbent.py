@@ -86,7 +86,7 @@ class PointsFigure:
 
 
 class IncumbentFigure(SearchFigure):
-    """`[[curve]] kind = "incumbent"`: the best value so far after each point."""
+    """`[[curve]] kind = "incumbent"`: the best value that a search has found after each of its points."""
 
     kind: Literal["incumbent"]
     x: Literal["points", "hours"] = "points"
@@ -152,9 +152,9 @@ def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) ->
 
 
 def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> Point | None:
-    """Return the mean of the baseline as a point. Its interval shows what chance alone can reach.
+    """Return the baseline's mean, with an interval up to the value that is reachable by chance alone.
 
-    The interval ends at the value that the best of equally good points would reach by chance.
+    The end of the interval is the value that the best of equally good points would reach by chance.
     """
     from ..search.noise import lead_by_chance, measure_noise  # noqa: PLC0415 -- loads NumPy
 
@@ -175,7 +175,7 @@ def hours_of(found: SearchPoints) -> list[float]:
 
 
 def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:
-    """Yield the corners of a step line that keeps each value until the next change."""
+    """Yield the corners of a step line: each value is kept until the place where the next value begins."""
     for number, (place, value) in enumerate(zip(places, values, strict=True)):
         if number and value != values[number - 1]:
             yield Point(x=place, y=values[number - 1])

@@ -97,7 +97,7 @@ def _lines(spec: ProfileFigure, subject: ResultSubject, scores: Scores) -> Itera
 def _points(
     runs: Sequence[Sequence[float]], thresholds: Sequence[float], spec: ProfileFigure, sign: int
 ) -> Iterator[Point]:
-    """Yield the share of runs that are better than each threshold, with its interval.
+    """Yield the share of runs that are better than each threshold, with the interval of this share.
 
     There is no interval if on every task all runs are on the same side of the threshold.
     """

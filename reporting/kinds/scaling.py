@@ -223,7 +223,7 @@ class LawCells:
     unfit: int
 
     def of(self, series: str) -> tuple[LawCell, ...]:
-        """Return the cells of one series, given the key of its level."""
+        """Return the cells of one series (a level of the factor `series`), given the key of this level."""
         return tuple(cell for cell in self.cells if cell.series == series)
 
 
@@ -264,7 +264,7 @@ def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
 
 
 def _place(spec: LawKeys, one: Observation) -> tuple[str, ...]:
-    """Return the levels that identify a cell, as keys. The seed and the factors in `over` are left out."""
+    """Return the keys of the levels that identify a cell, without the seed and the factors in `over`."""
     return tuple(
         level_key(level) for name, level in one.levels.items() if name != SEED and name not in spec.over
     )
@@ -399,7 +399,7 @@ def _point(cell: LawCell) -> Point:
 
 
 def _law(law: FittedLaw, costs: Sequence[float], fitted: int) -> Law:
-    """Return a law with its lines in the figure.
+    """Return a fitted law with its lines for the figure: over the fitted cells, and predicted beyond them.
 
     `costs` are those of all cells in rising order; the first `fitted` of them were fitted.
     """
@@ -417,7 +417,7 @@ def _law(law: FittedLaw, costs: Sequence[float], fitted: int) -> Law:
 def _line(
     find: Callable[[float], tuple[float, float | None, float | None]], first: float, last: float, n: int
 ) -> Iterator[Point]:
-    """Yield points of a law at costs from `first` to `last`, with the intervals that `find` returns."""
+    """Yield points of a law at costs from `first` to `last`. `find` returns the value and its interval."""
     for step in range(_STEPS + 1):
         x = first * (last / first) ** (step / _STEPS)
         y, low, high = find(x)
@@ -488,7 +488,7 @@ class ScalingSeries:
 
     @property
     def law_points(self) -> tuple[Point, ...]:
-        """Return the points of the law's line, and of its prediction; empty without a law."""
+        """Return the points of both lines of the law, fitted and predicted; empty without a law."""
         return (*self.law.line, *self.law.predicted) if self.law else ()
 
 

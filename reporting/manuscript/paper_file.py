@@ -167,9 +167,9 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
 
 
 def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> list[Claim]:
-    """Return a claim for each number of a study. The claim's left side is the number's expression.
+    """Return the numbers of a study that the paper quotes, each as the left side of a claim.
 
-    Report numbers with faults.
+    Claims are used since they are computed with intervals. Report numbers with faults.
     """
     texts, path = keys.numbers.get(study.name, {}), ("numbers", study.name)
     if texts and study.search is not None:

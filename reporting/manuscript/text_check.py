@@ -47,7 +47,7 @@ def _read(path: Path) -> str:
 
 
 def _texts(paper: Manuscript, text: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the path and content of a text and of every text that it inputs, directly or indirectly.
+    """Yield the path and content of a text, and of each file that it includes (\\input), at any depth.
 
     Generated files are left out.
     """
@@ -72,7 +72,7 @@ def _length(line: str) -> int:
 
 
 def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dict[str, str]:
-    """Map each numeral that was copied by hand to the message that reports it.
+    """Return a mapping from numerals that count as copied by hand to the error messages for them.
 
     A numeral is a copy if it equals a number's current value, or its value when the files were built.
     """

@@ -36,7 +36,7 @@ from ..tables.render import html
 
 
 def status(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the progress of the study: trial counts and training time."""
+    """Return the progress of the study for its page: numbers of trials, and the total training time."""
     own = inputs.own_outcomes
     return {
         "summary": inputs.status.summary(),
@@ -101,7 +101,7 @@ _KINDS = ("version", "commit", "torch_version", "cuda_version", "python_version"
 
 
 def provenance(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the program versions and devices of the trainings in order of time.
+    """Return how many trials each program version trained on each device, the earliest first.
 
     Trials that other studies trained are counted by study.
     """

@@ -227,7 +227,7 @@ def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
 
 
 def _resolved(study: Study, trial: Trial) -> str:
-    """Return the label of the model of a search's trial, such as `RECIPE, d_model=64`.
+    """Return the label of a model that a search has trained, such as `RECIPE, d_model=64`.
 
     The label has the recipe, and the levels of the searched dimensions that set the size of the model.
     """
@@ -244,7 +244,7 @@ def _resolved(study: Study, trial: Trial) -> str:
 def _rows(
     inputs: Snapshot, labels: Sequence[str], models: Sequence[ModelCost], groups: Sequence[Sequence[Trial]]
 ) -> Mapping[str, object]:
-    """Return the table of models, and their diagrams.
+    """Return the table of models for the page, with a row for each model, and the models' diagrams.
 
     `groups` has the trials of each model; if it is empty, the table has no results.
     """

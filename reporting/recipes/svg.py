@@ -195,9 +195,9 @@ def _brackets(parts: tuple[ModelPart, ...]) -> int:
 
 
 def _spread(part: ModelPart) -> tuple[ModelPart, ...]:
-    """Return the parts of one copy of a repeated part.
+    """Return the parts of one copy of a repeated part, with the costs of all copies.
 
-    Their costs are scaled up, so that they add up to the costs of all copies.
+    Their costs are scaled up, so that they add up to the total.
     """
     ratios = {name: _ratio(part, name) for name in ("parameters", "flops", "kept")}
 

@@ -44,10 +44,10 @@ class Noise:
     points: int
 
     def lead(self, count: int, seeds: int, other: int) -> float:
-        """Return the largest lead that the best of `count` equally good points has by chance (95 %).
+        """Return the lead over one other point that the best of `count` equal points has by chance (95 %).
 
-        The lead is over one other point of the same quality, such as the baseline. Each of the `count` points
-        has `seeds` seeds, the other point has `other` seeds.
+        In 95 % of searches, the lead is smaller. The other point, such as the baseline, has `other` seeds;
+        each of the `count` points has `seeds` seeds.
         """
         return self.sd * chance_lead(count, seeds, other, self.degrees)
 
@@ -88,7 +88,7 @@ def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
 
 
 def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
-    """Return the baseline's point.
+    """Return the search point that the study file names as its baseline, with its results.
 
     Return None if the search has no baseline, or if some of the baseline's seeds are not done.
     """
@@ -180,11 +180,11 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
 
 @lru_cache(maxsize=256)
 def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
-    """Return the largest lead of the best of `count` means over one other mean by chance (95 %).
+    """Return the lead over one other mean that the best of `count` equal means has by chance (95 %).
 
-    All means estimate the same value. The unit is the standard deviation of one value. A share LEVEL of
-    searches among equal points stays below this lead. Each mean averages `seeds` values, the other mean
-    `other` values. The standard deviation is estimated with `degrees` of freedom.
+    The unit is the standard deviation of one value. A share LEVEL of searches among equal points stays below
+    this lead. Each mean averages `seeds` values, the other mean `other` values. The standard deviation is
+    estimated with `degrees` of freedom.
     """
     from scipy.special import gammaincinv, log_ndtr  # noqa: PLC0415 -- only noise needs it
 
@@ -219,7 +219,7 @@ FLOOR_LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseFloor:
-    """The difference between two cells that can be due to their seeds alone.
+    """The largest difference between two cells that seeds alone are likely to cause.
 
     It is computed from the spread between seeds, pooled over all cells with several seeds. `difference` is
     detected with a chance of POWER when two cells with `seeds` each are compared. The spread is an average,
@@ -237,9 +237,9 @@ class NoiseFloor:
 
 
 def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor | None:
-    """Estimate the noise floor of a metric for cells with `seeds` seeds each.
+    """Estimate the noise floor of a metric: the difference that two cells can show by their seeds alone.
 
-    Smaller differences can be due to the seeds alone. Return None if no cell has several seeds.
+    Each cell has `seeds` seeds. Return None if no cell in `outcomes` has several seeds.
     """
     done = outcomes.filter(pl.col("status") == "done", final_value(metric).is_finite())
     if not len(done):

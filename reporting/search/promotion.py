@@ -109,7 +109,7 @@ def fresh_seeds(study: Study, count: int) -> list[int]:
 
 
 def trial_tables(study: Study, data: Mapping[str, Any], recipe: str) -> list[str]:
-    """Return the search's tables [model], [task], [train] and [decode] as TOML, with another recipe."""
+    """Return the tables [model], [task], [train] and [decode] of a search as TOML, with a new recipe."""
     tables = {name: dict(data[name]) for name in TRIAL_TABLES}
     tables["model"]["recipe"] = recipe
     named = [*TRIAL_TABLES, *(["decode"] if "decode" in data else [])]
@@ -179,7 +179,7 @@ def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> 
 
 
 def _fixed(study: Study) -> dict[str, Level]:
-    """Return the levels of factors that the search does not vary, for placeholders outside the recipe."""
+    """Return the levels that fill placeholders outside the recipe for factors that the search keeps fixed."""
     own = (*study.dimensions, SEED)
     made = (EPOCHS, LENGTH, DATA) if study.fidelity is not None else ()  # the file has no holes for these
     return {
@@ -281,7 +281,7 @@ def _sources(study: Study, data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def column_names(study: Study) -> list[str]:
-    """Return the names of the columns that describe a search point.
+    """Return the names of the columns with which tables and lists describe a search's points.
 
     They are the recipe, if the search varies it, and the dimensions outside the recipe.
     """
@@ -292,7 +292,7 @@ def column_names(study: Study) -> list[str]:
 
 
 def column_levels(study: Study, values: Mapping[str, Level]) -> dict[str, Level]:
-    """Return a point's values by dimension, with its complete recipe."""
+    """Return a search point's value in each dimension, and its complete recipe."""
     return {**values, RECIPE: study.trial_for(values).settings.model.recipe}
 
 
@@ -454,9 +454,10 @@ def _plain(value: Value) -> Level:
 def _level(
     level: Level, own: Mapping[str, Level], other: Mapping[str, Level], fragments: Mapping[str, str]
 ) -> Level:
-    """Fill the placeholders in a level, except those for which both points have a value.
+    """Fill the placeholders of a recipe part, except those for dimensions that both points have.
 
-    A value with operators is put in parentheses, unless it is the whole level.
+    `own` and `other` are the values of the two points. A value with operators is put in parentheses, unless
+    it is the whole level.
     """
     if not isinstance(level, str):
         return level

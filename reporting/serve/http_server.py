@@ -1,4 +1,4 @@
-"""The HTTP server of the pages.
+"""The HTTP server for the web pages of a store.
 
 It sends changes to open pages as events. Pages need no script except for these updates. The events
 (server-sent events) contain parts of a page, each made once for all viewers.
@@ -44,7 +44,7 @@ class ServeError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Check of requests to the server.
+    """Access rules of the server: which requests it answers.
 
     A request needs a valid Host header and, if a token is set, this token. The Host header must name this
     machine. Raises ServeError if other machines can reach the host without a token, or if the token is short.

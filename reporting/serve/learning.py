@@ -55,7 +55,7 @@ class TrialLine:
 
 
 def own_metrics(study: Study) -> list[str]:
-    """Return the metrics that a search optimises, or that the first table shows."""
+    """Return the main metrics of a study: the objectives of a search, or those in a grid's first table."""
     if study.search is not None:
         return [each.name for each in study.search.objectives]
     return [name for table in study.tables[:1] for path, name in table.named_metrics() if path[0] == "value"]
@@ -268,7 +268,7 @@ def small_plots(
     first: str,
     live: bool,
 ) -> LearningCurves | None:
-    """Return plots of a metric with shared axes; None without a curve.
+    """Return a small plot of one metric for each trial, with shared axes; None without a curve.
 
     `shown` has, for each metric, the id, the words, the curve and the epochs of each trial. By default the
     metric is one of the trial `first`.

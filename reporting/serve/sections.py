@@ -95,7 +95,7 @@ class StudyValues:
     """
 
     def __init__(self, now: StudyNow, earlier: StudyValues | None = None) -> None:
-        """Reuse the computed values of `earlier` if both moments have the same outcomes.
+        """Take over the values that `earlier` has computed, if both moments have the same outcomes.
 
         Loaded curves are always reused.
         """

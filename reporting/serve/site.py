@@ -69,7 +69,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a page, with an id; `render` returns the part's version and its HTML."""
+    """A part of a page that can change, with an id and a function that makes its HTML."""
 
     id: str
     render: Callable[[], tuple[str, str]]
@@ -91,7 +91,7 @@ class LivePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedText:
-    """A text in the cache, with its version and the inputs that it was made from.
+    """A cached text with its version, and the inputs that it was made from.
 
     It is not made again before `fresh_until`.
     """
@@ -250,7 +250,7 @@ class Site:
         return version, _in_section("studies", "Studies", version, body)
 
     def _headline(self, now: StudyNow) -> str:
-        """Return the main result of a study; it is made again like a section."""
+        """Return a study's main result in a sentence, from a cache while its outcomes are unchanged."""
         name = now.study.name
         with self._making[name]:
 

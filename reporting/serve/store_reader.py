@@ -195,7 +195,7 @@ class StoreReader:
         )
 
     def _later_trials(self, study: Study) -> list[str]:
-        """Return the ids of the trials of all seeds that may be added to a study later."""
+        """Return the ids of the trials that a study gets if all later seeds are added."""
         known = self._later.get(study.name)
         if known is None or known[0] is not study:
             own = {trial.id for trial in study.trials}
@@ -224,7 +224,7 @@ class StoreReader:
         return self._trials[trial]
 
     def _note(self, trial: str, written: int) -> CheckpointNote | None:
-        """Return the progress note of an unfinished trial.
+        """Return the note with the progress of an unfinished trial, written by the process that trains it.
 
         The note's file is read again only if it has changed.
         """

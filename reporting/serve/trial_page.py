@@ -38,7 +38,7 @@ def has_trial(now: StudyNow, trial: str) -> bool:
 def trial_values(
     now: StudyNow, trial: str, courses: pl.DataFrame, metric: str | None
 ) -> Mapping[str, object]:
-    """Return the values of the page of a trial.
+    """Return the values that the page of a trial shows, by their names in the page's template.
 
     `courses` are the stored metrics of the study's trials. The curves are those of `metric` (default: the
     first available metric), one for each seed of the trial's cell.
@@ -88,7 +88,7 @@ def _without_seed(levels: Mapping[str, Level]) -> dict[str, Level]:
 def _seed_curves(
     now: StudyNow, shown_trial: str, seeds: Mapping[str, Level], courses: pl.DataFrame, metric: str | None
 ) -> LearningCurves | None:
-    """Return the curve of a trial and of each other seed of its cell, from the store and from notes."""
+    """Return learning curves of a trial and of the other seeds of its cell, ended or still training."""
     stored = courses.filter(pl.col("trial").is_in(list(seeds)))
     found: dict[str, dict[str, Points]] = {}
     for (name, trial), rows in stored.group_by("name", "trial", maintain_order=True):

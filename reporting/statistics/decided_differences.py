@@ -63,7 +63,7 @@ def p_over_looks(counts: tuple[int, ...], p: float) -> float:
 
 
 def _chance_of_crossing(counts: Sequence[int], z: float) -> float:
-    """Return the chance that a Brownian motion is beyond ± z √n at one or more of the times n."""
+    """Return the chance that a Brownian motion leaves ± z √n at any of the times n in `counts`."""
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
     from scipy.special import ndtr  # noqa: PLC0415 -- as above
 
@@ -171,7 +171,7 @@ def differences_at_looks(
 def decide(
     found: Sequence[Sequence[Difference]], counts: Sequence[int], choices: Sequence[int] | None = None
 ) -> list[DecidedDifference | None]:
-    """Decide for each difference whether it exists, and whether it is negligible.
+    """Decide for each difference whether it exists, and whether it is negligible (within its margin).
 
     The entry of a difference without any look is None. If a difference was chosen among several, `choices`
     has their number. The p is multiplied by this number, because any candidate could have been chosen
@@ -230,7 +230,7 @@ def _first_below(p_values: Sequence[float], limit: float) -> int:
 
 
 def _decided(looks: Sequence[Difference], zero: _Tested, within: _Tested) -> DecidedDifference:
-    """Combine two tests of a difference: that it exists (`zero`), and that it is negligible (`within`).
+    """Combine the two tests of a difference: `zero` (it exists) and `within` (it is negligible).
 
     If both are significant, `shown` is the difference at the look that showed that it exists.
     """

@@ -26,7 +26,7 @@ class StatisticsError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The mean of `n` values with its spread.
+    """The mean of `n` values, with their spread and an interval.
 
     `spread` has the requested kind; for "ci" it is half the interval's width. `low` and `high` bound the
     interval, or are one spread from the mean. All three are None if there are too few values.
@@ -129,10 +129,7 @@ def smallest_p(n: int) -> float:
 
 
 def t_test_p(errors: float, count: float) -> float:
-    """Return the two-sided p-value of a t test.
-
-    The mean of `count` values differs from 0 by `errors` standard errors.
-    """
+    """Return the two-sided p-value of a mean of `count` values that is `errors` standard errors from 0."""
     from scipy.special import stdtr  # noqa: PLC0415 -- a table of deviations does not need it
 
     return min(1.0, 2 * float(stdtr(count - 1, -abs(errors))))
@@ -263,7 +260,7 @@ def _power(effect_size: float, n: int, degrees: float, level: float) -> float:
 
 
 def detectable(error: float, degrees: int, level: float) -> float:
-    """Return the smallest difference that a two-sided t test at this level detects with power POWER.
+    """Return the smallest difference that a two-sided t test at this level detects with a power of POWER.
 
     `error` is the standard error of the difference, and `degrees` its degrees of freedom.
     """

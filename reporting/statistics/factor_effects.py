@@ -25,7 +25,7 @@ _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """An estimated difference between levels, or an estimated mean.
+    """An estimate of a difference between levels, or of a mean, with its error and interval.
 
     Its standard error and its interval are None if they are unknown.
     """
@@ -286,7 +286,7 @@ class FactorModel:
         return Contrast(value=value, error=error, low=value - half, high=value + half)
 
     def _inflation(self, term: Term) -> float:
-        """Return how many times more a term's effects vary than the model predicts, but at least 1.
+        """Return the variance of a term's effects, divided by the variance in the model; at least 1.
 
         The variance of the effects is estimated in two ways: from the effects of each seed, and from the
         noise of the cells that each effect compares (White 1980). The squared residuals are scaled up for
@@ -373,7 +373,7 @@ class TermColumns:
 
     @cached_property
     def blocks(self) -> Floats:
-        """Return the columns for the seeds; there are none for a single seed."""
+        """Return the columns of the model's matrix that stand for seeds. A single seed has no columns."""
         return _coded(self.seeds, max(self.seeds) + 1)
 
     def of(self, term: Term) -> Floats:
@@ -405,7 +405,7 @@ class TermColumns:
         return int(np.prod([self.counts[name] - 1 for name in term]))
 
     def contrasts(self, term: Term) -> Floats:
-        """Return the matrix that converts a term's coefficients to the contrasts that are shown for it.
+        """Return the matrix that converts a term's coefficients to the differences that are displayed.
 
         A factor of two levels has one contrast: the second level minus the first. Two such factors also have
         one contrast: the difference of one factor at the second level of the other factor, minus its

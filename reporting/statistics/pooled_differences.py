@@ -26,9 +26,9 @@ _ROUNDING = 1e-12  # rounding error of sums of floats, relative to the largest v
 
 
 def permutation_decides(n: int, tests: int, alpha: float = 1.0) -> bool:
-    """Return whether a permutation test of n pairs can reach p = .01 after a correction for `tests` tests.
+    """Return whether a permutation test of n pairs can reach a p-value that is small enough to be useful.
 
-    It must also be able to reach the level `alpha` at which it decides.
+    After a correction for `tests` tests, its smallest p-value must be at most `alpha`, and at most 0.01.
     """
     return smallest_p(n) * tests <= min(_ENOUGH, alpha)
 
@@ -119,7 +119,7 @@ def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The mean difference of two cells over `n` pairs of values.
+    """The mean difference of two cells over `n` pairs of values, with its interval and p-values.
 
     `half_width` is half of the width of its interval. Unknown values are None. `p` tests against no
     difference. `p_within` tests against a difference as large as a margin, in either direction. Both come
@@ -163,10 +163,10 @@ def differences_between(
     level: float = 0.95,
     margin: float | None = None,
 ) -> Differences:
-    """Return the difference of each pair of cells: first minus second, on the units that both have.
+    """Return the difference of each pair of cells: the mean of first minus second over shared units (seeds).
 
-    A difference is None if the cells share no unit (seed). Each p is uncorrected. Interval and p are unknown
-    if no pair of cells shares two units, or if the values do not vary.
+    A difference is None if the cells share no unit. Each p is uncorrected. Interval and p are unknown if no
+    pair of cells shares two units, or if the values do not vary.
     """
     paired = [
         [cells[one][unit] - cells[other][unit] for unit in sorted(cells[one].keys() & cells[other].keys())]

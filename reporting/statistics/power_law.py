@@ -58,7 +58,7 @@ class PowerLaw:
         return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
 
     def next_cell(self, x: float) -> tuple[float, float | None, float | None]:
-        """Predict the result of a further cell at x, with an interval.
+        """Predict the result of a new cell with the cost x, with an interval.
 
         The interval includes the cell's own deviation from the law.
         """
@@ -100,7 +100,7 @@ class OffsetLaw:
         return self._at(x, 1.0)
 
     def next_cell(self, x: float) -> tuple[float, float | None, float | None]:
-        """Predict the result of a further cell at x, with an interval.
+        """Predict the result of a new cell with the cost x, with an interval.
 
         The interval includes the cell's own deviation from the law.
         """
@@ -179,9 +179,10 @@ def fit_offset_law(points: Sequence[tuple[float, float]]) -> OffsetLaw | None:
 def _grid(
     u: Numbers, y: Numbers, steeps: tuple[float, float], shares: tuple[float, float]
 ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Compute the squared error of the law for each exponent and offset share on a grid.
+    """Return a grid of exponents and offset shares, with the best law and its squared error at each.
 
-    Return exponents, shares, the best logarithm of `top` for each pair, and the sum of squared residuals.
+    The four arrays are exponents, shares, the best logarithm of `top` for each pair, and the sum of squared
+    residuals.
     """
     steep, share = np.meshgrid(np.linspace(*steeps, _GRID), np.linspace(*shares, _GRID), indexing="ij")
     shape = np.log(share[..., None] + (1 - share[..., None]) * u ** -steep[..., None])
@@ -215,7 +216,7 @@ def _confidence_region(
 
 
 def _within(left: Numbers, most: float) -> Choice:
-    """Return a mask of the laws whose sum of squared residuals is at most `most`.
+    """Return a mask that selects the laws whose sum of squared residuals (`left`) is at most `most`.
 
     If there are none, the best law is selected.
     """

@@ -35,7 +35,7 @@ class TargetCosts:
 
     @property
     def middles(self) -> dict[int, float]:
-        """Estimate each training's cost to reach the target, by seed.
+        """Return an estimate of each training's exact cost to reach the target, by seed.
 
         The estimate is the middle between two costs: at the first evaluation that met the target, and at the
         evaluation before.

@@ -90,9 +90,9 @@ def optimality_gap(target: float, *, sign: int = 1) -> Statistic:
 
 
 def share_above(threshold: float, *, sign: int = 1, deciding: int | None = None) -> Statistic:
-    """Return a statistic: the share of runs better than a threshold, averaged over tasks.
+    """Return a statistic: the share of runs that are better than a threshold, averaged over tasks.
 
-    `deciding` is the number of tasks that determine this share; by default all tasks do.
+    `deciding` is the number of tasks on which this share is not fixed; by default all tasks.
     """
     return Statistic(
         lambda runs: mean_of_tasks([(sign * each > sign * threshold).astype(float) for each in runs]),

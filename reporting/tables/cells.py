@@ -141,7 +141,7 @@ class TableCells:
 
     @cached_property
     def trials(self) -> list[Trial]:
-        """Return the trials of all cells, including those of added seeds.
+        """Return the trials of all cells, including trials of seeds that may be added later.
 
         The levels of each trial include that of its row.
         """
@@ -150,9 +150,9 @@ class TableCells:
 
     @cached_property
     def shown_trials(self) -> list[Trial]:
-        """Return the trials that the table shows.
+        """Return the trials behind the numbers of the table.
 
-        A trial of an added seed is shown once it has ended.
+        These are the trials of the study's seeds. A trial of an added seed belongs to them once it has ended.
         """
         seeds = set(self.study.seeds)
         added = {trial.id for trial in self.trials if trial.levels[SEED] not in seeds}
@@ -161,7 +161,7 @@ class TableCells:
 
     @cached_property
     def fixed(self) -> Mapping[str, Level]:
-        """Return the level of each factor that the table does not show and that is equal in all trials."""
+        """Return the level of each factor that is not shown and has the same level in all trials."""
         named = (self.spec.rows, self.spec.columns, *self.spec.over)
         shown = [SEED, *(name for name in named if name is not None)]
         return fixed_levels([trial.levels for trial in self.shown_trials], shown, self.study.design)
@@ -201,9 +201,9 @@ class TableCells:
 
     @cached_property
     def _tallied(self) -> tuple[TalliesByLook, Mapping[CellKey, str]]:
-        """Return the values of each cell at each look.
+        """Return the values of each cell at each look (interim test), and remarks on some cells.
 
-        The second result has remarks on cells for which no best level could be chosen.
+        A remark says that no best level could be chosen.
         """
         spec = self.spec
 
@@ -227,9 +227,9 @@ class TableCells:
 
     @cached_property
     def fallbacks(self) -> Mapping[tuple[str, str], Tally]:
-        """Return the values of the fallback metric by row and column.
+        """Return the values of the metric `otherwise`, by row and column.
 
-        Cells without a value of their own metric show this metric.
+        Cells without a value of their own metric show it.
         """
         every = self._tallied[0].items()
         return {place[:2]: looks[-1] for place, looks in every if place[2] == self.spec.otherwise}
@@ -250,7 +250,7 @@ class TableCells:
 
     @cached_property
     def baseline(self) -> str:
-        """Return a description of the baseline that differences refer to."""
+        """Return the description of the baseline (a row or a change) to which differences refer."""
         return self.changes.describe_baseline() if self.changes else level_name(self.spec.baseline or "")
 
     @cached_property
@@ -299,7 +299,7 @@ class TableCells:
 
     @cached_property
     def bold_cells(self) -> tuple[BoldCells, ...]:
-        """Return the bold cells of each column."""
+        """Return, for each column, its best cells, which are shown in bold."""
         return tuple(
             find_bold_cells(
                 [self._place(row.level, column) for row in self.rows],
@@ -383,7 +383,7 @@ class TableCells:
         return f"> {metric.format(tally.bound)}" if tally.limits else tally.placeholder
 
     def _fallback_cell(self, row: str, column: TableColumn) -> Cell | None:
-        """Return a cell that shows the fallback metric.
+        """Return a cell that shows the metric `otherwise`, since its own metric has no value.
 
         Return None if this metric has no value either.
         """

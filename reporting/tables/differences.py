@@ -109,7 +109,7 @@ def column_differences(
 
 @dataclass(frozen=True, slots=True)
 class _FamilyDifferences:
-    """The differences of a group of rows whose variances are pooled.
+    """The differences of a group of rows that are compared with each other, with a common variance.
 
     `looked` has the differences of each row, one for each look (interim test). `error` is the standard error
     at the last look and its degrees of freedom; None if unknown.
@@ -156,7 +156,10 @@ def _families(baselines: Mapping[str, str]) -> list[list[str]]:
 
 
 def significance_text(decided: DecidedDifference | None) -> str:
-    """Return the mark after a difference: * if significant, ≈ if shown to be below the margin, else ""."""
+    """Return the mark after a difference: `*` if it is significant, `≈` if it is within the margin.
+
+    Return "" if neither is shown.
+    """
     if decided is None or decided.p is None:
         return ""
     return "*" * (decided.p < SIGNIFICANCE_LEVEL) + (f" {WITHIN}" if decided.is_within else "")
@@ -236,7 +239,7 @@ def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -
 
 
 def test_words(found: Sequence[Difference], over: str = "the column") -> str:
-    """Describe the tests of differences for a caption: the t test, the permutation test, or both."""
+    """Name the tests of these differences for a caption: the t test, the permutation test, or both."""
     degrees = sorted({each.degrees for each in found if each.degrees is not None and not each.is_permuted})
     if not degrees:
         return "paired permutation test"
@@ -418,7 +421,7 @@ def _best(
 
 
 def _rivals(spec: CellsTable, best: Sequence[BoldCells]) -> list[str]:
-    """Return a sentence that counts the bold values that are as good as the best value of their column.
+    """Return a sentence on how many bold values are as good as the best value of their column.
 
     As good means that the difference is below the margin, the smallest difference that matters. Return an
     empty list without a margin.

@@ -191,13 +191,13 @@ class Table:
         return tuple((heading, tuple(numbers)) for heading, numbers in runs)
 
     def heading_spans(self) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """Return the lines of headings above the columns. A heading comes with its number of columns."""
+        """Return the lines of headings above the columns, as pairs of a heading and its number of columns."""
         paths = list(zip(*self.column_headings, strict=True))
         return tuple(tuple(heading_runs(paths, depth)) for depth in range(len(self.column_headings)))
 
 
 def heading_runs(paths: Sequence[tuple[str, ...]], depth: int) -> Iterator[tuple[str, int]]:
-    """Yield each heading in one line of headings, with the number of columns below it.
+    """Yield the headings of one line (`depth`) above the columns, each with its number of columns.
 
     `paths` has all headings of each column, the outermost first. A heading ends where a heading above it
     ends, and an empty heading has a single column.

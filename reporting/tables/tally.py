@@ -53,7 +53,7 @@ class Tally:
 
     @property
     def status(self) -> CellStatus:
-        """Return the status of the table cell: done, partly done, or why no value exists."""
+        """Return the status of the table cell: done, partly done, or the reason for having no values."""
         if self.values:
             return CellStatus.DONE if len(self.values) == self.trials else CellStatus.PARTIAL
         return CellStatus(self._gap_status)
@@ -74,7 +74,7 @@ class Tally:
 
     @property
     def values_by_unit(self) -> dict[int, float]:
-        """Return the values by unit, for example by seed. Paired tests compare values of the same unit."""
+        """Return the values by unit (usually the seed). Paired tests compare values of the same unit."""
         return dict(zip(self.units, self.values, strict=True))
 
     def estimate(self, spread: Spread = "sd") -> Estimate | None:
@@ -90,7 +90,7 @@ class Tally:
         return mean((*self.reached, *self.limits))
 
     def remarks(self, noun: str = "seeds") -> list[str]:
-        """Return a sentence for each reason why trials have no value.
+        """Return a sentence for each reason why trials of this cell have no value.
 
         There is no sentence if all trials share one reason, which the cell shows.
         """
@@ -229,10 +229,11 @@ _WHY_EMPTY: Mapping[CellStatus | None, str] = {CellStatus.MISSING: "not run", Ce
 def pick_best(
     spec: CellsTable, tallies_by_place: Mapping[CellKey, tuple[Tally, ...]]
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
-    """Pick the best levels of the factors in `over` for each cell; return each cell's tally and its remark.
+    """Pick the best levels of the factors in `over` for each cell, and return these cells' values.
 
-    The remark counts the levels that have no value; a cell without such levels has no remark. The first of
-    several equal levels counts. If no level has a value, the trials of all levels are merged.
+    The second result maps cells to remarks: how many levels have no value. A cell without such levels has no
+    remark. The first of several equal levels counts. If no level has a value, the trials of all levels are
+    merged.
     """
     best: dict[CellKey, Tally] = {}
     remarks: dict[CellKey, str] = {}

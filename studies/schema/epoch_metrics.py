@@ -34,9 +34,9 @@ from .settings import GradientMeasure, TrainSettings, TrialSettings, read_recipe
 
 
 def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
-    """Return the metrics that a trial certainly reports after every epoch.
+    """Return the metrics that a trial reports after every epoch, whatever its results and machine.
 
-    Metrics that may be missing, or depend on the machine, are left out.
+    Metrics that may be missing in some epochs, or that depend on the machine, are left out.
     """
     kind = settings.task.spec.kind
     registered = (
@@ -91,10 +91,10 @@ def task_metrics(spec: TaskSpec) -> dict[str, str]:
 
 
 def _example_trials(spec: TaskSpec) -> list[TrialSettings]:
-    """Return unchecked example settings of trials with this task, to find out which metrics it has.
+    """Return example settings of trials with this task, from which its metrics are derived.
 
-    Keys have their default values, or the first option of a required choice. A task whose lengths may grow
-    has two examples: one without fixed lengths, and one with them.
+    The settings are not checked. Keys have their default values, or the first option of a required choice. A
+    task whose lengths may grow has two examples: one without fixed lengths, and one with them.
     """
     given: dict[str, object] = {}
     for name, field in spec.settings.model_fields.items():
@@ -198,7 +198,7 @@ def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def _flops_fault(trials: Iterable[TrialSettings]) -> str:
-    """Return why FLOPs of trainings cannot be compared; "" if they can."""
+    """Return why the FLOPs of these trials' trainings cannot be counted; "" if they can."""
     found = (uncounted_kernels(read_recipe(each.model.recipe).root) for each in trials)
     fault = next(filter(None, found), "")
     return f"{fault}: expected steps, tokens or seconds" if fault else ""
@@ -210,7 +210,7 @@ def _grows(settings: TrialSettings) -> bool:
 
 
 def _reports(name: str, settings: TrialSettings) -> bool:
-    """Return whether a trial reports a metric.
+    """Return whether a trial with these settings reports a metric after an epoch or at its end.
 
     An index, as in `test_loss[40]`, must name one of the trial's test sets.
     """

@@ -33,7 +33,7 @@ _FACTOR_NAME = re.compile(r"[A-Za-z]\w*")
 def read_factors(
     diagnostics: Diagnostics, may_repeat: Callable[[str], bool] = lambda _: False
 ) -> dict[str, tuple[Level, ...]]:
-    """Return every factor with its levels, in file order; `seed` is added if missing.
+    """Return every factor of [factors] with its levels, in file order. A missing `seed` gets the level 0.
 
     Invalid levels are reported and kept; so are repeated levels, unless `may_repeat` is true for the factor.
     A factor without a list of levels has an empty tuple.
@@ -54,7 +54,7 @@ def read_factors(
 
 
 def is_name(diagnostics: Diagnostics, path: KeyPath) -> bool:
-    """Return whether the key at a path is a valid placeholder name; report a fault if not."""
+    """Return whether the last key of `path` is a valid placeholder name. Report a fault if not."""
     fits = _FACTOR_NAME.fullmatch(str(path[-1])) is not None
     if not fits:
         message = f"expected a letter, then letters, digits and '_', got {path[-1]!r}"
@@ -69,7 +69,7 @@ def _levels(
     *,
     may_repeat: bool,
 ) -> tuple[Level, ...]:
-    """Return the levels of a factor; report its faults.
+    """Return the levels that a study file gives a factor. Report invalid and repeated levels.
 
     Two levels are equal if their types and values are: `1` and `1.0` differ.
     """
@@ -117,7 +117,7 @@ _LABEL = "label"
 
 
 def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
-    """Replace each level that is a table by its name, and return the tables by factor and name.
+    """Replace levels that are TOML tables by names, and return the tables by factor and name.
 
     `{ name = "mqar", pairs = 4 }` becomes the level `mqar`, and with `label = "few"` the level `few`. Tables
     that have neither key, and tables that share a name, are reported.
@@ -209,7 +209,10 @@ def level_name(level: Level) -> str:
 
 
 def value_name(value: Level) -> str:
-    """Return a dimension's value as displayed; dimensions inside the value are shown as `…`."""
+    """Return a value of a search dimension as displayed: `conv(k=integer(2, 9))` as `conv(k=…)`.
+
+    A number has four digits. Dimensions inside the value are shown as `…`.
+    """
     return f"{value:.4g}" if isinstance(value, float) else _RANGE.sub("…", level_name(value))
 
 
@@ -223,7 +226,7 @@ def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return short names of levels.
+    """Return the levels as displayed, without the arguments of blocks that all levels share.
 
     A block's arguments are left out if they are equal wherever the block is used. If another level has
     `conv(k=20)`, `sa + conv(k=20)` becomes `sa + conv`; if it has `conv(k=3)`, the arguments stay.
@@ -233,7 +236,7 @@ def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def named_levels(factor: str, levels: Sequence[Level], *, joint: str = " ") -> tuple[str, ...]:
-    """Return short names of a factor's levels.
+    """Return a factor's levels as in `short_level_names`, after the factor's name if they are numbers.
 
     If some levels are not texts, each name begins with the factor, as in `filter 64`. `joint` is the text
     between the factor and the level.
@@ -259,7 +262,7 @@ def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
 
 
 def bare_level_names(level: Level) -> tuple[str, ...]:
-    """Return the shorter names that arise when the innermost arguments of a level are removed step by step.
+    """Return shorter names of a level: each has one nesting level of arguments less than the previous one.
 
     `sa(pos=rope(theta=1e4))` gives `sa(pos=rope)` and `sa`.
     """

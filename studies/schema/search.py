@@ -42,7 +42,7 @@ ChoosePoint = Callable[[Callable[[str, Dimension], Level]], Mapping[str, Level]]
 
 
 def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[str, Dimension]]:
-    """Return the settings of [search] and the dimensions of [search.space], by name.
+    """Return the settings of [search], and a mapping from names to the dimensions of [search.space].
 
     Faults are reported; an invalid dimension is left out.
     """
@@ -123,9 +123,10 @@ def check_search_space(
 
 
 def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePoint) -> list[str]:
-    """Return the dimensions that only some points of a search have.
+    """Return the names of the dimensions that only some points of a search have.
 
-    They are found by drawing points at random.
+    For example, a dimension of one block is absent from points that choose another block. Such dimensions are
+    found by drawing points at random.
     """
     absent: set[str] = set()
     rng = Random(0)
@@ -137,7 +138,7 @@ def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePo
 def check_search_ends(
     diagnostics: Diagnostics, settings: SearchSettings, ends: Iterable[TrialSettings]
 ) -> None:
-    """Report objectives and limits that a trial at an end of the search space cannot have.
+    """Report objectives and limits for which a trial at an end of the search space has no value.
 
     `ends` are trials with the first or last values of all dimensions. Also report an objective that is known
     too late for a scheduler that reads it after each epoch, and a first rung after all trials have ended.
@@ -260,10 +261,10 @@ def search_dimensions(
     own: Mapping[str, Dimension],
     across: Collection[str] = (),
 ) -> dict[str, Dimension]:
-    """Return a search's dimensions from three sources: [factors], [search.space] and the recipe.
+    """Return all dimensions of a search: those in [factors], in [search.space] and in the recipe (`own`).
 
-    Only factors with several levels are dimensions. `own` has the dimensions of the recipe. Factors in
-    `across` are excluded. The options of a choice are plain data, parts of a recipe as text.
+    A factor is a dimension if it has several levels and is not in `across`. The options of a choice are plain
+    data, parts of a recipe as text.
     """
     choices = {
         name: ChoiceDimension(levels)

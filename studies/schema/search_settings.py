@@ -192,7 +192,7 @@ def read_scheduler(given: object) -> object:
 
 
 def _read_dimension(given: object) -> object:
-    """Return the text of a dimension unchanged; for a value that is no text, raise ValueError.
+    """Return a dimension's text unchanged. Raise ValueError if the value in the file is not a text.
 
     The message of the error says what to write instead.
     """
@@ -302,7 +302,7 @@ class SearchSettings(StrictModel, table="search"):
 
     @property
     def bounds(self) -> tuple[Limit, ...]:
-        """The limits on points, in the order of the file."""
+        """The limits that `limits` sets on points, in the order of the file."""
         return tuple(read_limit(name, text) for name, text in self.limits.items())
 
     @model_validator(mode="after")

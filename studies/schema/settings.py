@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 class CurriculumSettings(StrictModel):
-    """`train.curriculum`: lengths that grow during training when the model is accurate enough."""
+    """`train.curriculum`: sequences get longer during training once the model is accurate enough."""
 
     start: Length
     """the first length"""
@@ -267,7 +267,7 @@ class TrainSettings(StrictModel, table="train"):
     def _omit_without_change(
         cls, changes: tuple[OptimizerChangeSettings, ...], info: ValidationInfo
     ) -> tuple[OptimizerChangeSettings, ...]:
-        """Return the changes without keys that keep their value, so that equal trainings have the same id."""
+        """Omit keys that a change sets to their present values, so that equal trainings have the same id."""
         if any(first.after >= second.after for first, second in pairwise(changes)):
             got = ", ".join(str(each.after) for each in changes)
             raise ValueError(f"expected increasing epochs, got {got}")
@@ -562,7 +562,7 @@ class ModelSettings(StrictModel, table="model"):
     @field_validator("max_positions")
     @classmethod
     def _omit_without_effect(cls, count: int, info: ValidationInfo) -> int:
-        """Return the default if the model ignores the value, so that equal models have the same id."""
+        """Use the default of `max_positions` if the model ignores it, so that equal models have one id."""
         kind = POSITIONS.get(info.data.get("position", ""))
         return count if isinstance(kind, SizedPosition) else MAX_POSITIONS
 
@@ -581,7 +581,7 @@ class ModelSettings(StrictModel, table="model"):
         return recipe.text
 
     def config_for(self, interface: ModelInterface) -> ModelConfig:
-        """Return the config of the model, for the inputs and outputs of a task."""
+        """Return the config with which the engine builds this model for a task's inputs and outputs."""
         return _config(tuple((name, value) for name, value in self if name != "recipe"), interface)
 
 

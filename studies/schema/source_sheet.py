@@ -69,9 +69,9 @@ class SourceSheet:
     is_given: bool
 
     def names(self, origin: Origin, *, is_default: bool = False) -> tuple[str, ...]:
-        """Return the names of the settings with this origin.
+        """Return the names of the settings with this origin that the study file states.
 
-        `is_default` selects default values instead of those that the file states.
+        If `is_default` is true, return those with default values instead.
         """
         return tuple(
             setting.name
@@ -159,7 +159,7 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
 
 
 def _written(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, object]]:
-    """Yield each setting that a file gives, with its path; a list is a single setting."""
+    """Yield the path and the value of each setting in a study file. A list is a single setting."""
     for name in _TABLES:
         if name in data:
             yield from _leaves((name,), data[name])
@@ -185,9 +185,9 @@ def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator
 
 
 def _named_tables(data: Mapping[str, Any]) -> dict[KeyPath, type[StrictModel]]:
-    """Return a mapping from the paths of [train] optimizer and schedule to their classes.
+    """Return the settings classes of the optimizer and the schedule, by their paths in the study file.
 
-    The class of such a table depends on its `name`.
+    The class depends on the `name` in the table.
     """
     names = {path[0]: name for path, name in _leaves((), data.get("train")) if path[1:] == ("name",)}
     optimizer, schedule = (names.get(table) for table in ("optimizer", "schedule"))

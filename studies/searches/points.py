@@ -87,7 +87,7 @@ class SearchPoints:
 
     @property
     def complete(self) -> tuple[FoundPoint, ...]:
-        """The points that have all objectives for all seeds, and respect the limits of the search."""
+        """The points that have a value of every objective for all seeds, and respect all limits."""
         return tuple(point for point in self.points if point.is_comparable)
 
     @property
@@ -186,7 +186,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
 def _below(
     values: Mapping[str, Level], rows: Sequence[Mapping[str, Any]], measured: Iterable[str]
 ) -> FoundPoint:
-    """Return a pruned search point: all of its trainings ended on lower rungs, so it has no result."""
+    """Return a pruned search point: its trainings ended below the last rung, so its metrics are empty."""
     return FoundPoint(
         values=values,
         trials=tuple(row["trial"] for row in rows),
@@ -219,7 +219,7 @@ def _found(
     goals: Sequence[SearchObjective],
     study: Study,
 ) -> FoundPoint:
-    """Return a search point with the results in these rows, one row for each trial that has ended.
+    """Return a search point with its results. `rows` has a row for each of its ended trials.
 
     Rows of some seeds may be missing.
     """
@@ -251,7 +251,7 @@ def _by_seed(
 
 
 def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:
-    """Return a mapping from trials to pairs of a metric's value and its status.
+    """Return a metric's value in each trial, with a status that says why a value is missing.
 
     Costs known from settings count once the trial is done.
     """
@@ -271,7 +271,7 @@ MAX_POINTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestPoint:
-    """A point without missing values: its values by dimension, and its mean objectives over seeds.
+    """A complete search point: its value in each dimension, and the mean of each objective over seeds.
 
     `limited` has the means of limited quantities, all within their limits.
     """
@@ -328,7 +328,7 @@ def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
 
 
 def best_of(search: SearchSettings, found: SearchPoints) -> list[BestPoint]:
-    """Return the few best points among those that were found."""
+    """Return the best points of a search: the Pareto front, or the first few by a single objective."""
     chosen = found.front() if len(found.goals) > 1 else found.ranked()[:MAX_POINTS]
     return [
         BestPoint(

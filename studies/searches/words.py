@@ -26,11 +26,11 @@ from .points import SearchPoints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RungCost:
-    """The cost of one stage (rung) of a search: its numbers of points and trials, and the work of a trial.
+    """The size and cost of one stage (rung) of a search.
 
-    `value` is the fidelity on this rung. `share` is the work of a trial as a fraction of a whole training,
-    averaged over both ends of the dimensions. `epochs` is the maximum total number of epochs of its
-    trials.
+    `value` is the fidelity on this rung, such as a number of epochs or a width. `share` is the work of a
+    trial as a fraction of a whole training, averaged over both ends of the dimensions. `epochs` is the
+    maximum total number of epochs of its trials.
     """
 
     value: int
@@ -41,7 +41,7 @@ class RungCost:
 
 
 def rung_costs(study: Study) -> tuple[RungCost, ...]:
-    """Return the costs of a search's stages (rungs), the smallest first; empty if there is only one."""
+    """Return the cost of each stage (rung) of a search, first stage first; empty if it has only one."""
     if study.fidelity is None:
         return ()
     whole = _ends_at(study, study.fidelity.top)
@@ -148,7 +148,7 @@ def over_limit_sentence(found: SearchPoints) -> Iterator[str]:
 
 
 def left_out(found: SearchPoints) -> Iterator[tuple[int, str]]:
-    """Yield the number of ended points that are not ranked, for each reason such as divergence.
+    """Yield reasons such as `the training diverged` why points are not ranked, with the number of points.
 
     Failed and pruned points are not counted.
     """
@@ -198,7 +198,7 @@ def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
 
 
 def scheduler_words(search: SearchSettings) -> str:
-    """Return how a scheduler shortens trainings, as the end of a text: `, cut short by asha`.
+    """Describe how a search's scheduler changes trainings: `, cut short by asha`, to end a sentence.
 
     Return "" without a scheduler.
     """

@@ -58,7 +58,7 @@ def syntax_fault(text: str, error: str) -> StudyFault:
 
 
 def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
-    """Return a better position and a clearer message for a fault that tomllib reports at `start`.
+    """Return a clearer message and a better position for an error of tomllib at the index `start`.
 
     `first` is the start of the line, and `what` is tomllib's message.
     """
@@ -125,9 +125,10 @@ class Document:
     def fault(
         self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None
     ) -> StudyFault:
-        """Return a fault located at the value of a path, or at the key of this path.
+        """Return a fault with the position of the value that `path` names, or of its key if `key` is true.
 
-        `within` narrows it to a part of a text value. The fault of a missing path is shown at its table.
+        `within` narrows the position to a part of a text value. The fault of a missing path is shown at its
+        table.
         """
         message = path_prefix(path[:-1] if key else path) + message
         while path and path not in self.places:
@@ -283,7 +284,10 @@ class Diagnostics:
         self.invalid.add(path)
 
     def report_faults(self, path: KeyPath, faults: Iterable[Fault]) -> None:
-        """Add faults, each at its position in a text value, and mark the value at this path as invalid."""
+        """Add the faults of a text value such as a recipe, and mark this value as invalid.
+
+        Each fault has a position in the text.
+        """
         for fault in faults:
             self.report_invalid(path, fault.message, within=(fault.start, fault.end))
 
@@ -307,7 +311,7 @@ class Diagnostics:
         return []
 
     def validate(self, model: type[ModelT], path: KeyPath, data: Mapping[str, Any]) -> ModelT | None:
-        """Return the table at a path as an object of its Pydantic class; None if its faults are reported."""
+        """Return a table as an object of its Pydantic class. If it is invalid, report faults, return None."""
         try:
             return validate(model, data)
         except InvalidTableError as error:

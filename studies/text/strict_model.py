@@ -128,7 +128,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ValidationProblem:
-    """An error message for the value at a path of a table, or for the key itself if `key` is True."""
+    """An error message about the value that `path` names in a table, or about its key if `key` is True."""
 
     path: KeyPath
     message: str
@@ -311,7 +311,7 @@ def _unknown_key_hint(key: str, table: type[BaseModel]) -> str:
 
 
 def _keys_of(model: type[BaseModel]) -> set[str]:
-    """Return the keys of a table; if they depend on its `name`, the keys for all names."""
+    """Return the keys of a table. If they depend on its `name`, return the keys of all names together."""
     if not issubclass(model, NamedSettings):
         return set(model.model_fields)
     return set(model.model_fields).union(*(each.settings.model_fields for each in model.registry.values()))

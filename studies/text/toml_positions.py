@@ -136,7 +136,7 @@ class _Scanner:
             self.offset += 1
 
     def descend(self, path: KeyPath, keys: list[tuple[str, Span]]) -> KeyPath:
-        """Return the path that dotted keys denote below `path`.
+        """Return the path of dotted keys in the table at `path`, and record the position of each key.
 
         In an array of tables they belong to the last table.
         """

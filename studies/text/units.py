@@ -65,7 +65,7 @@ def format_bytes(count: float) -> str:
 
 
 def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
-    """Return the lines of a text after a label, as in ` search 40 points …`; empty for an empty text.
+    """Wrap a text into lines after a label, as in `  search 40 points …`; return no lines for no text.
 
     The text after a line break is a command, which stays on one line so that it can be copied.
     """
@@ -166,5 +166,5 @@ def number_range(numbers: Sequence[int]) -> str:
 
 
 def degrees_of_freedom(numbers: Sequence[int]) -> str:
-    """Describe a sorted list of degrees of freedom, such as `14 to 21 degrees of freedom`."""
+    """Describe degrees of freedom, given in sorted order: `14 to 21 degrees of freedom`."""
     return f"{number_range(numbers)} degree{'' if numbers[-1] == 1 else 's'} of freedom"

@@ -60,7 +60,7 @@ class _StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class _OpenRun:
-    """A run that is being written, and that replaces earlier folders of the same run.
+    """A run that is being written. At its end it replaces the folders of earlier attempts at this run.
 
     `before` has these folders, and the steps in them that have not been copied yet.
     """

@@ -244,7 +244,7 @@ def place_labels(
 def _candidate(
     x: float, y: float, width: float, height: float, toward: float
 ) -> tuple[LabelPosition, Rectangle]:
-    """Return a label position at the point x, y, and the rectangle that the label then covers.
+    """Return the position of a label beside the point x, y, and the rectangle that the label covers.
 
     The label is on the side of the point that `toward` indicates: right if positive, left if negative, else
     centred.
@@ -267,7 +267,7 @@ def _outside(one: Rectangle, bounds: Rectangle) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelLayout:
-    """The space that each panel of a figure needs, in points: its margins, and the size of its plot.
+    """The margins and sizes that all panels of a figure share, in points, and their scales.
 
     The first panel of a row needs `left`, the last panel `end_margin`, and every panel `right` and `bottom`.
     A single plot has the width `width`; several plots share the available width, with at least `min_width`
@@ -389,7 +389,10 @@ _GAP = 5.0  # from a name at the left to the plot
 
 
 def measure_names(names: Sequence[str]) -> tuple[float, float]:
-    """Return the width of the widest row name, with the gap to the plot, and the height of a row."""
+    """Return the width and the height that row names need beside a plot.
+
+    The width is that of the widest name, with the gap to the plot; the height is that of each row.
+    """
     lines = [wrap_text(name, MAX_NAME_WIDTH, TEXT, bold=True) for name in names]
     width = max((text_width(line, TEXT, bold=True) for each in lines for line in each), default=0.0)
     max_lines = max((len(each) for each in lines), default=1)

@@ -1,4 +1,4 @@
-"""The style of figures: greys with one accent colour, or a colour a line; thin lines and one font.
+"""The style of figures: one font, thin lines, and greys with one accent colour or a colour per line.
 
 Matplotlib's user settings are ignored. Colour is never the only distinction: the accent is also wider or
 bold, and lines differ in shade and dashes, so grey prints lose nothing. Text is measured in the font itself,
@@ -56,7 +56,7 @@ _ACCENTED: Stroke = (ACCENT, "-", 2.2)
 
 
 def line_strokes(numbers: Mapping[str, int | None]) -> dict[str, Stroke]:
-    """Map the name of each line of a panel to its stroke.
+    """Return the stroke (colour, dashes and width) of each line of a panel, by the line's name.
 
     `numbers` has the index of each line's level among the levels without an accent; None for the accent.
     """
@@ -142,7 +142,7 @@ def crop_names(names: Iterable[str], width: float = MAX_NAME_WIDTH) -> dict[str,
 
 
 def replace_missing_glyphs(text: str) -> str:
-    """Replace characters that the font lacks or that cannot be printed by a replacement character."""
+    """Replace each character that the font lacks, or that is unprintable, by the character �."""
     from matplotlib.font_manager import FontProperties, findfont, get_font  # noqa: PLC0415 -- as above
 
     known = get_font(findfont(FontProperties(family=FONT)))

@@ -162,7 +162,7 @@ def _blocks(table: Table) -> Iterator[Table]:
 
 
 def _inseparable(table: Table, widths: Sequence[float], room: float) -> Sequence[int]:
-    """Return the sizes of the groups of columns that stay together in one block.
+    """Return the sizes of groups of neighbouring columns that must stay in the same block.
 
     A group is the columns below one heading. If such a group is wider than `room`, or if there are no
     headings, each column is a group.
@@ -290,7 +290,7 @@ def _bold(text: str, cell: Cell) -> str:
 
 
 class CellForm:
-    """Writer of the LaTeX code of cells, with right-aligned numbers.
+    """Writer of table cells as LaTeX code, with right-aligned numbers.
 
     Text that follows a number, such as an interval, is in a second, left-aligned column. A column of the
     table takes one or two LaTeX columns; `span` is their number.
