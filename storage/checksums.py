@@ -254,7 +254,7 @@ def verify_checksum(data: bytes) -> None:
 
 
 def _footer_start(data: bytes) -> int:
-    """Return the start of the footer, or a negative number if the end of the file is invalid."""
+    """Return the offset of a Parquet file's footer, or a negative number if the file's end is invalid."""
     return len(data) - _FOOTER_END_BYTES - int.from_bytes(data[-_FOOTER_END_BYTES:-4], "little")
 
 

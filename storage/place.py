@@ -283,7 +283,7 @@ class Layout:
         return self.studies / f"{validate_study_name(name)}.json"
 
     def final_checkpoint(self, trial: str) -> Path:
-        """Return the file of the last state of a training."""
+        """Return the file with the last state of a trial's training."""
         return self.final_checkpoints_folder / f"{validate_trial_id(trial)}.pt"
 
     def checkpoints(self, trial: str) -> Path:

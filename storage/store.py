@@ -51,7 +51,7 @@ _RECORD: Final = ".json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreState:
-    """Names and times of the files in a store; a difference shows that studies have made progress.
+    """Names and times of the files in a store, which change whenever a study makes progress.
 
     - `rows` are the data files of trials.
     - `measured` maps data files of probes, tunings and trials taken from other studies to their times.

@@ -606,7 +606,7 @@ class StoreUpkeep:
                 lease.release()
 
     def _with_leases(self, trials: Collection[str]) -> set[str]:
-        """Return those of these trials that a process has claimed, with or without a stored row."""
+        """Return the given trials that a process has claimed, even if their outcomes are stored."""
         self._layout.place.list_names(self._layout.leases)
         return {path.name.rpartition("-")[0] for path in entries(self._layout.leases)} & set(trials)
 

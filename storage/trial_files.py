@@ -1,4 +1,4 @@
-"""Files of trials in addition to their rows: checkpoints with notes, trained weights, last states."""
+"""Files of trials besides their rows: checkpoints with notes on progress, trained weights, last states."""
 
 import json
 import os
@@ -74,7 +74,7 @@ def write_note(
     rows: Iterable[MetricRow] = (),
     seconds: float | None = None,
 ) -> None:
-    """Write the progress of a trial to the note in its folder; ignore errors of the file system.
+    """Write a trial's progress to the note in its folder; ignore errors of the file system.
 
     A crash of the machine may lose the note. `rows` are the metrics of all epochs; indexed metrics are left
     out of the history.
@@ -87,7 +87,7 @@ def write_note(
 
 
 def encode_begun(trial: str) -> str:
-    """Return the first line of a trial's `STARTS_FILE`, given the trial as JSON.
+    """Return the first line of the record of a trial's starts, given the trial as JSON.
 
     The JSON has the keys of `StartRecord`.
     """
@@ -95,7 +95,7 @@ def encode_begun(trial: str) -> str:
 
 
 def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
-    """Read the `STARTS_FILE` of a folder; return its trial, and one line of text for each start.
+    """Read the record of a trial's starts in a folder; return the trial, and one line of text for each start.
 
     Return None if the record is incomplete. Raise `DamagedError` and `UnreadableError`, which name the file,
     and OSError.
@@ -160,7 +160,7 @@ def thinned(points: Sequence[tuple[int, float]], most: int = MAX_COURSE) -> list
 
 
 def read_note(folder: Path) -> CheckpointNote | None:
-    """Return the note in a trial's folder; None if there is none or it cannot be read."""
+    """Return the note on a trial's progress in its folder; None if there is none or it cannot be read."""
     path = folder / NOTE_FILE
     try:
         saved_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
@@ -179,7 +179,7 @@ def read_note(folder: Path) -> CheckpointNote | None:
 
 
 def verify_note(folder: Path) -> None:
-    """Raise an error if the note in a trial's folder is damaged or cannot be read.
+    """Raise an error if the note on a trial's progress is damaged or cannot be read.
 
     The errors are those of `decode_record` and `read_regular`.
     """

@@ -203,7 +203,7 @@ def _test(test: TrialTest) -> str:
 
 
 def _resumed_trials(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
-    """Yield a sentence for each epoch at which trials continue from shorter trials, with their number."""
+    """Yield a sentence for each epoch at which trials continue shorter trials, with the number of trials."""
     by_epoch: dict[int, list[str]] = {}
     for each in shorter_trials:
         by_epoch.setdefault(each.epochs, []).append(each.trial)

@@ -254,7 +254,7 @@ class Code(TypedDict):
 
 
 def search_path() -> list[str]:
-    """Return this process's module search path, in the order in which Ray inserts it."""
+    """Return this process's module search path in reverse order, the order in which Ray inserts entries."""
     # Ray inserts one entry after the other at the front, so reverse them; '' would be a worker's own folder
     return [entry or str(Path.cwd()) for entry in reversed(sys.path)]
 

@@ -209,7 +209,7 @@ class Attempt:
         return event
 
     def _next_event(self) -> Event | None:
-        """Make the next transition; return its event, or None if there is nothing to report."""
+        """Make the attempt's next transition; return its event, or None if there is nothing to report."""
         if self._lease is None and (taken := self._claim()) is not None:
             return taken
         try:

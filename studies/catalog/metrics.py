@@ -285,7 +285,7 @@ MeasureModelT = TypeVar("MeasureModelT", bound=MeasureModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredProbe:
-    """A probe, and the kinds of task that it supports."""
+    """A registered probe (a measurement of trained models), and the kinds of task that it supports."""
 
     name: str
     measure: MeasureModel
@@ -305,7 +305,7 @@ def register_probe(
     index_titles: Collection[str] = (),
     kinds: Collection[str] = tuple(kind.name.lower() for kind in TaskKind),
 ) -> Callable[[MeasureModelT], MeasureModelT]:
-    """Return a decorator that registers a probe, which measures trained models.
+    """Return a decorator that registers a probe, a function that measures trained models.
 
     A probe is a function from a trained model and batches to numbers by index. It registers a metric of its
     name, whose values are `name[index]`. Raises ValueError for an unknown kind or a taken name.

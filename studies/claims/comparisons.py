@@ -249,9 +249,9 @@ GROWTH = 1.5
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """Return the numbers of seeds after which a claim is tested, from `first` to `most`.
+    """Return the numbers of seeds at which a claim is tested: `first`, then more, at most `most`.
 
-    Each number is GROWTH times the previous one, rounded up; the last one is at most `most`.
+    Each number is GROWTH times the previous one, rounded up.
     """
     found = [first]
     while found[-1] < most:

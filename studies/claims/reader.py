@@ -350,7 +350,7 @@ class _Resolver:
         return NotOf(found) if sign == "!=" else found
 
     def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:
-        """Return the right side of a comparison with a speedup; report a fault if the two do not fit.
+        """Return the right side of a comparison with a speedup; report a fault if the two cannot be compared.
 
         The right side must be a number above 0, or a speedup in the same kind of cost.
         """

@@ -146,7 +146,7 @@ DESIGN = Path
 
 
 def _outcomes(store: Store, metric: str, tasks: Mapping[str, TaskSettings]) -> pl.DataFrame:
-    """Return the latest outcomes of these trials, with a column that marks diverged trials."""
+    """Return the latest outcomes of the trials in `tasks`, with a column that marks diverged trials."""
     outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(tasks)))
     losses = store.metric_course("loss", outcomes.filter(may_diverge()))
     return describe_divergence(outcomes, losses, uniform_losses(tasks))

@@ -187,7 +187,7 @@ class _FidelityError(Exception):
 
 
 def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int], dict[str, Any]]:
-    """Return the setting's value on each rung, and the changed tables of the study.
+    """Return the fidelity's value on each rung, and the tables of the study that change.
 
     The change lets each rung set its own value. A key of [task] or [train] gets a placeholder; a dimension of
     the search space is removed.

@@ -30,7 +30,7 @@ _DIGITS = 12  # decimals of a confidence level, so that rounding errors do not c
 
 
 class GateSettings(StrictModel):
-    """Keys of `[[gate]]`: the cells that the gate holds back, and the claims that open these cells."""
+    """Keys of `[[gate]]`: the cells that the gate holds back, and the claims that must be confirmed first."""
 
     claims: Names = Field(min_length=1)
     """the names of the claims; each confirmed claim opens the cells with the levels that it compares, at the

@@ -126,7 +126,8 @@ class SizeMatch:
     def balance(self) -> float:
         """The smallest plus the largest relative residual of the costs.
 
-        It is 0 at the size that keeps the larger of the two deviations as small as possible.
+        It is 0 if the two are equally large with opposite signs. At this size, the larger deviation from the
+        baseline's costs is as small as possible.
         """
         found = [cost.relative_residual for cost in self.costs]
         return min(found) + max(found)

@@ -86,7 +86,7 @@ class CorpusSummary:
 
 
 def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> CorpusSummary:
-    """Return the facts about labelled rows or pairs; `tokens` is the value of `[task] tokens`."""
+    """Return a summary of labelled rows or pairs; `tokens` is the value of `[task] tokens`."""
     train = [row for row in rows if row.split == "train"]
     counts = Counter(row.split for row in rows)
     if not kind.labels:
@@ -115,7 +115,7 @@ def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> Corpus
 
 
 def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
-    """Return the facts about a text, given the bytes of each split."""
+    """Return a summary of a text, given the bytes of each split."""
     lines = {split: data.splitlines() for split, data in parts.items()}
     train = lines["train"]
     known = {line.strip() for line in train}
@@ -150,7 +150,7 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
 
 
 def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
-    """Return the facts about sentence pairs.
+    """Return a summary of sentence pairs.
 
     A pair is left out if its source sentence is also in a later split (the order is train, dev, test).
     """

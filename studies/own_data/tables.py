@@ -163,7 +163,7 @@ def count_rows(rows: Sequence[Row]) -> OwnCounts:
 
 
 def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None = None) -> NamedFiles | None:
-    """Return the files of the splits at a path; None if faults were reported at a key."""
+    """Return the data files at a path, by split; None if faults were reported (at the key `key`)."""
     try:
         found = find_files(reader.locate(name), names)
     except CorpusError as error:

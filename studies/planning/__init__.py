@@ -1,4 +1,4 @@
-"""Plans and status: a study compared with a store.
+"""Plans and status of studies: their trials, compared with those in a store.
 
 `plan` combines `time_estimates`, `memory_estimates` and `data_facts`, and predicts lengths beyond reach.
 `status` counts finished trials, `trials_to_run` lists what a run trains, and `reused_trials` finds trials to

@@ -1,4 +1,4 @@
-"""The memory that a trial needs: in a training step, and in tests at other lengths."""
+"""The memory that a trial needs in its training steps and in its tests."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tu
 
 
 def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ReachLimit, ...]:
-    """Return the longest lengths that models can learn, where their reach limits these lengths.
+    """Return the longest length that each model can learn, for models whose reach limits this length.
 
     Models with equal limits share a result. `labelled` has the label and the settings of each model.
     """
@@ -470,7 +470,7 @@ def model_costs(
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:
-    """Return a sort key by which the cell whose cost differs most from its baseline's comes last.
+    """Return a sort key for cells; the cell whose cost differs most from the baseline's cost comes last.
 
     The key is that difference, then the baseline's cost. The difference is relative if there are several
     costs.

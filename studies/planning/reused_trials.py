@@ -84,7 +84,7 @@ def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTr
 def keep_stale_trials(
     study: Study, store: Store | str | Path, trials: Collection[str] | None = None
 ) -> dict[str, StaleTrial]:
-    """Keep the results of trials whose plug-ins were edited since, because the edit changes no result.
+    """Keep the stored results of trials whose plug-ins were edited in ways that change no result.
 
     The source of a plug-in is part of a trial's id. So each outcome is copied to the id that the trial has
     now; the rows still record the original source. Return the copied trials by current id. `trials` restricts

@@ -65,7 +65,7 @@ class StudyStatus:
         return Counter(self.stored.values())
 
     def summary(self) -> str:
-        """Return the counts on one line.
+        """Return a line of text with the number of trials of each status.
 
         The numbers of done and of remaining trials are always shown, other counts only above zero.
         """
@@ -210,9 +210,9 @@ def count_reasons(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:
 
 
 def outcome_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, Trial]:
-    """Return the trial of each outcome, by its id.
+    """Return a mapping from the id of each stored trial of a study to the trial.
 
-    If another study trained it, the trial has the levels of this study.
+    If another study trained a trial, the trial has the levels of this study.
     """
     if study.search is None:
         ended = set(outcomes["trial"])

@@ -91,11 +91,11 @@ class TimeEstimator:
         return self._known[cell]
 
     def _estimate_cell(self, trial: Trial, cell: CellKey) -> TimeEstimate:
-        """Estimate the time of a trial from the best data that there is for its cell.
+        """Estimate the time of a trial from finished trials of its cell or, without any, from its FLOPs.
 
-        The estimate is the mean time of the finished trials of the cell. Without such trials, it is a
-        bound, computed from the trial's FLOPs and a measured speed. The speed is that of its recipe, or the
-        mean speed on its task, or the mean speed on all tasks.
+        The estimate is the mean time of the finished trials of the cell. Without such trials, it is a bound,
+        computed from the trial's FLOPs and a measured speed. The speed is that of its recipe, or the mean
+        speed on its task, or the mean speed on all tasks.
         """
         if cell in self._cells:
             return TimeEstimate(self._cells[cell], "measured")

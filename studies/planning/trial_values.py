@@ -141,7 +141,7 @@ class ValueStatus(StrEnum):
 
     @property
     def text(self) -> str:
-        """The words shown instead of a value."""
+        """The words that a table shows in place of a missing value."""
         words = {self.INFINITE: "∞", self.NO_VALUE: "no value", self.MISSING: "not run"}
         return words.get(self, self.value)
 

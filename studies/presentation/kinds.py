@@ -109,7 +109,7 @@ class ResultKeys(StrictModel):
             yield ("value",) if len(names) == 1 else ("value", number), name
 
     def shows(self, trial: Trial) -> bool:
-        """Return whether the key `select`, if the kind has it, includes this trial."""
+        """Return whether the key `select` includes this trial; True for kinds without this key."""
         return is_selected(getattr(self, "select", {}), trial.levels)
 
     def timed_metrics(self) -> list[str]:
@@ -223,7 +223,7 @@ def factor_faults(
     factors: Iterable[str],
     special: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[KeyFault]:
-    """Yield a fault for each unknown factor, and for each factor that two keys of a table name.
+    """Yield a fault for each unknown factor, and for each factor that is the value of two keys.
 
     `named` has the paths of keys with the factors that they name. `special` has, for some keys, further valid
     values.
@@ -357,7 +357,7 @@ def _report_unknown_kind(
 def _report_wrong_kind(
     diagnostics: Diagnostics, role: Role, path: KeyPath, kind: str, *, in_file: bool
 ) -> None:
-    """Report a kind that shows points of a search in a study without one, or cells of a grid in a search.
+    """Report a kind for searches in a study without a search, or a kind for grids in a study with a search.
 
     The message lists the kinds that the study can have.
     """

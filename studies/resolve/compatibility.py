@@ -115,7 +115,7 @@ def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
-    """Yield the faults of a body's blocks for a causal task."""
+    """Yield faults of the blocks in a model's body that a causal task cannot use."""
     streams = _streams(task)
     verb = "predicts" if isinstance(task, LanguageModelSettings) else "hides"
     surroundings = CostContext(config=ModelConfig(d_model=d_model, causal=True, dropout=0.0), length=1)
@@ -409,7 +409,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
 
 
 def _offending_part(root: Node, gives: str | None) -> str:
-    """Return the text of the part of a recipe to which the model owes its kind of output, `gives`.
+    """Return the text of the part of a recipe that determines the model's kind of output (`gives`).
 
     For a vector, it is the part that pools positions; otherwise it is the first block with this output.
     """

@@ -162,7 +162,7 @@ def step_flops(settings: TrialSettings) -> int:
 
 
 def flops_per_token(settings: TrialSettings) -> float:
-    """Return the FLOPs of a forward and backward pass, per token of a sequence of `sequence_tokens`."""
+    """Return the FLOPs per token of a forward and backward pass on a sequence of `sequence_tokens` tokens."""
     tokens = sequence_tokens(settings)
     return cost(settings, tokens).flops / tokens
 

@@ -155,7 +155,7 @@ class Trial:
 
     @property
     def settings(self) -> TrialSettings:
-        """Return everything that determines the trial's result."""
+        """Return the trial's settings, which determine its result completely."""
         return self.common.with_seed(self.seed)
 
     def __repr__(self) -> str:

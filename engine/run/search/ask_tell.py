@@ -419,13 +419,13 @@ class RungStudies:
         return self._studies[0]
 
     def add(self, found: FrozenTrial, rung: int) -> None:
-        """Add a search point that has ended on a rung."""
+        """Add a search point that has ended on a rung to the Optuna study of this rung."""
         self._studies[rung].add_trial(found)
         self._complete[rung] += found.state == TrialState.COMPLETE
         self._note_elsewhere(found, rung)
 
     def tell(self, trial: optuna.Trial, end: PointEnd, rung: int) -> bool:
-        """Report how the search point of a trial ended on a rung.
+        """Report to Optuna how a search point (`trial`) ended on a rung.
 
         Return False if the study of a different rung proposed the point; that study gets no value.
         """

@@ -94,7 +94,7 @@ def sampler_seed_decides(name: str) -> None:
 
 
 def restarted_search_is_the_same(name: str) -> None:
-    """Check that a search stopped after any point and restarted proposes the same points."""
+    """Check that a search that is stopped after any point, and then restarted, proposes the same points."""
     whole = _study(name, 0)
     expected = [_ask(whole, name) for _ in range(_POINTS)]
     for stopped in range(1, _POINTS):

@@ -185,7 +185,7 @@ class PointAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandInAnswer:
-    """The answer to a submitted search point.
+    """The answer to a submitted search point, with the point and its stored outcomes, or its faults.
 
     If the point is known, `trials` has the stored outcomes of its trials by seed.
     """

@@ -45,7 +45,7 @@ from .stored_points import BegunPoints, SearchPoint, StoredPoints, mean_course
 
 
 class RungBoard:
-    """Record of the losses of search points on each rung, which decides which points are promoted.
+    """Record of the losses of search points on each rung. It decides which points are promoted.
 
     Points that began on the same rung form a bracket, and are compared only with each other.
     """

@@ -1,4 +1,4 @@
-"""Sequences of the recall tasks."""
+"""Drawing of sequences for the recall tasks: multi-query recall, induction heads, and needle."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
 
 
 def check_statements(task: GeneratedTask) -> None:
-    """Check a plug-in's task. Raise TaskError if a property raises or a test set's name is invalid."""
+    """Check a plug-in's task; raise TaskError if a property of it fails or a test set's name is invalid."""
     try:
         names, _, _ = tuple(task.test_sets()), task.required_reach, task.has_one_shape
     except Exception as error:  # any exception is reported as the plug-in's

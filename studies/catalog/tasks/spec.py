@@ -84,7 +84,7 @@ class TaskSettings(NamedSettings, ABC):
 
     @property
     def spec(self) -> TaskSpec:
-        """The registered task with this name."""
+        """The registered task that the key `name` selects."""
         return require_task(self.name)
 
     @property

@@ -468,7 +468,7 @@ class _ValuePlaces:
             self._low, self._turn = low, math.pi / 2 / (high - low or 1)
 
     def of(self, value: Level) -> list[tuple[int, float]]:
-        """Return the features of a value that are not 0, as pairs of the feature's index and its number.
+        """Return the nonzero features of a value, as pairs of the feature's index and its number.
 
         An option is one-hot. A number becomes an angle in a quarter circle, given by its cosine and sine.
         """
