@@ -169,6 +169,8 @@ def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, 
     Columns are added one by one to all fractions that differ (Chen, Sun and Wu 1993). Fractions count as
     equal if their runs have equal numbers of high levels, overall and at each factor's high level.
     """
+    # pyDOE3's fracfact_by_res has more aberration from 4 factors on, and for resolution V runs that lack it;
+    # its fracfact_opt compares every choice of columns, which takes hours from 9 factors on
     levels = [[(column & run).bit_count() & 1 for run in range(1 << basic)] for column in range(1 << basic)]
     fractions = [tuple(1 << bit for bit in reversed(range(basic)))]
     for _ in range(factors - basic):

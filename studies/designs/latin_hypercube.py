@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
+
 from ..schema.settings import Level
-from .random import Row, Sample, draw
+from .random import Row, Sample
 
 
 class LatinHypercube(Sample):
     """A design of cells in which each factor's levels occur almost equally often."""
 
     title = "cells drawn so that each factor's levels occur almost equally often"
+    source = "McKay, Beckman and Conover 1979"
     has_conditions = False
 
     def make_rows(self) -> list[dict[str, Level]]:
         """Return the cells of the hypercube; return an empty list if no hypercube is found."""
-        drawn = latin_hypercube_rows(self.sizes, self.settings.cells, self.settings.seed) or ()
+        counts = tuple(count for _, count in self.sizes)
+        drawn = latin_hypercube_rows(counts, self.settings.cells, self.settings.seed) or ()
         return [self.cell_at(row) for row in drawn]
 
     def drawing_fault(self) -> str:
@@ -41,33 +45,25 @@ _ROUNDS = 200  # the most attempts to make all cells different
 
 
 @lru_cache(maxsize=16)
-def latin_hypercube_rows(
-    levels: tuple[tuple[str, int], ...], cells: int, seed: int
-) -> tuple[Row, ...] | None:
-    """Draw distinct cells such that the counts of each factor's levels differ by at most one.
+def latin_hypercube_rows(counts: tuple[int, ...], cells: int, seed: int) -> tuple[Row, ...] | None:
+    """Draw distinct cells such that the frequencies of each factor's levels differ by at most one.
 
-    Return None if no such cells are found, for example if nearly the whole grid is requested. Source: McKay,
-    Beckman and Conover (1979).
+    `counts` has the number of levels of each factor. Return None if no such cells are found, for example if
+    nearly the whole grid is requested.
     """
-    columns = [_column(name, count, cells, seed) for name, count in levels]
-    for number in range(_ROUNDS):
-        met: set[Row] = set()
-        again: list[int] = []
-        for at, row in enumerate(zip(*columns, strict=True)):
-            if row in met:
-                again.append(at)
-            met.add(row)
-        if not again:
-            return tuple(zip(*columns, strict=True)) if columns else ((),)
-        for at in again:  # two cells swap a level, so each level stays as frequent
-            column = columns[draw(seed, "column", number, at) % len(columns)]
-            other = draw(seed, "cell", number, at) % cells
-            column[at], column[other] = column[other], column[at]
+    from scipy.stats import qmc  # noqa: PLC0415 -- it takes long to import
+
+    if not counts:
+        return ((),)
+    rng = np.random.default_rng(seed)
+    # the middles of the strata: with random points in them, the frequencies could differ by two
+    points = qmc.LatinHypercube(len(counts), scramble=False, rng=rng).random(cells)
+    rows = np.floor(points * counts).astype(int)
+    for _ in range(_ROUNDS):
+        _, first = np.unique(rows, axis=0, return_index=True)
+        if len(first) == cells:
+            return tuple(map(tuple, rows.tolist()))
+        for at in np.setdiff1d(np.arange(cells), first):  # two cells swap a level, so each stays as frequent
+            other, column = rng.integers(cells), rng.integers(len(counts))
+            rows[[at, other], column] = rows[[other, at], column]
     return None
-
-
-def _column(name: str, count: int, cells: int, seed: int) -> list[int]:
-    """Return a factor's level in each cell, in random order; the counts of levels differ by at most one."""
-    even = [place * count // cells for place in range(cells)]
-    order = sorted(range(cells), key=lambda place: draw(seed, name, place))
-    return [even[place] for place in order]
