@@ -391,7 +391,7 @@ class StudyPlanPage(Page):
 
 
 class StudyCoordinatesPage(Page):
-    """The output of `study coordinates`: for each model, how much its layers change at each width."""
+    """The output of `study coordinates`: for each model, the changes of its activations at each width."""
 
     study: str
     steps: int

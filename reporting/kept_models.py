@@ -81,7 +81,7 @@ def model_file_of_trial(store: Store, trial: str) -> Path:
 
 
 def best_first(models: list[KeptModel], metric: str) -> list[KeptModel]:
-    """Return the models that have a metric, the best first.
+    """Return the models that have a value of this metric, the best first.
 
     Models with equal values keep their order. Raise KeptModelError if no model has the metric, or if neither
     direction of the metric is better.

@@ -61,7 +61,7 @@ _BESIDE_TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class StudyResults:
-    """A study and its store.
+    """A study with its store, and the ways to look at its results.
 
     Each property and method reads the store again, so a running study can be watched.
     """

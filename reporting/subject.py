@@ -228,7 +228,7 @@ class ResultSubject:
         return [f"At {describe_levels(fixed)}."] if fixed else []
 
     def difference(self, metrics: Sequence[Metric]) -> list[str]:
-        """Return a sentence on metrics that mean different things in these trials, such as other lengths.
+        """Return a sentence on metrics that these trials measure differently, such as at other lengths.
 
         The result is empty if there are no such metrics.
         """

@@ -156,10 +156,7 @@ class Study:
 
     @property
     def gates(self) -> Gates | None:
-        """The gates of the study, if any.
-
-        A gate holds trials back until the claims that it names are confirmed.
-        """
+        """The gates of the study; None without gates. A gate holds trials back until claims are confirmed."""
         return cast("Gates | None", self.expansions.get("gate"))
 
     @property

@@ -77,7 +77,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def known(self, trial: TrackedTrial) -> Known:
-        """Return the data that the tracker already has for a trial, if any. The trial must not be open."""
+        """Return the epochs and the status of a trial that the tracker has. The trial must not be open."""
 
     @abstractmethod
     def begin(self, trial: TrackedTrial, at: float) -> None:

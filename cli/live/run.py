@@ -309,7 +309,7 @@ def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | Non
 
 
 def _print_costs(study: Study, store: Store, trial_ids: frozenset[str]) -> None:
-    """Print the cost of each stage that has unfinished trials among these."""
+    """Print the cost of each stage that has unfinished trials in `trial_ids`."""
     plan = make_plan(study, store, trial_ids, memory=None)
     for number, trials in enumerate(study.gates.stages(plan) if study.gates else (), start=1):
         if trials:

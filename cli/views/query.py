@@ -35,7 +35,7 @@ def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown",
 
 
 def save(answer: pl.DataFrame, path: Path) -> None:
-    """Write the result to a file in the format of its suffix; raise QueryError for another suffix."""
+    """Write the result of a query to a file, in the format of its suffix. Raise QueryError for others."""
     writers: Mapping[str, Callable[[BytesIO], object]] = {
         ".parquet": answer.write_parquet,
         ".csv": lambda file: file.write(_csv(answer).encode()),
@@ -50,7 +50,7 @@ def save(answer: pl.DataFrame, path: Path) -> None:
 
 
 def format_columns(answer: pl.DataFrame, width: int) -> str:
-    """Format the rows in aligned columns. Columns that do not fit the width follow in blocks below."""
+    """Format a query's result in aligned columns. Columns that do not fit the width follow below."""
     blocks = [
         "\n".join(block) + "\n" for block in side_by_side([_column(each) for each in answer], width=width)
     ]
@@ -71,7 +71,7 @@ def format_markdown(answer: pl.DataFrame) -> str:
 
 
 def records(answer: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows as JSON data, with times in ISO format, and null for NaN and infinite numbers."""
+    """Return the rows of a query's result for JSON: times in ISO format, null for NaN and infinities."""
     return [{name: _json_value(value) for name, value in row.items()} for row in answer.iter_rows(named=True)]
 
 

@@ -20,7 +20,7 @@ _TOTALS = {
 
 
 def format_check(store: Store, found: StoreCheck, moved: Sequence[Finding] | None = None) -> list[str]:
-    """Return the totals, a line for each finding, and the commands that repair or remove files.
+    """Return the result of a store check as lines: totals, findings, and commands that mend the store.
 
     `moved` are the files that a repair has quarantined; they come first.
     """

@@ -42,7 +42,7 @@ class TrialNames(Protocol):
     """Interface of objects that name trials in lines of text, so that no two trials look alike."""
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Adapt the names and the widths of their columns to further trials."""
+        """Fit names and column widths to further trials, so that all names stay different and aligned."""
         ...
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
@@ -71,7 +71,7 @@ class TrialNameColumns:
         self.add(trials)
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Adapt the names and the widths of their columns to further trials."""
+        """Fit names and column widths to further trials, so that all names stay different and aligned."""
         self._points |= {tuple(levels.items()): levels for levels in map(_levels, trials)}
         points = tuple(self._points.values())
         factors = sorted(dict.fromkeys(chain.from_iterable(points)), key=_SEED.__eq__)
@@ -431,7 +431,7 @@ class Headline:
         return shown if self._best is None else [*shown, f"best trial {self._text(self._best)}"]
 
     def best_words(self) -> str:
-        """Return `best loss 0.398`; empty without a best value."""
+        """Return the best value so far as text, `best loss 0.398`; empty if there is none."""
         return (
             ""
             if self._metric is None or self._best is None
@@ -474,7 +474,7 @@ def _table_metrics(study: Study) -> list[Metric]:
 
 
 def _metric_of(study: Study) -> tuple[Metric | None, int]:
-    """Return the metric to show, and its direction: 1 if higher is better, −1 if lower, 0 if neither."""
+    """Return a study's headline metric and its direction: 1 if higher is better, −1 if lower, else 0."""
     if study.search is not None:
         objective = study.search.objectives[0]
         return METRICS.get(objective.name), 1 if objective.maximise else -1

@@ -143,7 +143,7 @@ class CellResults:
         return any(value is not None or status in trained for value, _, status in ends)
 
     def differences(self, comparison: Comparison, seeds: Collection[int]) -> dict[int, float]:
-        """Return left minus right for each seed for which both sides have a value.
+        """Return the left side of a comparison minus its right side, for each seed with both values.
 
         If both are infinite, they count as equal.
         """
@@ -164,7 +164,7 @@ class CellResults:
         return tuple(dict.fromkeys(gaps))
 
     def is_censored(self, comparison: Comparison) -> bool:
-        """Return whether a comparison of costs to reach a target has a training that did not reach it.
+        """Return whether a comparison has the cost to reach a target, but a training that never reached it.
 
         A training that diverged counts, too.
         """
@@ -187,14 +187,14 @@ class CellResults:
         return max(self._step(comparison.left), self._step(comparison.right))
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Return the variance of left minus right for one seed, estimated from all comparable cells.
+        """Return the variance of a comparison's difference for one seed, estimated from all comparable cells.
 
         Return None if there are too few values.
         """
         return self._comparable.pool(comparison, seeds)
 
     def rounding_sd(self, comparison: Comparison) -> float:
-        """Return the part of the standard deviation of left minus right that is due to rounded values.
+        """Return the standard deviation that rounded values alone give to a comparison's difference.
 
         Rounding a value to steps of s adds s / √12.
         """
@@ -436,7 +436,7 @@ class ComparableCells:
         self._pools: dict[tuple[_Group, tuple[int, ...]], Pool | None] = {}
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Return the variance of left minus right for one seed, from all comparable cells.
+        """Return the variance of a comparison's difference for one seed, estimated from all comparable cells.
 
         Return None with too few values. The degrees of freedom of a sum of variances are Satterthwaite's
         (1946).

@@ -172,7 +172,7 @@ def format_p(p: float) -> str:
 
 
 def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, list[str], str]:
-    """Format the effect, both ends of its interval and the p-value; leave out what is unknown.
+    """Format a comparison's effect, both ends of its interval and its p-value; leave out what is unknown.
 
     Undecided comparisons have no p.
     """

@@ -88,7 +88,7 @@ def _columns(spec: AggregateTable, scores: Scores) -> dict[str, str]:
 def _cells(
     method: str, spec: AggregateTable, scores: Scores, columns: Sequence[str], notes: Footnotes
 ) -> Iterator[Cell]:
-    """Yield the cells of one method: its scores over all tasks.
+    """Yield the table cells of one method: the statistics of its scores over all tasks.
 
     All cells are empty if the method has no value on some task.
     """

@@ -106,7 +106,7 @@ class LawKeys(ResultKeys):
 
 
 class ScalingTable(LawKeys, TableKind):
-    """`[[table]] kind = "scaling"`: the law of each series, and its predictions for held-out cells."""
+    """`[[table]] kind = "scaling"`: the power law of each series, and its predictions for held-out cells."""
 
     value: Names
     """the metric"""
@@ -151,7 +151,7 @@ class ScalingTable(LawKeys, TableKind):
 
 
 class ScalingFigure(LawKeys, CurveKind):
-    """`[[curve]] kind = "scaling"`: every cell by its cost and result, with a law for each series."""
+    """`[[curve]] kind = "scaling"`: every cell by its cost and result, with a power law for each series."""
 
     value: str
     """the metric"""
@@ -542,7 +542,7 @@ class Scaling(Content):
 
 
 def exponent_text(law: Law) -> str:
-    """Return the exponent as text, as in `exponent −0.076 ± 0.004`."""
+    """Return the exponent of a power law as text: `exponent −0.076 ± 0.004`."""
     half = "" if law.half_width is None else f" ± {law.half_width:.3f}"
     return f"exponent {law.exponent:.3f}{half}".replace("-", "−")
 

@@ -136,7 +136,7 @@ def _column(
 
 
 def _remarks(whys: Sequence[str]) -> Iterator[str]:
-    """Yield a remark for each reason why seeds of a row have no cost, with the number of these seeds."""
+    """Yield a remark for each reason why seeds of a row have no cost to reach the target."""
     for why in dict.fromkeys(whys):
         yield f"{whys.count(why)} of its seeds {why}"
 

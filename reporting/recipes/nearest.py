@@ -80,7 +80,7 @@ def nearest_recipes(
     task: str | None = None,
     metric: str | None = None,
 ) -> list[NearRecipe]:
-    """Return at most `count` recipes with results in the store, the nearest first.
+    """Return up to `count` stored recipes with results that are most similar to a recipe, nearest first.
 
     Equally near recipes are in the order of their first training. Recipes with a block of a plug-in that is
     not loaded are left out. `task` and `metric` restrict the results to one task, or to those with the
@@ -135,7 +135,7 @@ def _wanted_rows(asked: Recipe, trials: pl.DataFrame, task: str | None, metric: 
 
 
 def _nearest(asked: Recipe, texts: Sequence[str], count: int) -> list[tuple[float, Recipe]]:
-    """Return the nearest recipes with their distances, the nearest first.
+    """Return the `count` recipes of `texts` that are nearest to a recipe, with their distances.
 
     Recipes that share so few blocks that they cannot be among the nearest are not compared in full.
     """

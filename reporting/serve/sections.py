@@ -69,7 +69,7 @@ class View:
 
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> View:
-        """Return the view that a query selects.
+        """Return the view that the query of an address (`?…`) selects.
 
         Unknown and invalid parameters are ignored.
         """

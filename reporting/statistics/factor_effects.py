@@ -243,7 +243,7 @@ class FactorModel:
         return np.array(found)
 
     def _effect(self, term: Term) -> TermEffect:
-        """Return the effect of a term of the model.
+        """Return the effect of a term: its estimates, its F test and its share of the variance.
 
         The F statistic is b'[(X'X)⁻]⁻¹b / (k s²) (Searle 1971, section 5.5).
         """

@@ -332,7 +332,7 @@ class TableCells:
     def _cell(
         self, row: str, column: TableColumn, estimates: Mapping[CellKey, Estimate], best: Collection[CellKey]
     ) -> Cell:
-        """Return the cell of a row and column.
+        """Return the finished cell at a row and column: its number, spread, difference and marks.
 
         A cell without trials in the study shows only the paper's number.
         """

@@ -226,20 +226,20 @@ def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return the levels as displayed, without the arguments of blocks that all levels share.
+    """Return short names of levels: a block's arguments are left out if they are always the same.
 
-    A block's arguments are left out if they are equal wherever the block is used. If another level has
-    `conv(k=20)`, `sa + conv(k=20)` becomes `sa + conv`; if it has `conv(k=3)`, the arguments stay.
+    If another level has `conv(k=20)`, `sa + conv(k=20)` becomes `sa + conv`; if it has `conv(k=3)`, the
+    arguments stay.
     """
     texts, shared = level_names(levels), _shared_arguments(levels)
     return tuple(_CALL.sub(lambda call: call[1] if call[1] in shared else call[0], text) for text in texts)
 
 
 def named_levels(factor: str, levels: Sequence[Level], *, joint: str = " ") -> tuple[str, ...]:
-    """Return a factor's levels as in `short_level_names`, after the factor's name if they are numbers.
+    """Return short names of a factor's levels; numbers follow the factor's name, as in `filter 64`.
 
-    If some levels are not texts, each name begins with the factor, as in `filter 64`. `joint` is the text
-    between the factor and the level.
+    If some levels are not texts, each name begins with the factor. `joint` is the text between the factor and
+    the level.
     """
     texts = short_level_names(levels)
     if all(isinstance(level, str) for level in levels):
@@ -262,7 +262,7 @@ def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
 
 
 def bare_level_names(level: Level) -> tuple[str, ...]:
-    """Return shorter names of a level: each has one nesting level of arguments less than the previous one.
+    """Return shorter names of a level, with fewer and fewer nested arguments.
 
     `sa(pos=rope(theta=1e4))` gives `sa(pos=rope)` and `sa`.
     """

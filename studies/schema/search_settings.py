@@ -93,7 +93,7 @@ def find_quantity(name: str) -> Metric | None:
 
 
 def quantity_fault(name: str) -> str:
-    """Return the fault of a name that is not a quantity."""
+    """Return the error message for a name that a search cannot optimise or limit."""
     if is_target(name):
         return f"a search compares final values, but {name} is computed from a learning curve"
     return unknown_metric(name, dict.fromkeys((*METRICS, *COSTS, *MODEL_COSTS)))

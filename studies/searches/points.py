@@ -59,7 +59,7 @@ class FoundPoint:
 
     @property
     def is_comparable(self) -> bool:
-        """True if the point has all objectives for all seeds, and respects all limits."""
+        """True if the point has a value of every objective for all seeds, and respects all limits."""
         return self.status == ValueStatus.DONE and self.feasible is True
 
     def mean(self, metric: str) -> float | None:
@@ -389,9 +389,10 @@ def ranks(points: Sequence[Losses]) -> list[int]:
 
 
 def crowding(points: Sequence[Losses]) -> list[float]:
-    """Return the crowding distance of each point, relative to the ranges of the objectives.
+    """Return the crowding distance of each point: the distance between its neighbours, over all objectives.
 
-    The distance is ∞ for the points at the ends of an objective (Deb et al. 2002).
+    Distances are relative to the range of each objective. They are ∞ for the points at the ends of an
+    objective (Deb et al. 2002).
     """
     found = [0.0] * len(points)
     for axis in range(len(points[0]) if points else 0):
