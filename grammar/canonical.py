@@ -36,9 +36,9 @@ def render(node: Value) -> str:
 
 
 def render_operand(node: Value, operator: str) -> str:
-    """Return the canonical text of a part, ready to be joined to other text by `>>`, `+` or `*`.
+    """Return the canonical text of a part, in parentheses if joining it by the operator needs them.
 
-    It is in parentheses if it binds less tightly than the operator.
+    The operator is `>>`, `+` or `*`.
     """
     place = {">>": _SERIES, "+": _SUM, "*": _OPERAND}[operator]
     return _Renderer().render(node, place)
@@ -105,7 +105,7 @@ class _Renderer:
                 return repr(node)
 
     def _block(self, block: BlockNode) -> str:
-        """Return `name(values)`, with positional parameters first and all others as `name=value`.
+        """Return a block's text: its name, then positional values, then all others as `name=value`.
 
         Without values, return the bare name.
         """

@@ -244,7 +244,7 @@ def parse_range(
 
 
 def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool:
-    """Return whether an operation `*` has another form than `count * part`, and report it if so."""
+    """Return whether an operation with `*` is not of the form `count * part`; if so, report it."""
     first, *_, last = repeat.operands
 
     def text(place: int) -> str:
@@ -450,7 +450,7 @@ class _Checker:
         return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
-        """Report a part that is a whole model, such as `seq2seq`; return whether it is one.
+        """Report a part that must stand alone, such as `seq2seq`; return whether the part is of this kind.
 
         Such a block maps a source to a target, and no other recipe can contain it.
         """
@@ -557,7 +557,7 @@ class _Checker:
         return make_series([body] * count) if count > 1 else body
 
     def _tied(self, syntax: CallSyntax) -> Node | None:
-        """Return the node of `tied(count * part)`; report any other argument of `tied`."""
+        """Convert `tied(count * part)` to a node; report any argument that is not such a repeat."""
         arguments = syntax.arguments or ()
         if len(arguments) != 1 or arguments[0].name is not None:
             self._report(syntax, "tied takes one repeat, for example tied(4 * sa)")

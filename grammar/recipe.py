@@ -30,10 +30,7 @@ class Expression(ABC):
 
     @abstractmethod
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the recipe text, ready to be joined to other text by the operator `sign`.
-
-        It is in parentheses if it binds less tightly than the operator.
-        """
+        """Return the recipe text, in parentheses if joining it by the operator `sign` needs them."""
 
     def __add__(self, other: Expression) -> Recipe:
         return _combine(self, "+", other)
@@ -85,10 +82,7 @@ class Recipe(Expression):
         return parse, (self.text,)
 
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the canonical text, ready to be joined to other text by the operator `sign`.
-
-        It is in parentheses if it binds less tightly than the operator.
-        """
+        """Return the canonical text, in parentheses if joining it by the operator `sign` needs them."""
         return render_operand(self.root, sign)
 
     @property

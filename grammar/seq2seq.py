@@ -68,7 +68,7 @@ def is_recurrent(part: Value) -> bool:
 
 
 def recurrent_units(settings: Settings, width: int) -> int:
-    """Return the state width of `lstm` or `gru` in a `seq2seq`: `units`, or the model's width for 0."""
+    """Return the state width of a `seq2seq`'s `lstm` or `gru`: `units` or, if 0, the model's width."""
     return as_int(settings, "units") or width
 
 

@@ -39,7 +39,7 @@ class WeightRole(StrEnum):
 
     @property
     def decays(self) -> bool:
-        """Return whether weights of this role decay in training that exempts norms and biases from decay."""
+        """Return whether weight decay applies to this role if norms and biases are exempt from it."""
         return self in (WeightRole.MATRIX, WeightRole.FILTER, WeightRole.EMBEDDING)
 
 
@@ -96,7 +96,7 @@ def find_weights(model: nn.Module) -> dict[nn.Parameter, Weight]:
 
 
 def roles(**by_name: WeightRole) -> Mapping[str, WeightRole]:
-    """Return the given roles, by the names of a class's parameters, for its attribute `weight_roles`."""
+    """Return the given roles by parameter name, in the form of the class attribute `weight_roles`."""
     return by_name
 
 

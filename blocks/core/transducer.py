@@ -34,7 +34,7 @@ class State:
 
 
 def _rows(value: ValueT, index: Tensor) -> ValueT:
-    """Return the selected rows of the value of one field of a state."""
+    """Select rows of one field of a state. A field without rows is returned unchanged."""
     match value:
         case Tensor():
             return value[index]  # pyright: ignore[reportReturnType] -- of a tensor

@@ -161,7 +161,7 @@ class _Chunk(NamedTuple):
         return numbers[self.rows, self.times]
 
     def add_positive_sums(self, sums: Tensor, across: Tensor, weights: Tensor) -> None:
-        """Add α x to `sums`, summed over the times of this chunk at which z > 0.
+        """Add Σ α x to `sums`, over the times of this chunk at which z > 0, with weights α.
 
         `sums` is (batch, columns, width). x is the argument `across` (batch, columns, length), and α is
         `weights` (rows, times). This overwrites z.

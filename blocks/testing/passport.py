@@ -62,7 +62,7 @@ class Passport:
 
     @property
     def comparable(self) -> bool:
-        """Return False if the block could not be compared with the other layer."""
+        """Return False if a comparison with the other layer was impossible, else True."""
         return not any(check.finding.startswith(_NOT_COMPARABLE) for check in self.checks)
 
 
@@ -123,7 +123,7 @@ _COMPARISONS = {"outputs": compare_with_layer, "initial weights": compare_initia
 
 
 def _others() -> tuple[Callable[..., None], ...]:
-    """Return the conformance checks that belong to no other entry of the passport than "in training"."""
+    """Return the checks of the passport's entry "in training": those that no other entry has."""
     named = (*_NO_LEAK, *_REACH, *_COST, *_INITIAL, *conformance.STEP_CHECKS, outputs_equal_the_reference)
     return tuple(check for check in conformance.CHECKS if check not in named)
 

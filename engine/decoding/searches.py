@@ -333,7 +333,7 @@ class BeamSearch:
         return torch.cat([best, ends[:, None]], 1).double(), torch.cat([symbols, end], 1)
 
     def _end(self, best: Candidates, alive: Hypotheses, coverage: Tensor | None) -> None:
-        """Record the outputs that end with this symbol, if they are among the `beam` best continuations."""
+        """Record the outputs that end at this step, if they are among the `beam` best continuations."""
         length = alive.prefix.shape[1]
         ending = best.symbols[:, : self.beam] == END
         scores = best.scores[:, : self.beam].masked_fill(~ending, -torch.inf)

@@ -222,7 +222,7 @@ class ParameterGroupError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSize:
-    """The size of a parameter group: `weights` tensors with `numbers` parameters, `of` all in the model."""
+    """Size of a parameter group: `weights` tensors with `numbers` parameters, out of `of` in the model."""
 
     group: ParameterGroupSettings
     weights: int

@@ -87,7 +87,7 @@ def alone_reason(settings: TrialSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackOutlook:
-    """A prediction: how many trials will train in packs, and the most trials that can share packs.
+    """A prediction: the number of trials that will train in packs, and the largest number of equal shape.
 
     `alone` counts the trials that train alone, by reason.
     """

@@ -82,8 +82,9 @@ class TrapezoidGates(Initialisable):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the step size, log decay, share λ and angles of each position and head.
 
-        The angles are (batch, length, heads, pairs), and all others (batch, length, heads). An angle is the
-        turn of a pair of channels since the previous position.
+        λ is the share of a step that writes at its own position; the rest writes at the next position. The
+        angles are (batch, length, heads, pairs), and all others (batch, length, heads). An angle is the turn
+        of a pair of channels since the previous position.
         """
         steps, rates, shares, angles = self.map(x).split(self.map.map_sizes, 2)
         steps = functional.softplus(steps + self.step_offset)

@@ -56,7 +56,7 @@ class QueryChunk:
 
     @property
     def shift(self) -> int:
-        """Return how many of the greatest distances lead from the first query to before the first key."""
+        """Return at how many of the greatest distances the first query would read before the first key."""
         return self.max_distance - (self.start - self.key_start)
 
     @property
@@ -131,7 +131,7 @@ class WindowForm:
         return max(piece.max_distance for piece in self.pieces)
 
     def distances(self, piece: QueryChunk) -> slice:
-        """Return, as a slice, where a piece's distances lie among all distances, the greatest first."""
+        """Return the slice of a piece's distances in the list of all distances, the greatest first."""
         first = self.max_distance - piece.max_distance
         return slice(first, first + piece.distance_count)
 

@@ -81,7 +81,7 @@ class _Tile(NamedTuple):
 
     @property
     def distances(self) -> slice:
-        """Return, as a slice, where the piece's distances lie among all distances, the greatest first."""
+        """Return the slice of the piece's distances in the list of all distances, the greatest first."""
         return self.form.distances(self.piece)
 
     def of_queries(self, numbers: Tensor) -> Tensor:

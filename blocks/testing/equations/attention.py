@@ -67,7 +67,7 @@ def project_heads(weight, x, heads):
 def _queries_and_windows(block, x, heads, *, causal, relative=True, **settings):
     """Return queries (heads, length, head_width), and the keys and values that each query sees.
 
-    A window has the (key, value, factor) of each position that the query sees.
+    For each head and position, these are the (key, value, factor) of each position that the query sees.
     """
     q = project_heads(block.query.weight, x, block.heads)
     k, v = (project_heads(weight, x, heads) for weight in block.key_value.weight.chunk(2))
