@@ -134,7 +134,7 @@ class Bucket:
                 raise BucketError(errno.EIO, _reason(error), self.address) from error
 
     def head(self, key: str) -> ObjectInfo | None:
-        """Return an object without its contents, or None if it does not exist."""
+        """Return an object's entry in a listing, without its contents; None if the object does not exist."""
         with self._file_errors(key):
             try:
                 return self._info(self._server.head(self._data, self._name(key)))

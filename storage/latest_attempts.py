@@ -127,7 +127,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         self._arrivals: list[str] = []
 
     def refresh(self) -> None:
-        """Read the rows of new files.
+        """Read the files that were added to the store since the last call.
 
         A compaction may remove a file before it is read, and a listing may miss the merged file that replaces
         it. So a folder that has changed is listed again until its list of names stays the same. Only names

@@ -309,7 +309,7 @@ class Layout:
         return self.group_file(dataset, study, f"{validate_trial_id(trial)}-{attempt}.parquet")
 
     def group_file(self, dataset: str, study: str, name: str) -> Path:
-        """Return the file with this name, which has several attempts that a study wrote together.
+        """Return the file with this name in a dataset, for attempts that a study wrote together.
 
         This file has the same name in all datasets.
         """
@@ -317,7 +317,7 @@ class Layout:
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is an address, which begins with a scheme such as s3:, and not a folder."""
+    """Return whether a text is an address (it begins with a scheme such as `s3:`) and not a folder."""
     return _SCHEME.match(text) is not None
 
 

@@ -91,7 +91,7 @@ def run_study(
     retry_failed: bool = False,
     trial_ids: Collection[str] | None = None,
 ) -> Summary:
-    """Train all missing trials of a study, at most `max_trials` of them.
+    """Train the missing trials of a study; if `max_trials` is given, train at most so many.
 
     `local` trains in this process (True) or on Ray (False). By default a grid trains here if its missing
     trials are so short that starting Ray is not worth it; the results are the same. `trial_ids` restricts a

@@ -1,4 +1,4 @@
-"""Plan of a study on this machine: costs measured here, devices, and the number of trials at the same time.
+"""Plan of a study on this machine: costs measured here, devices, and the number of trials that train at once.
 
 Python and the command line both plan by `plan_study`, and print the plan that it returns.
 """

@@ -1,4 +1,4 @@
-"""Checks before training: for causal leaks, test lengths, devices, corpora and plug-ins.
+"""Checks that run before a training: of causal leaks, test lengths, devices, corpora and plug-ins.
 
 They find faults that would make trials fail or give false results.
 """

@@ -151,7 +151,7 @@ class Checkpoint:
         return self._load_shorter(device)
 
     def _load_shorter(self, device: torch.device) -> CheckpointData | None:
-        """Return the last state of the `shorter` trial, whose training this trial continues.
+        """Return the last state of the `shorter` trial, from which this trial continues the training.
 
         That trial had the same settings, but fewer epochs. Return None if its state is missing or damaged.
         The totals of the result say which trial it comes from.

@@ -134,7 +134,7 @@ class Gates(Expansion):
         return replace(study, claims=claims, expansions={**study.expansions, TABLE: found})
 
     def _gates(self, diagnostics: Diagnostics, study: Study) -> Iterator[Gate]:
-        """Yield the valid gates; report faults of the others, and claims that cannot open their gate.
+        """Yield the valid gates; report faults of the others, and claims that can never open their gate.
 
         A gate must hold back some cells, but not all. A claim cannot open a gate if it compares cells that
         this gate or a later one holds back.

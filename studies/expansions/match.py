@@ -112,7 +112,7 @@ class SizeMatch:
 
     @property
     def largest(self) -> CostMatch:
-        """The cost that is furthest from the baseline's."""
+        """The cost that differs most, as a fraction, from the baseline's cost."""
         return max(self.costs, key=lambda cost: abs(cost.relative_residual))
 
     @property

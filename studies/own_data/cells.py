@@ -140,7 +140,7 @@ def digest_in_pieces(path: Path) -> str:
 
 
 def _where(path: Path) -> str:
-    """Return the end of the message about a missing file: its folder, and the most similar name in there."""
+    """Return the end of a message on a missing file: its folder, and the most similar name in that folder."""
     folder = path.absolute().parent
     if not folder.is_dir():
         return f": there is no folder {folder}; paths are relative to the study file"

@@ -235,7 +235,7 @@ def combined_status(statuses: Collection[str]) -> ValueStatus:
 
 
 def _why(study: str, metric: str) -> pl.Expr:
-    """Return an expression for the reason why a trial has no value, as the end of a sentence.
+    """Return an expression for the end of a sentence on why a trial has no value of a metric.
 
     The expression is "" for trials that need no reason.
     """
@@ -264,7 +264,6 @@ def _why(study: str, metric: str) -> pl.Expr:
 
 
 def _lossy(metric: str) -> str:
-    """Return the reason why a trial lacks a metric, as the end of a sentence; "" if the reason is unknown."""
     return ", because its tokens lose text" if metric.endswith("_bits_per_byte") else ""
 
 
@@ -312,7 +311,7 @@ def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
 
 
 def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
-    """Return the mean cost of an epoch for each trial, in the currency of a target, such as FLOPs."""
+    """Return the mean cost of an epoch for each trial, in the unit of a target's cost, such as FLOPs."""
     found = read_target(target)
     if found is None:
         return {}

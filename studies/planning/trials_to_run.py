@@ -109,7 +109,7 @@ def trials_to_run(
 
 
 def start_turns(study: Study) -> dict[str, int]:
-    """Return a number for each trial id of a grid, its turn; trials with lower numbers start first.
+    """Return the turn of each trial of a grid, by trial id. Trials with a lower turn start first.
 
     Trials of one turn may start in any order. A trial's turn depends on the study, not on the store, so that
     a resumed run first completes the interrupted turn.
@@ -290,10 +290,11 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
 
 
 def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozenset[str]:
-    """Return the ids of a study's present trials, and of stored trials from earlier versions of its file.
+    """Return the ids of a study's selected trials, with stored trials of earlier versions of its file.
 
-    With selectors, return only the trials that match, as in `select_trials`. Begun and handed-in trials are
-    included. Stored trials match by their levels, even if they ran with other code or other settings.
+    With selectors, these are the trials that match, as in `select_trials`; without, all trials. Begun and
+    handed-in trials are included. Stored trials match by their levels, even if they ran with other code or
+    other settings.
     """
     rows = store.trials(columns=(*KEY_COLUMNS, "factors")).filter(study=study.name)
     if not selectors:

@@ -77,7 +77,7 @@ class Changes:
         return self.rows[self.numbers[_key(levels, (*self.around, *self.baseline))]]
 
     def has_row(self, levels: Mapping[str, Level]) -> bool:
-        """Return whether a cell has a row.
+        """Return whether the table has a row for the cell with these levels.
 
         In an ablation path, only the cells on the path have a row.
         """

@@ -249,7 +249,7 @@ def check_recipes(draft: Draft) -> list[str] | None:
 
 
 def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
-    """Report placeholders without a value, values without a placeholder, and names in wrong places.
+    """Report placeholders without a value, values without a placeholder, and misplaced placeholders.
 
     A misspelt placeholder is a single fault: the nearest name counts as used. A fragment also counts as used
     if only the file without its overrides uses it. `parts` is what `check_recipes` returns: if a part is not

@@ -293,7 +293,7 @@ class InvalidSettingsError(InvalidTableError):
     """
 
     def __init__(self, problems: tuple[ValidationProblem, ...], known: TrialSettings | None) -> None:
-        """Store the problems and the known settings; the problems become the error's text."""
+        """Store the problems, which become the error's text, and the settings `known`."""
         super().__init__(problems)
         self.known = known
 

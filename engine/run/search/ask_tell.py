@@ -54,7 +54,7 @@ FIRST_DRAWN = 10
 
 
 class SobolSampler(optuna.samplers.QMCSampler):
-    """Optuna's sampler of a scrambled Sobol sequence, set to a given position in the sequence."""
+    """Optuna's sampler of a scrambled Sobol sequence, which takes the element at a given position."""
 
     def __init__(self, seed: int, place: int, *, draw_seed: int) -> None:
         drawn = optuna.samplers.RandomSampler(seed=draw_seed)
@@ -62,7 +62,7 @@ class SobolSampler(optuna.samplers.QMCSampler):
         self._place = place
 
     def _find_sample_id(self, study: optuna.Study, search_space: dict[str, BaseDistribution]) -> int:
-        """Return the given position in the sequence.
+        """Return the position that the constructor was given.
 
         Optuna counts positions in its own study, but a study restored from the store lacks this count.
         """

@@ -149,7 +149,7 @@ def _odds_first(length: int, draws: Draws) -> Written:
 
 
 def _numbers(length: int, draws: Draws) -> tuple[list[int], int, int]:
-    """Draw two positive binary numbers, lowest bit first, separated by 2."""
+    """Draw two positive binary numbers, lowest bit first, separated by 2; return also their values."""
     size = 1 + next(draws) % (length - 2)
     one, other = (_above_zero(bits, draws) for bits in (size, length - 1 - size))
     return [*one, 2, *other], _value(one), _value(other)

@@ -111,9 +111,9 @@ def _fuzzy(task: MadSettings, generator: Generator, training: bool) -> tuple[Ten
 
 
 def _copying(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw symbols mixed with blanks, then a marker, then as many blanks as there are symbols.
+    """Draw symbols mixed with blanks, then a marker and blanks, at which the targets are the symbols.
 
-    The targets at these last blanks are the symbols, in order.
+    The marker is followed by as many blanks as there are symbols. The targets have the order of the symbols.
     """
     del training
     blank, sign = task.usual, task.usual + 1

@@ -97,7 +97,7 @@ def draw_induction(
 
 
 def draw_needle(task: NeedleSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw texts of words in which a marker and digits are hidden.
+    """Draw texts in which a marker and digits are hidden; the targets at the end are these digits.
 
     A text ends with a question token and all digits except the last one; the targets from the question on are
     the digits.

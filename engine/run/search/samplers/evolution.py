@@ -33,7 +33,7 @@ Worth = tuple[float, ...]
 
 
 class Population:
-    """The population: the newest search points that have ended.
+    """The population of the evolution: the newest search points that have ended.
 
     With several objectives, each point that ends beyond the population's size makes the worst point die, and
     the population has the survivors. Points are compared by their excess over the limits, then by their

@@ -393,7 +393,7 @@ class _LabelWalk:
         self._times = 1  # number of copies of the visited node
 
     def node(self, node: Value) -> Labels:
-        """Return the labels of a node, and add the labels of all nodes inside it to the counts."""
+        """Return the labels of a node of the recipe's tree, and count the labels of all nodes inside it."""
         match node:
             case HoleNode():
                 return self.node(self._filling(node.name))
@@ -441,7 +441,7 @@ class _LabelWalk:
                 return [self.node(node)]
 
     def labels_of(self, name: str, arguments: Iterable[tuple[str, Value]]) -> Labels:
-        """Return the labels of a block, and add the labels of all nodes inside it to `counts`."""
+        """Return the labels of a block, and count the labels of all nodes inside it."""
         return self._label(name, [self._label(each, [self.node(value)]) for each, value in arguments])
 
     def _label(self, name: str, inner: Sequence[Labels]) -> Labels:
