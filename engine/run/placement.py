@@ -63,7 +63,7 @@ def share(
     all_settings: Iterable[TrialSettings],
     at_once: int | None = None,
 ) -> float:
-    """Return the smallest share of a GPU per trial with which memory and CPUs suffice for all its trials.
+    """Return the smallest share of a GPU per trial for which the GPU's memory and the CPUs suffice.
 
     The largest step of the plan and the smallest node decide; a trial that runs out of memory is retried in
     parts. Ray fills one GPU before the next. So if at most `at_once` trials can train at the same time, the

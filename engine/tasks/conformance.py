@@ -277,7 +277,7 @@ def _digest(examples: Examples) -> str:
 
 
 def _form(kind: TaskKind) -> TaskKind:
-    """Return one kind of task for all kinds that share a format of examples: tagging for transduction."""
+    """Return the kind of task whose format the examples of a kind have: tagging for transduction."""
     return TaskKind.TAGGING if kind is TaskKind.TRANSDUCTION else kind
 
 

@@ -41,7 +41,10 @@ class LongTermProblem:
     answer: Callable[[Tensor, Tensor], Tensor]
 
     def batch(self, lengths: Tensor, max_length: int, generator: torch.Generator) -> RegressionBatch:
-        """Draw a batch of sequences with a CPU generator; all `lengths` (batch,) are 12 to `max_length`."""
+        """Draw a batch of sequences with the given lengths, each from 12 to `max_length`.
+
+        `lengths` is (batch,), and the generator is on the CPU.
+        """
         rows = len(lengths)
         numbers = torch.rand(rows, max_length, generator=generator)
         draws = torch.randint(_DRAWS, (2, rows), generator=generator)
@@ -72,7 +75,7 @@ def draw_lengths(shortest: int, longest: int, batch_size: int, generator: torch.
 
 
 def _marks(draws: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Choose two different steps of each sequence, which are marked.
+    """Choose two different steps to mark in each sequence.
 
     The first is from 1 to 9, the second from 1 to the last step before the middle.
     """

@@ -12,7 +12,7 @@ PADDING = 0
 
 
 def draw_lengths(task: LengthTask, count: int, test_set: str | None, generator: Generator) -> Tensor:
-    """Draw training lengths (count,); for a test set, all are the length that the set's name states."""
+    """Draw `count` training lengths; for a test set, return the length in its name `count` times."""
     if test_set is not None:
         return torch.full((count,), int(test_set))
     low, high = task.lengths
