@@ -2,10 +2,13 @@ from .blocks import Block as Block
 from .blocks import Linear as Linear
 from .blocks import build as build
 from .blocks import register_block as register_block
+from .engine.inference.trained_model import TrainedModel as TrainedModel
 from .engine.inference.trained_model import load_model as load_model
+from .engine.probes.study_probes import ProbeResult as ProbeResult
 from .engine.probes.study_probes import probe_study as probe_study
 from .engine.probes.tuning import tune_study as tune_study
 from .engine.run.driver import run_study as run_study
+from .engine.tasks.generated import show_example as show_example
 from .errors import ActivememError as ActivememError
 from .grammar import Budget as Budget
 from .grammar import Parameter as Parameter

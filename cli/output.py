@@ -8,11 +8,15 @@ import os
 import re
 import shutil
 import sys
+from functools import cache
 from io import TextIOWrapper
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..errors import replace_unprintable
 from ..studies.text.units import WIDTH, truncate
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 SCHEMA: Final = 2
 """The version of the JSON pages, raised when a field is removed or changes its meaning."""
@@ -84,9 +88,14 @@ def print_json_line(page: object) -> None:
 
 
 def _numbered(page: object) -> dict[str, object]:
+    return {"schema": SCHEMA, **json.loads(_adapter(type(page)).dump_json(page))}
+
+
+@cache
+def _adapter(page: type[object]) -> TypeAdapter[object]:
     from pydantic import TypeAdapter
 
-    return {"schema": SCHEMA, **json.loads(TypeAdapter(type(page)).dump_json(page))}
+    return TypeAdapter(page)
 
 
 class LogHandler(logging.Handler):

@@ -6,21 +6,19 @@ it. If a result has all that a program needs, the page contains the result itsel
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core.core_schema import FloatSchema
 
-from ..grammar import Cardinality, Fault, parse
+from ..grammar import Cardinality, Fault
 from ..reporting.claims.verdicts import ClaimResult
+from ..reporting.missing_ablations import RequestCost
 from ..reporting.paper import PaperClaim, PaperFigure, PaperStudy, PrintedTable
 from ..reporting.recipes.breakdown import RecipeCosts
 from ..reporting.recipes.nearest import StoredResult
@@ -28,6 +26,7 @@ from ..reporting.results import StudyResults
 from ..reporting.search.noise import NoiseFloor
 from ..storage import Store
 from ..storage.store_upkeep import Finding, FindingKind, Forgotten, StoreCheck
+from ..studies.catalog.datasets import KINDS, Corpus, ParallelCorpus, Treebank, dataset_owner
 from ..studies.expansions.ladder import PlannedRung, planned_rungs
 from ..studies.planning.data_facts import DataFacts
 from ..studies.planning.memory_estimates import TrialTest
@@ -35,8 +34,6 @@ from ..studies.planning.plan import InsufficientReach, ModelCost, Plan, ReachLim
 from ..studies.planning.reused_trials import ShorterTrial, StaleTrial
 from ..studies.planning.status import StudyStatus
 from ..studies.planning.time_estimates import TimeEstimate
-from ..studies.resolve.costs import parameter_count
-from ..studies.resolve.trial import settings_to_json
 from ..studies.schema.factors import SEED
 from ..studies.schema.settings import Level
 from ..studies.searches.points import BestPoint, best_of
@@ -46,10 +43,9 @@ from ..tracking.export import StudyExport
 from .output import SCHEMA
 
 if TYPE_CHECKING:
+    from ..engine.corpora.availability import Availability
     from ..engine.inference.trained_model import TrainedModel
     from ..engine.run.driver import Summary
-    from ..engine.run.search.proposals import HandInAnswer, Proposal
-    from ..reporting.missing_ablations import MissingAblations, RequestCost
 
 
 class Page(BaseModel):
@@ -254,7 +250,8 @@ class NameListPage(Page):
 class DatasetEntry(Page):
     """A corpus: its size, its files on this machine, and the faults that a check has found.
 
-    The unit of the size depends on the kind of corpus.
+    The unit of the size depends on the kind of corpus. `location` is its folder, or the command that fetches
+    it.
     """
 
     kind: str
@@ -267,6 +264,7 @@ class DatasetEntry(Page):
     pairs: int | None = None
     sentences: Mapping[str, int] | None = None
     here: bool
+    location: str
     installed: bool
     files: Sequence[Path]
     missing: Sequence[str]
@@ -276,6 +274,39 @@ class DatasetEntry(Page):
     source: str
     owner: str
     faults: Sequence[str]
+
+    @classmethod
+    def of(cls, availability: Availability) -> Self:
+        """Return the entry of a dataset, given its files on this machine."""
+        dataset = availability.dataset
+        sizes: dict[str, Any] = {}
+        match dataset:
+            case Corpus():
+                characters, words = len(dataset.alphabet) + 1, dataset.word_vocab_size
+                sizes = {"size_mb": dataset.size_mb, "characters": characters, "words": words}
+            case ParallelCorpus():
+                sizes = {"languages": dataset.languages, "pairs": dataset.pairs}
+            case Treebank():
+                sizes = {"sentences": dataset.sentences}
+        return cls(
+            kind=next(heading for heading, kind in KINDS.items() if isinstance(dataset, kind)),
+            name=dataset.name,
+            title=dataset.title,
+            **sizes,
+            here=availability.complete,
+            location=availability.location,
+            installed=dataset.installed,
+            files=availability.files,
+            missing=availability.missing,
+            downloads=[
+                {"name": each.name, "urls": list(each.urls), "size": each.size} for each in dataset.downloads
+            ],
+            by_hand=dataset.manual_instructions,
+            licence=dataset.licence,
+            source=dataset.source,
+            owner=dataset_owner(dataset.name),
+            faults=availability.faults,
+        )
 
 
 class DataPage(Page):
@@ -388,14 +419,6 @@ class StudyPlanPage(Page):
             ],
             noise=noise,
         )
-
-
-class StudyCoordinatesPage(Page):
-    """The output of `study coordinates`: for each model, the changes of its activations at each width."""
-
-    study: str
-    steps: int
-    models: Sequence[Mapping[str, Any]]
 
 
 class StudySettingEntry(Page):
@@ -622,22 +645,6 @@ class StudyNoisePage(Page):
     noise: Mapping[str, NoiseFloor | None]
 
 
-class MissingEntry(Page):
-    """One ablation that a reviewer may request: the change, its models, and its cost.
-
-    `kind` is part, neighbour, baseline, setting or seeds. `trials` are the needed trials that are not in the
-    store, the study or an earlier entry; `flops` and `estimate` are their costs.
-    """
-
-    kind: str
-    change: str
-    models: Sequence[str]
-    recipes: Sequence[str]
-    trials: Sequence[str]
-    flops: float
-    estimate: TimeEstimate
-
-
 class StudyMissingPage(Page):
     """The output of `study missing`: ablations that a reviewer may request.
 
@@ -647,136 +654,13 @@ class StudyMissingPage(Page):
     study: str
     seeds: Sequence[int]
     held: Mapping[str, Level]
-    requests: Sequence[MissingEntry]
-
-    @classmethod
-    def of(cls, missing: MissingAblations, costs: Sequence[RequestCost]) -> Self:
-        """Return the page for these requested ablations and their costs."""
-        return cls(
-            study=missing.study.name,
-            seeds=missing.seeds,
-            held=missing.held,
-            requests=[
-                MissingEntry(
-                    kind=request.kind,
-                    change=request.change,
-                    models=list(dict.fromkeys(cell.model for cell in request.cells)),
-                    recipes=list(dict.fromkeys(cell.settings.model.recipe for cell in request.cells)),
-                    trials=cost.trials,
-                    flops=cost.flops,
-                    estimate=cost.estimate,
-                )
-                for request, cost in zip(missing.requests, costs, strict=True)
-            ],
-        )
+    requests: Sequence[RequestCost]
 
 
 class StudyQueryPage(Page):
     """The rows of a query's result; each row maps a column to its value."""
 
     rows: Sequence[Mapping[str, Any]]
-
-
-class ProposalLine(Page):
-    """A point that a search would try next; `study tell` accepts the line unchanged."""
-
-    id: str
-    values: Mapping[str, Level]
-    recipe: str
-    recipe_id: str
-    proposed_by: str
-    parameters: int
-    seeds: Sequence[int]
-    trials: Sequence[str]
-    settings: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, proposal: Proposal) -> Self:
-        """Return the JSON line for a proposed search point."""
-        point, first = proposal.point, proposal.point.trials[0].settings
-        settings = json.loads(settings_to_json(first))
-        del settings["seed"]
-        recipe = parse(first.model.recipe)
-        return cls(
-            id=point.name,
-            values=point.values,
-            recipe=recipe.text,
-            recipe_id=recipe.id,
-            proposed_by=proposal.proposed_by,
-            parameters=parameter_count(first),
-            seeds=[trial.settings.seed for trial in point.trials],
-            trials=[trial.id for trial in point.trials],
-            settings=settings,
-        )
-
-
-class MetricOverSeeds(Page):
-    """The mean and the standard deviation of a metric over seeds; `sd` is null for one seed."""
-
-    mean: float
-    sd: float | None
-    n: int
-
-
-class OutcomeEntry(Page):
-    """The outcome of one stored training of a point; metrics without a finite value are left out."""
-
-    trial: str
-    seed: int
-    status: str
-    reason: str | None
-    metrics: Mapping[str, float]
-
-
-class AnswerLine(Page):
-    """The answer of `study tell` to one line of its input; `line` counts from 1.
-
-    `results` are over the finished trainings of a known point.
-    """
-
-    line: int
-    answer: Literal["accepted", "waiting", "known", "refused"]
-    id: str | None
-    values: Mapping[str, Level]
-    recipe: str | None
-    results: Mapping[str, MetricOverSeeds]
-    trials: Sequence[OutcomeEntry]
-    faults: Sequence[str]
-
-    @classmethod
-    def of(cls, line: int, handed_in: HandInAnswer) -> Self:
-        """Return the JSON line that answers an input line."""
-        point = handed_in.point
-        trials = [
-            OutcomeEntry(
-                **{name: row[name] for name in ("trial", "seed", "status", "reason")},
-                metrics={
-                    each["name"]: each["value"] for each in row["metrics"] if math.isfinite(each["value"])
-                },
-            )
-            for row in handed_in.trials
-        ]
-        return cls(
-            line=line,
-            answer=handed_in.answer.value,
-            id=point and point.name,
-            values=point.values if point else {},
-            recipe=point and point.trials[0].settings.model.recipe,
-            results=metrics_over_seeds([each.metrics for each in trials if each.status == "done"]),
-            trials=trials,
-            faults=handed_in.faults,
-        )
-
-
-def metrics_over_seeds(metrics: Sequence[Mapping[str, float]]) -> dict[str, MetricOverSeeds]:
-    """Return mean and standard deviation of each metric over the trainings with a finite value."""
-    found: dict[str, MetricOverSeeds] = {}
-    for name in dict.fromkeys(name for each in metrics for name in each):
-        values = [each[name] for each in metrics if name in each and math.isfinite(each[name])]
-        if values:
-            sd = stdev(values) if len(values) > 1 else None
-            found[name] = MetricOverSeeds(mean=fmean(values), sd=sd, n=len(values))
-    return found
 
 
 class ProbeRunPage(Page):
@@ -945,15 +829,6 @@ def _without_content(symbols: Any) -> Any:  # noqa: ANN401 -- plain data
     return symbols
 
 
-class ModelPredictLine(Page):
-    """The prediction for one line of input, with the fields of the engine's class `Prediction`."""
-
-    output: str | Sequence[str | None]
-    probabilities: Mapping[str, float] | Sequence[float] | Sequence[Mapping[str, float]] | None
-    unknown: Sequence[str]
-    unread: int
-
-
 class ModelGeneratePage(Page):
     """The text that a model was asked to continue, and the continuation."""
 
@@ -971,16 +846,6 @@ class ModelScorePage(Page):
     bits_per_token: float
     word_perplexity: float
     bits_per_byte: float | None
-
-
-class ModelExportPage(Page):
-    """The path of an exported model.
-
-    `difference` is the largest difference between the outputs of the exported and the original model.
-    """
-
-    path: Path
-    difference: float | None
 
 
 class FindingEntry(Page):
@@ -1029,59 +894,65 @@ class StoreCleanPage(Page):
     leftovers: Sequence[FindingEntry]
 
 
-PAGES: Mapping[str, type[Any]] = {
-    "recipe check": RecipeCheckPage,
-    "recipe render": RecipeName,
-    "recipe show": RecipeCosts,
-    "recipe compare": RecipeComparePage,
-    "recipe nearest": NearestPage,
-    "recipe sample": RecipeSamplePage,
-    "list KIND": NameListPage,
-    "show BLOCK": BlockPage,
-    "show TASK": TaskEntry,
-    "show METRIC": MetricEntry,
-    "show NAME": NameEntry,
-    "show KEY": KeysPage,
-    "block verify": BlockVerifyPage,
-    "study run": StudyStatusPage,
-    "study watch": StudyStatusPage,
-    "study plan": StudyPlanPage,
-    "study coordinates": StudyCoordinatesPage,
-    "study show": StudyShowPage,
-    "study status": StudyStatusPage,
-    "study forget": StudyForgetPage,
-    "study rename": StudyRenamePage,
-    "study export": StudyExportPage,
-    "study list": StudyListPage,
-    "study query": StudyQueryPage,
-    "study noise": StudyNoisePage,
-    "study missing": StudyMissingPage,
-    "study propose": ProposalLine,
-    "study tell": AnswerLine,
-    "probe run": ProbeRunPage,
-    "probe compare": ProbeComparePage,
-    "model list": ModelListPage,
-    "model show": ModelShowPage,
-    "model predict": ModelPredictLine,
-    "model generate": ModelGeneratePage,
-    "model score": ModelScorePage,
-    "model export": ModelExportPage,
-    "table render": TableRenderPage,
-    "curve render": CurveRenderPage,
-    "report build": ReportBuildPage,
-    "claim check": ClaimCheckPage,
-    "paper show": PaperShowPage,
-    "paper build": PaperBuildPage,
-    "paper check": PaperCheckPage,
-    "store check": StoreCheckPage,
-    "store repair": StoreCheckPage,
-    "store clean": StoreCleanPage,
-    "data list": DataPage,
-    "data check": DataPage,
-    "data fetch": DataFetchPage,
-    "config show": ConfigShowPage,
-}
-"""The page of each command with JSON output, or a line's entry for commands that print lines."""
+def all_pages() -> Mapping[str, type[Any]]:
+    """Return the page of each command with JSON output, or a line's entry for commands that print lines."""
+    from ..engine.inference.export import Exported  # these load torch
+    from ..engine.inference.predictions import Prediction
+    from ..engine.probes.coordinates import StudyCoordinates
+    from ..engine.run.search.proposals import HandInAnswer, Proposal
+
+    return {
+        "recipe check": RecipeCheckPage,
+        "recipe render": RecipeName,
+        "recipe show": RecipeCosts,
+        "recipe compare": RecipeComparePage,
+        "recipe nearest": NearestPage,
+        "recipe sample": RecipeSamplePage,
+        "list KIND": NameListPage,
+        "show BLOCK": BlockPage,
+        "show TASK": TaskEntry,
+        "show METRIC": MetricEntry,
+        "show NAME": NameEntry,
+        "show KEY": KeysPage,
+        "block verify": BlockVerifyPage,
+        "study run": StudyStatusPage,
+        "study watch": StudyStatusPage,
+        "study plan": StudyPlanPage,
+        "study coordinates": StudyCoordinates,
+        "study show": StudyShowPage,
+        "study status": StudyStatusPage,
+        "study forget": StudyForgetPage,
+        "study rename": StudyRenamePage,
+        "study export": StudyExportPage,
+        "study list": StudyListPage,
+        "study query": StudyQueryPage,
+        "study noise": StudyNoisePage,
+        "study missing": StudyMissingPage,
+        "study propose": Proposal,
+        "study tell": HandInAnswer,
+        "probe run": ProbeRunPage,
+        "probe compare": ProbeComparePage,
+        "model list": ModelListPage,
+        "model show": ModelShowPage,
+        "model predict": Prediction,
+        "model generate": ModelGeneratePage,
+        "model score": ModelScorePage,
+        "model export": Exported,
+        "table render": TableRenderPage,
+        "curve render": CurveRenderPage,
+        "report build": ReportBuildPage,
+        "claim check": ClaimCheckPage,
+        "paper show": PaperShowPage,
+        "paper build": PaperBuildPage,
+        "paper check": PaperCheckPage,
+        "store check": StoreCheckPage,
+        "store repair": StoreCheckPage,
+        "store clean": StoreCleanPage,
+        "data list": DataPage,
+        "data check": DataPage,
+        "data fetch": DataFetchPage,
+        "config show": ConfigShowPage,
+    }
 
 
 class _NullableNumbers(GenerateJsonSchema):
@@ -1094,7 +965,7 @@ class _NullableNumbers(GenerateJsonSchema):
 def pages_schema() -> dict[str, Any]:
     """Return one JSON Schema of all pages: each is a property, by its command."""
     pages: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
-        (command, "serialization", TypeAdapter(page)) for command, page in PAGES.items()
+        (command, "serialization", TypeAdapter(page)) for command, page in all_pages().items()
     ]
     found, definitions = TypeAdapter.json_schemas(pages, schema_generator=_NullableNumbers)
     numbered = {"properties": {"schema": {"const": SCHEMA}}, "required": ["schema"]}

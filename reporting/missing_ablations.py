@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
@@ -21,7 +22,7 @@ from ..grammar.nodes import BlockNode, Node, RepeatNode, SeriesNode, SumNode, Ti
 from ..grammar.vocabulary.spec import REQUIRED, spec_of
 from ..storage import Store
 from ..studies.planning.status import stored_outcomes
-from ..studies.planning.time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
+from ..studies.planning.time_estimates import TimeEstimate, TimeEstimator, total_time
 from ..studies.resolve.costs import (
     flops_of_test,
     max_training_flops,
@@ -38,6 +39,9 @@ from ..studies.text.document import parse_document
 from ..studies.text.strict_model import InvalidTableError
 from ..studies.text.toml_positions import KeyPath, toml_comment, toml_table
 from ..studies.text.units import plural
+
+if TYPE_CHECKING:
+    from ..engine.core.resources import Machine
 
 SEEDS = 3
 """The number of seeds of every request if the study has only one."""
@@ -117,11 +121,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCost:
-    """The cost of the trials that a request adds.
+    """A request for an ablation: the change, its models, and its cost.
 
-    Trials in the store, in the study, or in an earlier request are not counted.
+    `kind` is part, neighbour, baseline, setting or seeds. `trials` are the needed trials that are not in the
+    store, the study or an earlier request; `flops` and `estimate` are their costs.
     """
 
+    kind: RequestKind
+    change: str
+    models: tuple[str, ...]
+    recipes: tuple[str, ...]
     trials: tuple[str, ...]
     flops: float
     estimate: TimeEstimate
@@ -146,11 +155,14 @@ class MissingAblations:
         """Return the name of the study that trains the requested cells."""
         return f"{self.study.name}-missing"
 
-    def costs(self, store: Store, measure: MeasureSteps | None = None) -> list[RequestCost]:
+    def costs(self, store: Store, machine: Machine | None = None) -> list[RequestCost]:
         """Return, for each request, the cost of the trials that the store lacks.
 
-        `measure` measures training times that are unknown.
+        With a `Machine`, training times that are unknown are measured on it.
         """
+        measure = None
+        if machine is not None:  # by the engine, as reporting trains nothing
+            measure = import_module("activemem.engine.run.planning").measure_steps(machine)
         outcomes = stored_outcomes(store, self.study)
         done = {*outcomes["trial"].to_list(), *(trial.id for trial in self.study.trials)}
         by_request = [
@@ -175,11 +187,15 @@ class MissingAblations:
             return TimeEstimate(seconds, basis, expected)
 
         found: list[RequestCost] = []
-        for trials in by_request:
+        for request, trials in zip(self.requests, by_request, strict=True):
             left = {trial.id: trial for trial in trials if trial.id not in done}
             done |= left.keys()
             found.append(
                 RequestCost(
+                    kind=request.kind,
+                    change=request.change,
+                    models=tuple(dict.fromkeys(cell.model for cell in request.cells)),
+                    recipes=tuple(dict.fromkeys(cell.settings.model.recipe for cell in request.cells)),
                     trials=tuple(left),
                     flops=sum(_flops(each.settings) for each in left.values()),
                     estimate=total_time(map(estimate, left.values())),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
@@ -30,6 +30,9 @@ from .tables.table import Table, TableError
 
 if TYPE_CHECKING:
     from ..engine.core.resources import Machine
+    from ..engine.probes.coordinates import StudyCoordinates
+    from ..engine.probes.study_probes import ProbeResult
+    from ..engine.run.search.proposals import HandInAnswer, Proposal
     from ..errors import ActivememError
     from ..studies.planning.plan import Plan
     from ..studies.searches.points import BestPoint, SearchPoints
@@ -177,8 +180,49 @@ class StudyResults:
             from ..studies.planning.plan import make_plan  # noqa: PLC0415 -- tables do without it
 
             return make_plan(self.study, self.store, selected)
-        planning = import_module("activemem.engine.run.planning")  # which trains, as reporting does not
-        return planning.plan_study(self.study, self.store, machine, selected)
+        return _engine("run.planning").plan_study(self.study, self.store, machine, selected)
+
+    def propose(self, count: int = 1) -> list[Proposal]:
+        """Return the points that a search would try next, at most `count`; nothing is trained or stored.
+
+        Raise StudyError for a grid.
+        """
+        check_arguments(number_fault("count", count, least=1))
+        return _engine("run.search.proposals").SearchService(self.study, self.store).propose(count)
+
+    def tell(self, points: Iterable[object]) -> Iterator[HandInAnswer]:
+        """Add points to a search, and yield the answer to each.
+
+        A point is a mapping with `values` or `recipe`, or the text of a JSON object. The next run trains the
+        accepted points. Raise StudyError for a grid.
+        """
+        return _engine("run.search.proposals").SearchService(self.study, self.store).hand_in_all(points)
+
+    def coordinates(self, data: str | Path = "data") -> StudyCoordinates:
+        """Train each size of [ladder] for a few steps, and return how much its layers change at each width.
+
+        Raise CoordinateError for a study without a ladder. Nothing is stored.
+        """
+        return _engine("probes.coordinates").check_coordinates(self.study, Path(data))
+
+    def probe(
+        self, machine: Machine | None = None, *, sequences: int = 10_000
+    ) -> Iterator[tuple[str, Iterator[ProbeResult]]]:
+        """Measure the trained models, and store what is new.
+
+        Yield each kind of measurement that suits the study, "probed" or "tuned", with its results.
+        """
+        machine = machine or _engine("core.resources").ONE_CPU
+        probes = _engine("probes.registered_probes")
+        return probes.measure_study(self.study, self.store, machine, sequences=sequences)
+
+    def evaluate(self, tasks: Sequence[str], folder: Path | None = None) -> Iterator[ProbeResult]:
+        """Score the trained language models on tasks of lm_eval, and store the scores.
+
+        Tasks are looked up in `folder`, by default in lm_eval. Raise EvaluationError if a package or a task
+        is missing.
+        """
+        return _engine("probes.lm_evaluation").evaluate_study(self.study, self.store, tasks, folder)
 
     def table(self, name: str | None = None, *, published: bool = True) -> Table:
         """Return a table of the study file, by default the first.
@@ -284,6 +328,11 @@ class StudyResults:
         return "\n".join(
             [head, *(each._repr_html_() for each in (self.tables() if self.study.tables else ()))]
         )
+
+
+def _engine(module: str) -> Any:  # noqa: ANN401 -- a module
+    """Return a module of the engine, which trains and measures, as reporting does not."""
+    return import_module(f"activemem.engine.{module}")
 
 
 def _claim_row(checked: ClaimResult) -> tuple[object, ...]:

@@ -42,3 +42,18 @@ def test_no_two_classes_share_a_name():
             if isinstance(node, ast.ClassDef):
                 owners[node.name].append(str(path))
     assert {name: paths for name, paths in owners.items() if len(paths) > 1} == {}
+
+
+def imports_engine(path, tree):
+    """Return whether a module of the command line imports the engine, for types or when it runs."""
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return any(
+        node.level == len(path.parts) and (node.module or "").partition(".")[0] == "engine" for node in found
+    )
+
+
+def test_few_files_of_the_command_line_know_the_engine():
+    found = {
+        str(path) for path, tree in trees().items() if path.parts[0] == "cli" and imports_engine(path, tree)
+    }
+    assert len(found) <= 5, f"use a method of StudyResults, or a name of activemem, instead: {sorted(found)}"

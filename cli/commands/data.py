@@ -21,16 +21,16 @@ def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
     from ...engine.corpora.availability import check_availability
     from ...studies.catalog.datasets import dataset_names, require_dataset
     from ..machine_settings import load_settings
+    from ..pages import DataPage, DatasetEntry
     from ..views import datasets as views
 
     folder = load_settings({"data": data}).data
     found = [check_availability(require_dataset(name), folder) for name in dataset_names()]
+    entries = [DatasetEntry.of(each) for each in found]
     if as_json:
-        from ..pages import DataPage
-
-        print_json(DataPage(datasets=[views.dataset_entry(each) for each in found]))
+        print_json(DataPage(datasets=entries))
     else:
-        print_stdout(views.format_datasets(found))
+        print_stdout(views.format_datasets(entries))
 
 
 @app.command()
@@ -99,20 +99,19 @@ def check(
     from ...engine.corpora.availability import available_datasets, check_availability
     from ...studies.catalog.datasets import dataset_names, require_dataset
     from ..machine_settings import load_settings
+    from ..pages import DataPage, DatasetEntry
     from ..views import datasets as views
 
     folder = load_settings({"data": data}).data
     datasets = [require_dataset(name) for name in names or dataset_names()]
     if not names:
         datasets = available_datasets(datasets, folder)
-    found = []
+    found: list[DatasetEntry] = []
     for dataset in datasets:
-        found.append(check_availability(dataset, folder, verify=True))
+        found.append(DatasetEntry.of(check_availability(dataset, folder, verify=True)))
         if not as_json:
             print_stdout(views.format_check(found[-1]))
     if as_json:
-        from ..pages import DataPage
-
-        print_json(DataPage(datasets=[views.dataset_entry(each) for each in found]))
-    if not all(each.complete and not each.faults for each in found):
+        print_json(DataPage(datasets=found))
+    if not all(each.here and not each.faults for each in found):
         raise typer.Exit(EXIT_FAILED)

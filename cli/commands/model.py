@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...errors import ActivememError
 from ...studies.text.units import plural
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import (
@@ -21,9 +22,8 @@ from ..output import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from ...engine.inference.trained_model import TrainedModel
+    from ... import TrainedModel
 
 _MAX_SHOWN = 10
 """The maximum number of unknown symbols in a message."""
@@ -76,15 +76,14 @@ def list_(
 @app.command()
 def show(*, model: ModelName, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Show a model: recipe, task, settings, final metrics, and the commands that accept it."""
+    from ..pages import ModelShowPage
     from ..views import models
 
-    trained = _load(model, results)
+    page = ModelShowPage.of(_load(model, results))
     if as_json:
-        from ..pages import ModelShowPage
-
-        print_json(ModelShowPage.of(trained))
+        print_json(page)
     else:
-        print_stdout("\n".join(models.format_model(trained)))
+        print_stdout("\n".join(models.format_model(page)))
 
 
 @app.command()
@@ -99,9 +98,7 @@ def predict(*, model: ModelName, results: ResultsOption = None, as_json: JsonOpt
     unknown, unread = dict[str, None](), 0
     for answer in _load(model, results).predictions(_lines_of_stdin()):
         if as_json:
-            from ..pages import ModelPredictLine
-
-            print_json_line(ModelPredictLine.model_validate(answer))
+            print_json_line(answer)
         else:
             print_stdout(answer.text)
         unknown.update(dict.fromkeys(answer.unknown))
@@ -180,16 +177,16 @@ def score(
     """Print how likely a text is; only for language models."""
     from pathlib import Path
 
+    from ..pages import ModelScorePage
     from ..views import models
 
     data = sys.stdin.buffer.read() if text == "-" else Path(text).read_bytes()
     found = _load(model, results).score(_decode(data, "standard input" if text == "-" else text))
+    page = ModelScorePage.model_validate(found)
     if as_json:
-        from ..pages import ModelScorePage
-
-        print_json(ModelScorePage.model_validate(found))
+        print_json(page)
     else:
-        print_stdout("\n".join(models.format_score(found)))
+        print_stdout("\n".join(models.format_score(page)))
 
 
 @app.command()
@@ -215,63 +212,47 @@ def export(
     """
     from pathlib import Path
 
-    from ...engine.inference.export import export_model
-    from ...engine.inference.trained_model import load_model
-
-    source = _find(model, results)
-    trained = load_model(source)
+    trained = _load(model, results)
     if Path(path).suffix:
         print_waiting(f"exporting {trained.recipe} and comparing outputs at many lengths")
-    done = export_model(trained, source, Path(path), lengths=lengths)
+    done = trained.export(path, lengths=lengths)
     if as_json:
-        from ..pages import ModelExportPage
-
-        print_json(ModelExportPage.model_validate(done))
+        print_json(done)
         return
     differs = "" if done.difference is None else f": outputs within {done.difference:.1e} of the model's"
     print_stdout(f"{done.path}{differs}")
 
 
 def _lines_of_stdin() -> Iterator[str]:
-    """Yield the lines of standard input as they arrive; raise InputError for a line that is not UTF-8."""
+    """Yield the lines of standard input as they arrive; raise ActivememError for a line that is not UTF-8."""
     for number, line in enumerate(sys.stdin.buffer, start=1):
         yield _decode(line, f"standard input, line {number:,}")
 
 
 def _decode(data: bytes, where: str) -> str:
-    """Decode UTF-8 text with universal line breaks; raise InputError with the first invalid byte."""
-    from ...engine.inference.predictions import InputError
-
+    """Decode UTF-8 text with universal line breaks; raise ActivememError with the first invalid byte."""
     try:
         return data.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         place = f", line {line:,}" if line > 1 or b"\n" in data[:-1] else ""
-        raise InputError(
+        raise ActivememError(
             f"{where}{place}, byte {error.start + 1:,}: expected UTF-8, got 0x{data[error.start]:02x}"
         ) from error
 
 
 def _load(model: str, results: str | None) -> TrainedModel:
-    path = _find(model, results)
-    if path.is_file():
-        print_waiting(f"loading {path}")  # torch alone takes seconds
-    from ...engine.inference.trained_model import load_model
-
-    return load_model(path)
-
-
-def _find(model: str, results: str | None) -> Path:
-    """Return the path of the model that a file, a folder or the id of a trial names."""
+    """Return the model that a file, a folder or the id of a trial names."""
     from pathlib import Path
 
-    from ...engine.inference.trained_model import HUB_WEIGHTS
     from ...reporting.kept_models import model_file_of_trial
     from ..machine_settings import load_settings
 
     path = Path(model)
-    if path.is_dir():
-        return path / HUB_WEIGHTS
-    if path.is_file() or path.suffix:
-        return path
-    return model_file_of_trial(load_settings({"results": results}).store, model)
+    if not (path.exists() or path.suffix):
+        path = model_file_of_trial(load_settings({"results": results}).store, model)
+    if path.exists():
+        print_waiting(f"loading {path}")  # torch alone takes seconds
+    from ... import load_model
+
+    return load_model(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,10 +18,7 @@ from .study import StudyName
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ...engine.probes.study_probes import ProbeResult
-    from ...storage import Store
-    from ...studies.study import Study
-    from ..machine_settings import ResolvedSettings
+    from ... import ProbeResult, Store, Study, StudyResults
 
 app = typer.Typer(help="Measure trained models: their memory and their output texts.", no_args_is_help=True)
 
@@ -59,30 +57,28 @@ def run(
     trained or measured twice; a model that exceeds time_limit_s is skipped. The study needs `keep_weights =
     true`. Exits with 1 if weights are missing or unusable, and with 2 if no trial is done.
     """
-    from ...studies.last_run import load_last_run
     from ...studies.text.errors import command_line
     from ..machine_settings import load_settings
-    from ..missing_results import train_command
 
     settings = load_settings({"results": results, "data": data})
-    last_run = load_last_run(study, settings.store)
-    _require_weights(last_run, settings.store, train_command(last_run, settings.store))
-    from ...engine.core.process import sigterm_as_interrupt
-
+    opened = _open_with_weights(study, settings.store)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with sigterm_as_interrupt():
-            reports = list(_measure(last_run, settings, sequences))
+        measured = opened.probe(settings.machine, sequences=sequences)
+        reports = [_report_probes(opened.study, found, verb) for verb, found in measured]
     except KeyboardInterrupt:
         again = command_line("probe", "run", study, sequences=sequences, results=results)
         print_stderr(f"stopped; what was measured is stored. Continue: {again}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
     if as_json:
         from ..pages import ProbeRunPage
 
         counts = sum((report.counts for report in reports), Counter[str]())
         left = {trial: why for report in reports for trial, why in report.left.items()}
-        measured = {"probed": counts["probed"], "tuned": counts["tuned"], "stored": counts[_STORED]}
-        print_json(ProbeRunPage(study=last_run.name, **measured, left=left))
+        numbers = {"probed": counts["probed"], "tuned": counts["tuned"], "stored": counts[_STORED]}
+        print_json(ProbeRunPage(study=opened.study.name, **numbers, left=left))
     if any(report.failed for report in reports):
         raise typer.Exit(EXIT_FAILED)
 
@@ -106,18 +102,11 @@ def lm_eval(
     """
     from pathlib import Path
 
-    from ...studies.last_run import load_last_run
     from ..machine_settings import load_settings
-    from ..missing_results import train_command
 
-    settings = load_settings({"results": results})
-    last_run = load_last_run(study, settings.store)
-    _require_weights(last_run, settings.store, train_command(last_run, settings.store))
-    from ...engine.probes.lm_evaluation import evaluate_study
-
-    place = None if folder is None else Path(folder)
-    found = evaluate_study(last_run, settings.store, tasks, place)
-    if _report_probes(last_run, found).failed:
+    opened = _open_with_weights(study, load_settings({"results": results}).store)
+    found = opened.evaluate(tasks, None if folder is None else Path(folder))
+    if _report_probes(opened.study, found).failed:
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -175,36 +164,14 @@ def compare(
         print_stdout(view.format_answer(differences.drop("trial", "baseline_trial"), "rich"))
 
 
-def _measure(study: Study, settings: ResolvedSettings, sequences: int) -> Iterator[_Report]:
-    from ...engine.probes.registered_probes import run_registered_probes  # loads torch
-    from ...engine.probes.study_probes import probe_study  # loads torch
-    from ...engine.probes.tuning import tune_study  # loads torch
-    from ...studies.catalog.metrics import PROBES
-
-    store, machine = settings.store, settings.machine
-    if not PROBES or _has_encoder(study):
-        yield _report_probes(study, probe_study(study, store, machine, sequences=sequences))
-    if PROBES:
-        yield _report_probes(study, run_registered_probes(study, store, machine))
-    if study.decode is not None:
-        yield _report_probes(study, tune_study(study, store, machine), "tuned")
-
-
-def _has_encoder(study: Study) -> bool:
-    """Return whether a model of a study has a recurrent encoder.
-
-    Also return True if the study lists no trials, since its models are not known then.
-    """
-    from ...studies.planning.trial_values import encoder_arguments
-
-    recipes = {trial.settings.model.recipe for trial in study.trials}
-    return not recipes or any(encoder_arguments(recipe) is not None for recipe in recipes)
-
-
-def _require_weights(study: Study, store: Store, command: str) -> None:
-    """Exit with a message if a study has no finished trial, or no finished trial with stored weights."""
+def _open_with_weights(name: str, store: Store) -> StudyResults:
+    """Return a study as it last ran; exit with a message if it has no finished trial with stored weights."""
+    from ...reporting.results import open_study
     from ...studies.planning.status import stored_outcomes, study_outcomes
+    from ..missing_results import train_command
 
+    opened = open_study(name, store)
+    study, command = opened.study, train_command(opened.study, store)
     outcomes = study_outcomes(study, stored_outcomes(store, study))
     done = [trial for trial, status in outcomes.select("trial", "status").iter_rows() if status == "done"]
     if not done:
@@ -218,6 +185,7 @@ def _require_weights(study: Study, store: Store, command: str) -> None:
         what = f"{store.absolute_place} has no weights of its {plural(len(done), 'finished trial')}"
         print_stderr(f"{study.name}: {what}; {how}train {them} again here:\n  {command}")
         raise typer.Exit(EXIT_FAILED)
+    return opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +202,6 @@ class _Report:
 
 
 def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "probed") -> _Report:
-    from ...engine.probes.encoders import NO_ENCODER
-    from ...engine.probes.tuning import NO_TRANSLATION
     from ..views.trial_lines import TrialNameColumns
 
     counts, left, failed = Counter[str](), dict[str, str](), False
@@ -249,7 +215,7 @@ def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "pro
         counts[status] += 1
         if reason is not None:
             left[probed.trial.id] = reason
-            failed |= reason not in (NO_ENCODER, NO_TRANSLATION)
+            failed |= probed.failed
         columns.add([probed.trial])
         names = columns.cells(probed.trial, _MAX_TRIAL_NAME_WIDTH)
         print_stderr("  ".join([f"  {status:<6}", *names, reason or _headline(probed.metrics)]))

@@ -59,21 +59,17 @@ def plan(
     sequences of the task's length, or of 40 tokens if the length grows. Times come from stored trials, or
     from a few measured steps.
     """
-    from ...engine.run.planning import plan_study
     from ...reporting.results import StudyResults
     from ...studies.last_run import load_to_run
     from ...studies.plan_text import format_plan
     from ...studies.planning.accelerators import time_on
-    from ...studies.planning.trials_to_run import select_trials
     from ..machine_settings import load_settings
     from ..missing_results import train_command
 
     configured = load_settings({"results": results})
     store = configured.store
-    found = load_to_run(study, store, overrides or ())
-    selected = select_trials(found, only) if only else None
-    planned = plan_study(found, store, configured.machine, selected)
-    noise = StudyResults(found, store).noise
+    opened = StudyResults(load_to_run(study, store, overrides or ()), store)
+    planned, noise = opened.plan(only or (), configured.machine), opened.noise
     if as_json:
         from ..pages import StudyPlanPage
 
@@ -82,7 +78,7 @@ def plan(
         text = format_plan(
             planned,
             noise=noise,
-            first_trial=train_command(found, store, max_trials=1),
+            first_trial=train_command(opened.study, store, max_trials=1),
             elsewhere="" if on is None else time_on(planned, on),
             width=output_width(),
             bold=bold,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +24,7 @@ from ..output import (
 from .study import StudyFile, StudyName, app
 
 if TYPE_CHECKING:
+    from ...reporting.results import StudyResults
     from ...studies.study import Study
 
 
@@ -192,7 +192,6 @@ def missing(
     weight decay and gradient clipping. It only changes cells in which all factors other than the recipe have
     the baseline's level. Times are those of the unchanged model, by FLOPs.
     """
-    from ...engine.run.planning import measure_steps
     from ...reporting.missing_ablations import MissingError, find_missing
     from ...studies.study import load_study
     from ...studies.text.errors import StudyError, command_line
@@ -204,17 +203,18 @@ def missing(
         raise MissingError(f"expected a new file, got {write}, which exists")
     configured = load_settings({"results": results})
     found = find_missing(load_study(study, overrides or ()))
-    costs = found.costs(configured.store, measure_steps(configured.machine))
+    costs = found.costs(configured.store, configured.machine)
     if as_json:
         from ..pages import StudyMissingPage
 
-        print_json(StudyMissingPage.of(found, costs))
+        page = StudyMissingPage(study=found.study.name, seeds=found.seeds, held=found.held, requests=costs)
+        print_json(page)
     else:
         print_stdout("\n".join(format_missing(found, costs, width=output_width())))
     if write is None:
         return
     notes = [
-        f"{request_words(request)}: {', '.join(cost_words(cost))}"
+        f"{request_words(request)}: {', '.join(cost_words([cost]))}"
         for request, cost in zip(found.requests, costs, strict=True)
     ]
     write.parent.mkdir(parents=True, exist_ok=True)
@@ -291,17 +291,13 @@ def propose(
     are left out. The next `study run` would train the first of these points. It trains the others only if you
     pass their lines to `study tell`.
     """
-    from ...engine.run.search.proposals import SearchService
-    from ...studies.study import load_study
-    from ..machine_settings import load_settings
-    from ..pages import ProposalLine
-
-    found = load_study(study, overrides or ())
-    proposals = SearchService(found, load_settings({"results": results}).store).propose(count)
+    opened = _search_of(study, overrides, results)
+    proposals = opened.propose(count)
     for proposal in proposals:
-        print_json_line(ProposalLine.of(proposal))
+        print_json_line(proposal)
     if len(proposals) < count:
-        print_stderr(f"{found.name} has no more points: all points of its space have been trained or begun")
+        name = opened.study.name
+        print_stderr(f"{name} has no more points: all points of its space have been trained or begun")
 
 
 @app.command()
@@ -314,25 +310,21 @@ def tell(study: StudyFile, *, overrides: OverridesOption = None, results: Result
     the reasons, if the line is wrong. A line with a result is wrong, because results only come from
     trainings. Exits with 1 if a line was refused.
     """
-    from ...engine.run.search.proposals import SearchService
-    from ...studies.study import load_study
-    from ..machine_settings import load_settings
-    from ..pages import AnswerLine
-
-    desk = SearchService(load_study(study, overrides or ()), load_settings({"results": results}).store)
     refused = False
-    for number, line in _lines():
-        answer = desk.hand_in_text(line)
-        print_json_line(AnswerLine.of(number, answer))
+    for answer in _search_of(study, overrides, results).tell(sys.stdin):
+        print_json_line(answer)
         refused |= bool(answer.faults)
     if refused:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _lines() -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(sys.stdin, start=1):
-        if line.strip():
-            yield number, line
+def _search_of(study: str, overrides: list[str] | None, results: str | None) -> StudyResults:
+    """Return a study as its file is now, with its store."""
+    from ...reporting.results import StudyResults
+    from ...studies.study import load_study
+    from ..machine_settings import load_settings
+
+    return StudyResults(load_study(study, overrides or ()), load_settings({"results": results}).store)
 
 
 @app.command()
@@ -348,18 +340,15 @@ def coordinates(
     With μP (mup in [model]) each layer changes by the same amount at all widths. The best learning rate is
     then the same for all widths. Without μP the changes grow with the width. Nothing is stored.
     """
-    from ...engine.probes.coordinates import coordinate_check
+    from ...reporting.results import StudyResults
     from ...studies.study import load_study
-    from ..coordinates import STEPS, coordinates_page, format_coordinates, ladder_groups
     from ..machine_settings import load_settings
 
-    found = load_study(study, overrides or ())
-    print_waiting(f"training each size for {STEPS} steps")
-    folder = load_settings({"data": data}).data
-    checks = {
-        group: coordinate_check(by_width, STEPS, folder) for group, by_width in ladder_groups(found).items()
-    }
+    settings = load_settings({"data": data})
+    opened = StudyResults(load_study(study, overrides or ()), settings.store)
+    print_waiting("training each size for a few steps")
+    found = opened.coordinates(settings.data)
     if as_json:
-        print_json(coordinates_page(found, checks))
+        print_json(found)
     else:
-        print_stdout(format_coordinates(found, checks))
+        print_stdout(str(found))

@@ -6,8 +6,10 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -23,23 +25,100 @@ from ...engine.core.events import (
     Ended,
     Event,
     Listener,
+    RunningTrial,
     Started,
     StudyProgress,
 )
 from ...engine.core.process import GRACE_S
 from ...engine.corpora import download
 from ...errors import replace_unprintable
+from ...studies.catalog.metrics import METRICS
 from ...studies.resolve.trial import Trial
+from ...studies.schema.factors import first_line
 from ...studies.text.units import format_duration, plural
 from ..output import print_stderr
-from ..views import trial_lines
-from ..views.trial_lines import Headline, TrialNames
+from ..views.trial_lines import (
+    Headline,
+    TrialNames,
+    format_metrics,
+    format_trials,
+    main_metric,
+    progress_words,
+)
+
+if TYPE_CHECKING:
+    from ...reporting.serve.store_reader import BegunTrial
+
+_MAX_TRIAL_NAME_WIDTH = 42
+"""The maximum width of the column with an ended trial's names."""
 
 STOPPING_MESSAGE = f"stopping at the next step, or in {GRACE_S:g} s … (Ctrl-C again: at once)"
 
 RAY_MESSAGE = "starting Ray … it trains several models at once (--local: one after the other)"
 
 RAY_AGAIN_MESSAGE = "starting Ray again (attempt {attempt}): its processes exceeded Ray's start timeout …"
+
+
+def format_counts(ended: Counter[str], total: int, running: int, left_s: float | None) -> str:
+    """Describe ended and running trials, and the remaining time. For example `61/144 1 running ETA 39 s`."""
+    words = [f"{running} running"]
+    words += [f"{ended[status]} {status}" for status in ("failed", "pruned") if ended[status]]
+    eta = "–" if left_s is None else format_duration(left_s)
+    return f"{ended.total()}/{total}   {' · '.join(words)}   ETA {eta}"
+
+
+def format_running(
+    running: Iterable[RunningTrial | BegunTrial], columns: TrialNames, width: int
+) -> list[str]:
+    """Return lines for the first few running trials, and a line that counts the others."""
+    trials = [(each.trial, progress_words(each.trial, each.epoch, each.metrics)) for each in running]
+    return format_trials(trials, columns, width)
+
+
+def format_ended(
+    trial: Trial,
+    status: str,
+    reason: str | None,
+    metrics: Mapping[str, float],
+    *,
+    count: tuple[int, int],
+    columns: TrialNames,
+    headline: Headline,
+) -> str:
+    """Return a line for an ended trial: the number of ended trials, and the trial's status, names and result.
+
+    The result is the study's own metric with its best value so far. Without one, it is the length and
+    accuracy of the trial, or the main metric of its task.
+    """
+    ended, total = count
+    main = main_metric(trial.settings)
+    found = headline.words(metrics) or format_metrics(metrics, ("max_length", "accuracy"))
+    if not found and main is not None and main in metrics:
+        found = [f"{main} {METRICS[main].format(metrics[main])}"]
+    outcome = found if reason is None else [first_line(reason)]
+    counted = f"{ended:>{len(str(total))}}/{total}"
+    names = columns.cells(trial, _MAX_TRIAL_NAME_WIDTH)
+    return "  ".join([f"{counted}   {status:<6}", *names, *outcome]).rstrip()
+
+
+def format_continued(event: Started, trial: Trial, columns: TrialNames) -> str:
+    """Return the line for a trial that continues, such as `continues conv(k=3) seed 1 from epoch 12`."""
+    place = f"epoch {event.epoch}" if event.epoch else f"step {event.step}"
+    names = "  ".join(name.strip() for name in columns.cells(trial, _MAX_TRIAL_NAME_WIDTH))
+    return " ".join(["continues", *([names] if names else []), "from", place])
+
+
+def format_others(others: Sequence[ClaimedElsewhere]) -> str:
+    """Describe the processes that train the trials for which this run waits.
+
+    For example `another driver trains 3 of them: process 71 on node2`.
+    """
+    counts = Counter((each.host, each.pid) for each in others)
+    who = "another driver trains" if len(counts) == 1 else "other drivers train"
+    owners = [f"process {pid} on {host}" for host, pid in sorted(counts)]
+    if len(counts) > 1:
+        owners = [f"{owner} ({counts[key]})" for owner, key in zip(owners, sorted(counts), strict=True)]
+    return f"{who} {len(others)} of them; waiting for {', '.join(owners)}"
 
 
 @contextmanager
@@ -126,7 +205,7 @@ class LineDisplay(Listener):
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
         """Print which other processes train the remaining trials."""
-        self.print_line(trial_lines.format_others(others))
+        self.print_line(format_others(others))
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
         """Print the resources of each node."""
@@ -142,11 +221,17 @@ class LineDisplay(Listener):
                 self._started.add(event.trial)
                 if event.epoch or event.step:
                     trial = self._progress.trial(event.trial)
-                    continued = trial_lines.format_continued(event, trial, self._columns)
+                    continued = format_continued(event, trial, self._columns)
             if isinstance(event, Ended):
-                count, trial = self._progress.counts.total(), self._progress.trial(event.trial)
-                shown = (count, self._progress.total)
-                ended = trial_lines.format_ended(event, trial, shown, self._columns, self._headline)
+                ended = format_ended(
+                    self._progress.trial(event.trial),
+                    event.status,
+                    event.reason,
+                    event.metrics,
+                    count=(self._progress.counts.total(), self._progress.total),
+                    columns=self._columns,
+                    headline=self._headline,
+                )
         # without the lock: printing on a live display calls `render`, which takes the lock
         if continued:
             self.print_line(continued)
@@ -190,14 +275,14 @@ class Display(LineDisplay):
     def render(self) -> Group:
         """Return the bar and the lines, within the terminal's width."""
         below = [self._last] if self._last else []
-        below += [trial_lines.format_others(self._others)] if self._others else []
+        below += [format_others(self._others)] if self._others else []
         below += [STOPPING_MESSAGE] if self._stopping else []
         with self._lock:
             now = self._progress
             now.advance_clock(time.monotonic())
-            counts = trial_lines.format_counts(now.counts, now.total, len(now.running), now.remaining_s())
+            counts = format_counts(now.counts, now.total, len(now.running), now.remaining_s())
             running = now.running.values()
-            lines = trial_lines.format_running(running, self._columns, self._console.width)
+            lines = format_running(running, self._columns, self._console.width)
             return draw(self._name, now.share, counts, [*lines, *below])
 
 

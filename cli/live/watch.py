@@ -10,7 +10,6 @@ from textwrap import wrap
 import polars as pl
 from rich.console import Console, Group
 
-from ...engine.core.events import Ended
 from ...reporting.results import StudyResults
 from ...reporting.serve.progress import ProgressNow, study_progress
 from ...reporting.serve.store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreReader, StudyNow
@@ -20,10 +19,9 @@ from ...studies.study import Study
 from ...studies.text.errors import StudyError
 from ...studies.text.units import WIDTH, plural
 from ..output import print_stderr
-from ..views import trial_lines
 from ..views.status import explain_failures, format_best_points, format_failures
 from ..views.trial_lines import TrialNameColumns, headline_of
-from .display import draw, drawing
+from .display import draw, drawing, format_counts, format_ended, format_running
 
 MAX_SILENCE_S = 600.0
 """The maximum seconds without output when there is no terminal but progress."""
@@ -120,7 +118,7 @@ class _Drawn:
         if self._shown is None:
             return Group()
         name, progress, columns, below = self._shown
-        lines = trial_lines.format_running(progress.running, columns, self._console.width)
+        lines = format_running(progress.running, columns, self._console.width)
         return draw(name, progress.share, _counts(progress), [*lines, *below])
 
 
@@ -152,15 +150,19 @@ class _Lines:
         self._attempts |= {row["trial"]: row["attempt"] for row in new}
         columns = TrialNameColumns([*now.study.trials, *(trials[row["trial"]] for row in new)])
         for number, row in enumerate(new, 1 - len(new)):
-            trial = trials[row["trial"]]
-            metrics = {each["name"]: each["value"] for each in row["metrics"]}
-            event = Ended(trial=trial.id, status=row["status"], reason=row["reason"], metrics=metrics)
-            count = progress.ended.total() + number, progress.total
-            yield trial_lines.format_ended(event, trial, count, columns, self._headline)
+            yield format_ended(
+                trials[row["trial"]],
+                row["status"],
+                row["reason"],
+                {each["name"]: each["value"] for each in row["metrics"]},
+                count=(progress.ended.total() + number, progress.total),
+                columns=columns,
+                headline=self._headline,
+            )
 
 
 def _counts(progress: ProgressNow) -> str:
-    return trial_lines.format_counts(progress.ended, progress.total, len(progress.running), progress.eta_s)
+    return format_counts(progress.ended, progress.total, len(progress.running), progress.eta_s)
 
 
 def _abandoned(progress: ProgressNow) -> list[str]:

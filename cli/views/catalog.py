@@ -244,7 +244,7 @@ def _format_task(spec: TaskSpec) -> Iterator[str]:
             *((("example", "{} to {}: {}".format(*spec.example)),) if spec.example else ()),
         ]
     if issubclass(spec.settings, GeneratedTask):
-        from ...engine.tasks.generated import show_example
+        from ... import show_example
 
         rows += [("symbols", spec.symbols)] if isinstance(spec, SyntheticSpec) else []
         rows += _example_rows(*show_example(spec.settings(name=spec.name)))

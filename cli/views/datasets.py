@@ -4,107 +4,59 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Any
 
-from ...engine.corpora.availability import Availability
-from ...engine.run.planning import describe_location
 from ...plugins import OWN
-from ...studies.catalog.datasets import KINDS, Corpus, Dataset, ParallelCorpus, Treebank, dataset_owner
+from ...studies.catalog.datasets import KINDS, Treebank, require_dataset
 from ..pages import DatasetEntry
 
 _WIDTH = 80
 _MILLION = 1_000_000
 
 
-def format_datasets(availabilities: Sequence[Availability]) -> str:
+def format_datasets(datasets: Sequence[DatasetEntry]) -> str:
     """Return the datasets under a heading for each kind."""
-    width = max(len(each.dataset.name) for each in availabilities)
-    sizes = max(len(_size(each.dataset)) for each in availabilities)
+    names = max(len(each.name) for each in datasets)
+    sizes = max(len(_size(each)) for each in datasets)
     parts: list[str] = []
-    for heading, kind in KINDS.items():
-        of_kind = [each for each in availabilities if isinstance(each.dataset, kind)]
+    for heading in KINDS:
+        of_kind = [each for each in datasets if each.kind == heading]
         parts += [heading] if of_kind else []
-        parts += [_lines(each, width, sizes) for each in of_kind]
+        parts += ["\n".join(_lines(each, names, sizes)) for each in of_kind]
     return "\n\n".join(parts)
 
 
-def dataset_entry(availability: Availability) -> DatasetEntry:
-    """Return the entry of a dataset for JSON output."""
-    dataset = availability.dataset
-    sizes: dict[str, Any] = {}
-    match dataset:
-        case Corpus():
-            sizes = {
-                "size_mb": dataset.size_mb,
-                "characters": len(dataset.alphabet) + 1,
-                "words": dataset.word_vocab_size,
-            }
-        case ParallelCorpus():
-            sizes = {"languages": dataset.languages, "pairs": dataset.pairs}
-        case Treebank():
-            sizes = {"sentences": dataset.sentences}
-    return DatasetEntry(
-        kind=next(heading for heading, kind in KINDS.items() if isinstance(dataset, kind)),
-        name=dataset.name,
-        title=dataset.title,
-        **sizes,
-        here=availability.complete,
-        installed=dataset.installed,
-        files=availability.files,
-        missing=availability.missing,
-        downloads=[
-            {"name": each.name, "urls": list(each.urls), "size": each.size} for each in dataset.downloads
-        ],
-        by_hand=dataset.manual_instructions,
-        licence=dataset.licence,
-        source=dataset.source,
-        owner=dataset_owner(dataset.name),
-        faults=availability.faults,
-    )
-
-
-def format_check(availability: Availability) -> str:
+def format_check(dataset: DatasetEntry) -> str:
     """Return the result of a check: one line, or one for each fault and each missing file."""
-    name = availability.dataset.name
-    if availability.faults or (availability.files and not availability.complete):
-        return "\n".join(
-            [
-                *availability.faults,
-                *(f"{name}: expected {files}, got nothing" for files in availability.missing),
-            ]
-        )
-    if not availability.complete:
-        return f"{name}: {describe_location(availability)}"
-    counted = isinstance(availability.dataset, Treebank) and availability.dataset.digest is None
+    name = dataset.name
+    if dataset.faults or (dataset.files and not dataset.here):
+        missing = (f"{name}: expected {files}, got nothing" for files in dataset.missing)
+        return "\n".join([*dataset.faults, *missing])
+    if not dataset.here:
+        return f"{name}: {dataset.location}"
+    published = require_dataset(name)
+    counted = isinstance(published, Treebank) and published.digest is None
     return f"{name}: {'the number of sentences is ' if counted else ''}as published"
 
 
-def _lines(availability: Availability, width: int, sizes: int) -> str:
-    dataset = availability.dataset
-    languages = " to ".join(dataset.languages) if isinstance(dataset, ParallelCorpus) else None
-    owner = dataset_owner(dataset.name)
-    words = (languages, dataset.licence, "" if owner == OWN else owner)
-    about = [" · ".join(filter(None, words)), dataset.source]
+def _lines(dataset: DatasetEntry, names: int, sizes: int) -> list[str]:
+    languages = " to ".join(dataset.languages or ())
+    owner = "" if dataset.owner == OWN else dataset.owner
+    about = [" · ".join(filter(None, (languages, dataset.licence, owner))), dataset.source]
     if len(" · ".join(about)) <= _WIDTH - 2:
         about = [" · ".join(about)]
-    return "\n".join(
-        [
-            f"{dataset.name:<{width}}   {_size(dataset):>{sizes}}   {describe_location(availability)}",
-            *(
-                textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
-                for text in (dataset.title, *about)
-            ),
-        ]
-    )
+    return [
+        f"{dataset.name:<{names}}   {_size(dataset):>{sizes}}   {dataset.location}",
+        *(
+            textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+            for text in (dataset.title, *about)
+        ),
+    ]
 
 
-def _size(dataset: Dataset) -> str:
-    match dataset:
-        case Corpus(size_mb=float(size)):
-            return f"{size:.1f} MB"
-        case ParallelCorpus(pairs=pairs):
-            return f"{pairs / _MILLION:.1f} M pairs" if pairs >= _MILLION else f"{pairs:,} pairs"
-        case Treebank(sentences=sentences):
-            return f"{sum(sentences.values()):,} trees"
-        case _:
-            return ""
+def _size(dataset: DatasetEntry) -> str:
+    if dataset.size_mb is not None:
+        return f"{dataset.size_mb:.1f} MB"
+    if dataset.pairs is not None:
+        pairs = dataset.pairs
+        return f"{pairs / _MILLION:.1f} M pairs" if pairs >= _MILLION else f"{pairs:,} pairs"
+    return "" if dataset.sentences is None else f"{sum(dataset.sentences.values()):,} trees"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from ...reporting.missing_ablations import HEADINGS, MODEL, MissingAblations, Request, RequestCost
-from ...studies.planning.time_estimates import TimeEstimate, total_time
+from ...studies.planning.time_estimates import total_time
 from ...studies.schema.factors import level_name
 from ...studies.text.units import WIDTH, format_duration, plural, si_prefix
 
@@ -34,7 +34,7 @@ def format_missing(
         yield "no ablation is missing"
         return
     words = [request_words(request) for request in missing.requests]
-    texts = [cost_words(cost) for cost in costs]
+    texts = [cost_words([cost]) for cost in costs]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     open_ones = [place for place, cost in enumerate(costs) if cost.trials]
     for kind, heading in HEADINGS.items():
@@ -49,11 +49,6 @@ def format_missing(
             else:
                 yield start.rstrip()
                 yield from wrap(words[place], width, initial_indent="    ", subsequent_indent="    ")
-    whole = RequestCost(
-        trials=tuple(trial for cost in costs for trial in cost.trials),
-        flops=sum(cost.flops for cost in costs),
-        estimate=total_time(cost.estimate for cost in costs),
-    )
     if trained := len(costs) - len(open_ones):
         yield f"\n{plural(trained, 'request')} {'is' if trained == 1 else 'are'} trained already"
     if open_ones and (matched := missing.study.design.matched_size) is not None:
@@ -62,7 +57,7 @@ def format_missing(
             f"Each model keeps the {matched.name} computed for match, so changed models differ in size", width
         )
     if open_ones:
-        yield f"\nTotal: {', '.join(cost_words(whole))}"
+        yield f"\nTotal: {', '.join(cost_words(costs))}"
 
 
 def request_words(request: Request) -> str:
@@ -73,16 +68,15 @@ def request_words(request: Request) -> str:
     return f"{request.change} · {models[0] if len(models) == 1 else plural(len(models), MODEL)}"
 
 
-def cost_words(cost: RequestCost) -> tuple[str, str, str]:
-    """Return the trials, the FLOPs and the time of a request."""
-    prefix, scale = si_prefix(cost.flops)
-    flops = f"{cost.flops / scale:.1f} {prefix}FLOPs"
-    return plural(len(cost.trials), "trial"), flops, _time(cost.estimate)
-
-
-def _time(estimate: TimeEstimate) -> str:
+def cost_words(costs: Sequence[RequestCost]) -> tuple[str, str, str]:
+    """Return the trials, the FLOPs and the time of all of these requests."""
+    flops, estimate = sum(cost.flops for cost in costs), total_time(cost.estimate for cost in costs)
+    prefix, scale = si_prefix(flops)
     if estimate.seconds is None:
-        return "time unknown"
-    if estimate.expected is not None:
-        return f"about {format_duration(estimate.expected)}"
-    return f"{'at most ' if estimate.basis == 'at most' else ''}{format_duration(estimate.seconds)}"
+        time = "time unknown"
+    elif estimate.expected is not None:
+        time = f"about {format_duration(estimate.expected)}"
+    else:
+        time = f"{'at most ' if estimate.basis == 'at most' else ''}{format_duration(estimate.seconds)}"
+    trials = plural(sum(len(cost.trials) for cost in costs), "trial")
+    return trials, f"{flops / scale:.1f} {prefix}FLOPs", time

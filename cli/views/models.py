@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from ...reporting.kept_models import KeptModel
 from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric, format_number, metric_family
+from ...studies.catalog.tasks import require_task
 from ...studies.text.units import align_columns
 
 if TYPE_CHECKING:
-    from ...engine.inference.trained_model import TrainedModel
-    from ...engine.objectives.text_scores import TextScore
+    from ..pages import ModelScorePage, ModelShowPage
 
 _MISSING = "—"
 
@@ -31,42 +31,34 @@ def format_kept_models(models: Sequence[KeptModel], metric: str | None) -> list[
     return align_columns([heading, *rows])
 
 
-def format_model(trained: TrainedModel) -> Iterator[str]:
+def format_model(model: ModelShowPage) -> Iterator[str]:
     """Yield the facts about a model in lines."""
-    file, task = trained.file, trained.file.trial.settings.task
-    levels = ", ".join(f"{name} = {level}" for name, level in file.trial.levels.items())
-    yield trained.recipe
+    task = require_task(model.settings["task"]["name"])
+    yield model.recipe
     yield ""
-    yield f"  trial        {file.trial.id} of {file.trial.study}"
-    yield f"  levels       {levels}"
-    yield f"  task         {task.name}: {task.spec.summary}"
-    yield f"  parameters   {trained.parameters:,}"
-    yield f"  written by   activemem {file.version}" + (f" at {file.commit}" if file.commit else "")
-    yield f"  use          activemem model {', '.join(trained.uses)}"
+    yield f"  trial        {model.trial} of {model.study}"
+    yield f"  levels       {', '.join(f'{name} = {level}' for name, level in model.levels.items())}"
+    yield f"  task         {task.name}: {task.summary}"
+    yield f"  parameters   {model.parameters:,}"
+    yield f"  written by   activemem {model.version}" + (f" at {model.commit}" if model.commit else "")
+    yield f"  use          activemem model {', '.join(model.uses)}"
     yield ""
-    names = max((len(name) for name in file.metrics), default=0)
-    for name, value in file.metrics.items():
+    names = max((len(name) for name in model.metrics), default=0)
+    for name, value in model.metrics.items():
         yield f"  {name:<{names}}   {_format(name, value)}"
 
 
-def format_score(score: TextScore) -> list[str]:
+def format_score(score: ModelScorePage) -> list[str]:
     """Format a text's score as lines: the number of tokens and words, the loss and the perplexity."""
+    per_byte = "unknown per byte, because the tokens do not keep all of the text"
+    if score.bits_per_byte is not None:
+        per_byte = f"{score.bits_per_byte:.4f} per byte"
     return [
         f"{score.tokens:,} tokens, {score.words:,} words",
         f"  loss              {score.loss:.4f} nats per token",
-        f"  bits              {score.bits_per_token:.4f} per token, {_bits_per_byte(score)}",
+        f"  bits              {score.bits_per_token:.4f} per token, {per_byte}",
         f"  perplexity        {format_number(score.word_perplexity, 2)} per word",
     ]
-
-
-def _bits_per_byte(score: TextScore) -> str:
-    """Return the bits per byte, or why they are unknown."""
-    bits = score.bits_per_byte
-    return (
-        "unknown per byte, because the tokens do not keep all of the text"
-        if bits is None
-        else f"{bits:.4f} per byte"
-    )
 
 
 def _value(model: KeptModel, metric: str) -> str:

@@ -6,25 +6,21 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, takewhile, zip_longest
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import polars as pl
 
-from ...engine.core.events import ClaimedElsewhere, Ended, RunningTrial, Started
 from ...grammar.nodes import Dimension, RealDimension
 from ...studies.catalog.metrics import METRICS, Metric, find_metric, metric_family
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.trial_values import trial_values
 from ...studies.resolve.trial import Trial
 from ...studies.schema.epoch_metrics import epoch_metrics
-from ...studies.schema.factors import first_line, level_name, short_level_names, value_name
+from ...studies.schema.factors import level_name, short_level_names, value_name
 from ...studies.schema.search import representative_values
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
-from ...studies.text.units import abbreviate_all, format_duration
-
-if TYPE_CHECKING:
-    from ...reporting.serve.store_reader import BegunTrial
+from ...studies.text.units import abbreviate_all
 
 _SEED, _GAP = "seed", 2
 
@@ -303,27 +299,8 @@ def _width(shown: _LevelTexts) -> int:
 MAX_RUNNING_LINES = 6
 """The maximum number of running trials with a line each."""
 
-_MAX_TRIAL_NAME_WIDTH = 42
-"""The maximum width of the column with an ended trial's names."""
-
 _FORMATS = {"max_length": ".0f", "length": ".0f", "accuracy": ".3f", "loss": ".4f"}
 """The displayed metrics and their formats."""
-
-
-def format_counts(ended: Counter[str], total: int, running: int, left_s: float | None) -> str:
-    """Describe ended and running trials, and the remaining time. For example `61/144 1 running ETA 39 s`."""
-    words = [f"{running} running"]
-    words += [f"{ended[status]} {status}" for status in ("failed", "pruned") if ended[status]]
-    eta = "–" if left_s is None else format_duration(left_s)
-    return f"{ended.total()}/{total}   {' · '.join(words)}   ETA {eta}"
-
-
-def format_running(
-    running: Iterable[RunningTrial | BegunTrial], columns: TrialNames, width: int
-) -> list[str]:
-    """Return lines for the first few running trials, and a line that counts the others."""
-    trials = [(each.trial, progress_words(each.trial, each.epoch, each.metrics)) for each in running]
-    return format_trials(trials, columns, width)
 
 
 def format_trials(
@@ -343,50 +320,12 @@ def format_trials(
 
 def progress_words(trial: Trial, epoch: int, metrics: Mapping[str, float]) -> list[str]:
     """Return texts about a trial's progress, such as `epoch 61/100` and `accuracy 0.998`."""
-    shown = _format_metrics(metrics, ("length", "accuracy")) or _format_metrics(metrics, ("loss",))
+    shown = format_metrics(metrics, ("length", "accuracy")) or format_metrics(metrics, ("loss",))
     return [f"epoch {epoch}/{trial.settings.train.epochs}", *shown]
 
 
-def format_ended(
-    event: Ended, trial: Trial, count: tuple[int, int], columns: TrialNames, headline: Headline
-) -> str:
-    """Return a line for an ended trial: the number of ended trials, and the trial's status, names and result.
-
-    The result is the study's own metric with its best value so far. Without one, it is the length and
-    accuracy of the trial, or the main metric of its task.
-    """
-    ended, total = count
-    main = main_metric(trial.settings)
-    found = headline.words(event.metrics) or _format_metrics(event.metrics, ("max_length", "accuracy"))
-    if not found and main is not None and main in event.metrics:
-        found = [f"{main} {METRICS[main].format(event.metrics[main])}"]
-    outcome = found if event.reason is None else [first_line(event.reason)]
-    counted = f"{ended:>{len(str(total))}}/{total}"
-    names = columns.cells(trial, _MAX_TRIAL_NAME_WIDTH)
-    return "  ".join([f"{counted}   {event.status:<6}", *names, *outcome]).rstrip()
-
-
-def format_continued(event: Started, trial: Trial, columns: TrialNames) -> str:
-    """Return the line for a trial that continues, such as `continues conv(k=3) seed 1 from epoch 12`."""
-    place = f"epoch {event.epoch}" if event.epoch else f"step {event.step}"
-    names = "  ".join(name.strip() for name in columns.cells(trial, _MAX_TRIAL_NAME_WIDTH))
-    return " ".join(["continues", *([names] if names else []), "from", place])
-
-
-def format_others(others: Sequence[ClaimedElsewhere]) -> str:
-    """Describe the processes that train the trials for which this run waits.
-
-    For example `another driver trains 3 of them: process 71 on node2`.
-    """
-    counts = Counter((each.host, each.pid) for each in others)
-    who = "another driver trains" if len(counts) == 1 else "other drivers train"
-    owners = [f"process {pid} on {host}" for host, pid in sorted(counts)]
-    if len(counts) > 1:
-        owners = [f"{owner} ({counts[key]})" for owner, key in zip(owners, sorted(counts), strict=True)]
-    return f"{who} {len(others)} of them; waiting for {', '.join(owners)}"
-
-
-def _format_metrics(metrics: Mapping[str, float], names: Sequence[str]) -> list[str]:
+def format_metrics(metrics: Mapping[str, float], names: Sequence[str]) -> list[str]:
+    """Return texts such as `loss 0.4120` for the named metrics that a trial has."""
     return [f"{name} {metrics[name]:{_FORMATS[name]}}" for name in names if name in metrics]
 
 

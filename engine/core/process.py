@@ -295,17 +295,6 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
         forget_stop()
 
 
-@contextmanager
-def sigterm_as_interrupt() -> Iterator[None]:
-    """Within this context, raise KeyboardInterrupt on SIGTERM, as on Ctrl-C."""
-
-    def leave(_signal: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    with _handled_by(leave, (signal.SIGTERM,)):
-        yield
-
-
 class StartAborted(BaseException):
     """Exception that aborts the start of Ray when a stop is requested."""
 

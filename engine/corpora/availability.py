@@ -26,6 +26,20 @@ class Availability:
         """Return whether all required files are in the data folder."""
         return not self.missing
 
+    @property
+    def location(self) -> str:
+        """Return where the dataset is, or the command that fetches it."""
+        if self.dataset.installed:
+            return "part of activemem"
+        if self.faults:
+            return f"damaged: activemem data check {self.dataset.name}"
+        if self.complete:
+            return str(self.folder)
+        if self.files:
+            return f"incomplete: activemem data fetch {self.dataset.name}"
+        how = "missing" if self.dataset.manual_instructions is None else "manual"
+        return f"{how}: activemem data fetch {self.dataset.name}"
+
 
 def check_availability(dataset: Dataset, folder: Path, *, verify: bool = False) -> Availability:
     """Check which files of a dataset are in the data folder.

@@ -50,12 +50,8 @@ class Exported:
     difference: float | None
 
 
-def export_model(trained: TrainedModel, source: Path, path: Path, *, lengths: bool = False) -> Exported:
-    """Write a model to a path. The suffix sets the format: .pt2, .onnx, or none for a Hub folder.
-
-    `source` is the model's file. With `lengths` a program takes a second input, the lengths (batch,) of the
-    sequences. Raise ExportError before anything is written, and FileExistsError if the folder exists.
-    """
+def export_model(trained: TrainedModel, path: Path, *, lengths: bool = False) -> Exported:
+    """Write a model to a path; `TrainedModel.export` describes it."""
     match path.suffix:
         case ".pt2":
             return _export_torch(trained, path, lengths=lengths)
@@ -66,7 +62,7 @@ def export_model(trained: TrainedModel, source: Path, path: Path, *, lengths: bo
                 f"{path}: with lengths, expected a path that ends in .pt2 or .onnx, got a folder"
             )
         case "":
-            write_hub_folder(trained, source, path)
+            write_hub_folder(trained, path)
             return Exported(path=path, difference=None)
         case _:
             raise ExportError(

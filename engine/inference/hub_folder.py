@@ -22,7 +22,7 @@ from activemem.engine.inference.huggingface import ActivememConfig, ActivememFor
 """
 
 
-def write_hub_folder(trained: TrainedModel, source: Path, path: Path) -> None:
+def write_hub_folder(trained: TrainedModel, path: Path) -> None:
     """Write the model's file and its settings in `config.json`.
 
     For a language model, also write the tokenizer and the Python classes that load the model. Raise
@@ -32,7 +32,7 @@ def write_hub_folder(trained: TrainedModel, source: Path, path: Path) -> None:
         raise FileExistsError(f"{path}: expected a new folder, got an existing one")
     with replacing(path) as temporary:
         temporary.mkdir()
-        (temporary / HUB_WEIGHTS).write_bytes(source.read_bytes())
+        (temporary / HUB_WEIGHTS).write_bytes(trained.path.read_bytes())
         for name, content in _files(trained).items():
             text = content if isinstance(content, str) else json.dumps(content, indent=2) + "\n"
             (temporary / name).write_text(text, encoding="utf-8")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import torch
 
@@ -21,6 +22,9 @@ from ..objectives.text_scores import TextScore
 from ..objectives.text_scores import score_text as score_split
 from .predictions import Prediction, answer_lines, surrogate_fault
 from .text_generation import Sampling, SamplingKeywords, decode_pieces, generate_symbols
+
+if TYPE_CHECKING:
+    from .export import Exported
 
 BATCH_SIZE = 32
 _CPU = torch.device("cpu")
@@ -72,10 +76,13 @@ class UseError(ActivememError):
 
 
 class TrainedModel:
-    """A trained model with its trial; `module` is the torch module, in evaluation mode on the CPU."""
+    """A trained model with its trial; `module` is the torch module, in evaluation mode on the CPU.
 
-    def __init__(self, file: ModelFile) -> None:
-        self.file, self.module = file, rebuild(file)
+    `path` is the model's file, and `file` is its content.
+    """
+
+    def __init__(self, path: Path, file: ModelFile) -> None:
+        self.path, self.file, self.module = path, file, rebuild(file)
 
     @property
     def uses(self) -> tuple[str, ...]:
@@ -139,6 +146,15 @@ class TrainedModel:
         model, symbols, task = self._language_model()
         return score_text(model, symbols, task, _checked_text(text))
 
+    def export(self, path: Path | str, *, lengths: bool = False) -> Exported:
+        """Write the model to a path, and verify its outputs.
+
+        The suffix sets the format: .pt2, .onnx, or none for a folder for the Hugging Face Hub. With `lengths`
+        a program takes a second input, the lengths (batch,) of the sequences. Raise ExportError before
+        anything is written, and FileExistsError if the folder exists.
+        """
+        return import_module(".export", __package__).export_model(self, Path(path), lengths=lengths)
+
     def _language_model(self) -> tuple[Model, TextSymbols, LanguageModelSettings]:
         task, symbols = self.file.trial.settings.task, self.file.symbols
         if not isinstance(task, LanguageModelSettings) or symbols is None:
@@ -164,4 +180,5 @@ def load_model(path: Path | str) -> TrainedModel:
     fault = argument_fault("path", path, (str, Path), "the path of a trained model")
     check_arguments(fault, error=ModelFileError)
     path = Path(path)
-    return TrainedModel(read_model_file(path / HUB_WEIGHTS if path.is_dir() else path))
+    path = path / HUB_WEIGHTS if path.is_dir() else path
+    return TrainedModel(path, read_model_file(path))

@@ -6,17 +6,20 @@ It measures how much the activations of each layer change in a few training step
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 
 import torch
 from torch import Tensor, nn
 
 from ...errors import ActivememError
 from ...studies.catalog.optimisers import OwnScheduleSettings
+from ...studies.schema.factors import SEED, level_name
 from ...studies.schema.settings import TrialSettings
-from ...studies.text.units import plural
+from ...studies.study import Study
+from ...studies.text.units import WIDTH, plural, side_by_side
 from ..core.process import derive_seed
 from ..trial.training import Training
 
@@ -25,6 +28,9 @@ GROWS = 0.25
 SHRINKS = -0.5
 """Layers whose exponent is below this learn almost nothing in wide models. It is further from 0 than `GROWS`,
 because changes over a few steps shrink a little with width even in models that scale well."""
+
+STEPS = 5
+"""The number of training steps of each model."""
 
 _SEQUENCES, _MOST_TOKENS = 16, 64
 
@@ -55,9 +61,101 @@ class LayerChange:
         return self.exponent < SHRINKS
 
 
-def coordinate_check(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCoordinates:
+    """The layers of a model, compared across widths.
+
+    `model` has its levels of all factors but its size. `flat` says that no layer's change grows or shrinks
+    with the width.
+    """
+
+    model: str
+    flat: bool
+    layers: tuple[LayerChange, ...]
+
+    @property
+    def verdict(self) -> str:
+        """Return how the changes depend on the width: flat, or a list of growing and shrinking layers."""
+        changing = {
+            "growing": [each.layer for each in self.layers if each.grows],
+            "shrinking": [each.layer for each in self.layers if each.shrinks],
+        }
+        found = [f"{what}: {', '.join(names)}" for what, names in changing.items() if names]
+        return "; ".join(found) or "flat: one rate suits all widths"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class StudyCoordinates:
+    """How much the layers of each model of a study change at each width, in `steps` training steps.
+
+    Its text is what `activemem study coordinates` prints.
+    """
+
+    study: str
+    steps: int
+    models: tuple[ModelCoordinates, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def __repr__(self) -> str:
+        return f"<StudyCoordinates: {self.study}, {plural(len(self.models), 'model')}>"
+
+    def _lines(self) -> Iterator[str]:
+        """Yield a table for each model, with a row for each layer, and its verdict."""
+        yield f"{self.study} · mean change of the activations in {plural(self.steps, 'step')}, by d_model"
+        for each in self.models:
+            yield ""
+            if each.model:
+                yield f"  {each.model}"
+            yield from _table(each.layers)
+            lowest = f"{SHRINKS:g}".replace("-", "−")
+            text = f"{each.verdict} (above {GROWS:g} grows, below {lowest} shrinks)"
+            yield from wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
+    """Yield a row for each layer: its change at each width, and the exponent of the growth with the width.
+
+    A table that is too wide is split into blocks of columns.
+    """
+    widths = layers[0].changes
+    columns = [[str(width), *(f"{each.changes[width]:.3g}" for each in layers)] for width in widths]
+    columns += [["exponent", *(f"{each.exponent:+.2f}".replace("-", "−") for each in layers)]]
+    widest = (max(map(len, column)) for column in columns)
+    texts = [[f"{text:>{size}}" for text in column] for column, size in zip(columns, widest, strict=True)]
+    for block in side_by_side(texts, ["", *(each.layer for each in layers)], width=WIDTH - 2, gap=3):
+        yield from (f"  {row}" for row in block)
+
+
+def check_coordinates(study: Study, data: Path = Path("data"), *, steps: int = STEPS) -> StudyCoordinates:
+    """Compare the layers of each model of a study across the widths of its [ladder]; see `compare_widths`.
+
+    Raise CoordinateError for a study without a ladder.
+    """
+    if study.ladder is None:
+        raise CoordinateError(f"{study.name} has no [ladder], whose widths are compared")
+    names = [
+        name
+        for name, levels in study.factors.items()
+        if name not in (*study.design.ladder, SEED) and len(levels) > 1
+    ]
+    groups: dict[str, dict[int, list[TrialSettings]]] = {}
+    for trial in study.trials:
+        model = ", ".join(f"{name}={level_name(trial.levels[name])}" for name in names)
+        by_width = groups.setdefault(model, {})
+        by_width.setdefault(trial.settings.model.d_model, []).append(trial.settings)
+    models = list[ModelCoordinates]()
+    for model, by_width in groups.items():
+        layers = compare_widths(by_width, steps, data)
+        flat = not any(each.grows or each.shrinks for each in layers)
+        models.append(ModelCoordinates(model=model, flat=flat, layers=layers))
+    return StudyCoordinates(study=study.name, steps=steps, models=tuple(models))
+
+
+def compare_widths(
     trials: Mapping[int, Sequence[TrialSettings]], steps: int, data: Path = Path("data")
-) -> list[LayerChange]:
+) -> tuple[LayerChange, ...]:
     """Train models of several widths, and return how much the activations of each layer have changed.
 
     They take `steps` steps with a constant learning rate. The change is averaged over the trials of a width.
@@ -83,7 +181,7 @@ def coordinate_check(
             f"expected finite activations after {plural(steps, 'step')}, got NaN or inf at width "
             f"{widths}: use a smaller learning rate or fewer steps"
         )
-    return [_layer(name, {width: each[name] for width, each in found.items()}) for name in layers[0]]
+    return tuple(_layer(name, {width: each[name] for width, each in found.items()}) for name in layers[0])
 
 
 def _layer(name: str, changes: Mapping[int, float]) -> LayerChange:

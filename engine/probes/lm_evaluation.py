@@ -85,7 +85,7 @@ def _scores(weights: Path, tasks: Sequence[str], manager: Any) -> Mapping[str, f
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
-        write_hub_folder(load_model(weights), weights, path)
+        write_hub_folder(load_model(weights), path)
         tokenizer = ActivememTokenizer.from_pretrained(path)
         model = Scorer(
             pretrained=ActivememForCausalLM.from_pretrained(path),

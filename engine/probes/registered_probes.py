@@ -1,4 +1,7 @@
-"""Plug-in probes: functions that measure every trained model of a study; their results are stored."""
+"""All measurements of a study's trained models, and the probes of plug-ins among them.
+
+A plug-in's probe is a function that measures every trained model; its results are stored.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,36 @@ from ...plugins import PluginError
 from ...storage import Store
 from ...studies.catalog.metrics import PROBES, RegisteredProbe, metric_family
 from ...studies.catalog.tasks import Examples
-from ...studies.planning.trial_values import trial_values
+from ...studies.planning.trial_values import encoder_arguments, trial_values
 from ...studies.resolve.trial import SHOWN_DIGITS, digest
 from ...studies.study import Study
 from ..core.process import prepare_cpu, restored_process
 from ..core.resources import ONE_CPU, Machine
 from ..objectives import build_objective
-from .study_probes import ProbeResult, within_limit
+from .study_probes import ProbeResult, probe_study, within_limit
 from .trained_models import NOT_KEPT, ProbeError, TrainedTrial, load_kept_model, trained_trials
+from .tuning import tune_study
 
 _INDEX = re.compile(r"[\w.+-]+(,[\w.+-]+){0,2}")
+
+
+def measure_study(
+    study: Study, store: Store, machine: Machine = ONE_CPU, *, sequences: int = 10_000
+) -> Iterator[tuple[str, Iterator[ProbeResult]]]:
+    """Yield each kind of measurement that suits a study, "probed" or "tuned", with its results.
+
+    The memory probe suits models with a recurrent encoder, and tuning suits studies with [decode]. Probes of
+    plug-ins run if there are any.
+    """
+    # a search lists no trials, so its models are not known
+    recipes = {trial.settings.model.recipe for trial in study.trials}
+    has_encoder = not recipes or any(encoder_arguments(recipe) is not None for recipe in recipes)
+    if not PROBES or has_encoder:
+        yield "probed", probe_study(study, store, machine, sequences=sequences)
+    if PROBES:
+        yield "probed", run_registered_probes(study, store, machine)
+    if study.decode is not None:
+        yield "tuned", tune_study(study, store, machine)
 
 
 def run_registered_probes(study: Study, store: Store, machine: Machine = ONE_CPU) -> Iterator[ProbeResult]:

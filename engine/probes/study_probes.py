@@ -30,7 +30,7 @@ from ..objectives.generation import PairData
 from ..tasks.memory_degradation import fixed_bigrams
 from ..trial.failures import MachineError, is_out_of_memory, machine_failure, note_lost_gpu
 from .encoders import NO_ENCODER, EncoderProbe, choose_pair, theta
-from .trained_models import NOT_KEPT, ProbeError, TrainedTrial, trained_trials
+from .trained_models import NO_TRANSLATION, NOT_KEPT, ProbeError, TrainedTrial, trained_trials
 
 _DURATION_KEYS = ("epochs", "steps_per_epoch", "seconds", "stop")
 """Keys of [train] in which compared trials may differ: models without attention take longer to train."""
@@ -105,6 +105,11 @@ class ProbeResult:
     metrics: Mapping[str, float] = field(default_factory=dict)
     reason: str | None = None
     ambiguous: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Return whether the measurement failed; a model that the probe does not suit has not failed."""
+        return self.reason not in (None, NO_ENCODER, NO_TRANSLATION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

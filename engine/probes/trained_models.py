@@ -19,6 +19,9 @@ from ..core.models import AnyModel, ModelFileError, read_model_file, rebuild
 NOT_KEPT = "its weights were not kept"
 """The reason for skipping a model without stored weights."""
 
+NO_TRANSLATION = "its task is not translation"
+"""The reason for skipping models of other tasks when decoding is tuned."""
+
 
 class ProbeError(ActivememError):
     """Error for a model that cannot be measured; the message says why."""

@@ -28,14 +28,11 @@ from ..decoding.measures import bleu
 from ..objectives.generation import Decoding, PairData, generate, write_outputs
 from ..trial.failures import check_gpu, in_smaller_parts
 from .study_probes import ProbeResult, within_limit
-from .trained_models import NOT_KEPT, TrainedTrial, load_kept_model, trained_trials
+from .trained_models import NO_TRANSLATION, NOT_KEPT, TrainedTrial, load_kept_model, trained_trials
 
 _TEXTS = ("sources", "references", "outputs")
 _NUMBERS = ("beam", "length_penalty", "coverage_penalty")
 _TUNING = (*TUNED_METRICS, "dev_bleu_signature")
-
-NO_TRANSLATION = "its task is not translation"
-"""The reason for skipping models of other tasks."""
 
 
 def tune_study(study: Study, store: Store | str | Path, machine: Machine = ONE_CPU) -> Iterator[ProbeResult]:

@@ -41,7 +41,7 @@ from ..core.resources import (
     gpu_here,
     has_gpu,
 )
-from ..corpora.availability import Availability, check_availability
+from ..corpora.availability import check_availability
 
 if TYPE_CHECKING:
     from ...studies.planning.memory_estimates import WeightState
@@ -82,7 +82,7 @@ def plan_study(
         only,
         memory=lambda trial: step_memory(trial, state=count_state(trial), checkpoints=checkpoints),
         measure=measure_steps(machine),
-        locate=lambda dataset: describe_location(check_availability(dataset, machine.data)),
+        locate=lambda dataset: check_availability(dataset, machine.data).location,
     )
     at_once = count_at_once(plan, machine, store)
     return on_machine(plan, machine, at_once=at_once)
@@ -175,21 +175,6 @@ def _measure_bf16(steps: Sequence[TrialSettings], data: Path) -> dict[str, int]:
     if found is None:
         return {}
     return dict(zip(("float32", "bf16"), (round(1e9 * seconds) for seconds in found), strict=True))
-
-
-def describe_location(availability: Availability) -> str:
-    """Return where a dataset is, or the command that fetches it."""
-    dataset = availability.dataset
-    if dataset.installed:
-        return "part of activemem"
-    if availability.faults:
-        return f"damaged: activemem data check {dataset.name}"
-    if availability.complete:
-        return str(availability.folder)
-    if availability.files:
-        return f"incomplete: activemem data fetch {dataset.name}"
-    how = "missing" if dataset.manual_instructions is None else "manual"
-    return f"{how}: activemem data fetch {dataset.name}"
 
 
 def _group_sizes(study: Study) -> list[GroupSize]:

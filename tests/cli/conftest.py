@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from activemem.cli.app import app
 from activemem.cli.output import SCHEMA
-from activemem.cli.pages import PAGES
+from activemem.cli.pages import all_pages
 
 from ..forked_commands import run_command
 from ..study_texts import study_text
@@ -31,9 +31,10 @@ def _alone(tmp_path, monkeypatch):
 
 def _page_of(words, kind):
     """Return the page that a command prints."""
+    pages = all_pages()
     if words[0] == "show":
-        return PAGES.get(f"show {kind[:-1].upper()}", PAGES["show NAME"])
-    return PAGES["list KIND" if words[0] == "list" else " ".join(words)]
+        return pages.get(f"show {kind[:-1].upper()}", pages["show NAME"])
+    return pages["list KIND" if words[0] == "list" else " ".join(words)]
 
 
 @pytest.fixture

@@ -8,7 +8,9 @@ import typer
 from pydantic import TypeAdapter
 
 from activemem.cli.app import app
-from activemem.cli.pages import PAGES
+from activemem.cli.pages import all_pages
+
+PAGES = all_pages()
 
 LINES = {"study propose", "study tell"}
 """Commands that always print JSON lines."""

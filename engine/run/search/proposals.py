@@ -7,10 +7,12 @@ running search notices it. Results come only from trainings.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from statistics import fmean, stdev
+from typing import Any, Self
 
 from ....errors import ActivememError, nearest_hint
 from ....grammar import Recipe, RecipeError, parse, render
@@ -19,7 +21,9 @@ from ....storage import Store
 from ....storage.trial_files import STARTS_FILE, is_begun
 from ....studies.catalog.metrics import METRICS_AND_COSTS, metric_family
 from ....studies.planning.reused_trials import RecipeSpace
+from ....studies.resolve.costs import parameter_count
 from ....studies.resolve.search_points import contains
+from ....studies.resolve.trial import settings_to_json
 from ....studies.schema.search import as_listed, options_by_name, representative_values
 from ....studies.schema.settings import Level
 from ....studies.study import Study
@@ -168,10 +172,39 @@ def _kind(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """The next point of a search, and what proposed it: a sampler, "random", "grid" or "baseline"."""
+    """A point that a search would try next; `study tell` accepts its JSON unchanged.
 
-    point: SearchPoint
+    `proposed_by` is a sampler, "random", "grid" or "baseline".
+    """
+
+    id: str
+    values: Mapping[str, Level]
+    recipe: str
+    recipe_id: str
     proposed_by: str
+    parameters: int
+    seeds: tuple[int, ...]
+    trials: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, point: SearchPoint, proposed_by: str) -> Self:
+        """Return the proposal of a search point."""
+        first = point.trials[0].settings
+        settings = json.loads(settings_to_json(first))
+        del settings["seed"]
+        recipe = parse(first.model.recipe)
+        return cls(
+            id=point.name,
+            values=point.values,
+            recipe=recipe.text,
+            recipe_id=recipe.id,
+            proposed_by=proposed_by,
+            parameters=parameter_count(first),
+            seeds=tuple(trial.settings.seed for trial in point.trials),
+            trials=tuple(trial.id for trial in point.trials),
+            settings=settings,
+        )
 
 
 class PointAnswer(StrEnum):
@@ -184,16 +217,80 @@ class PointAnswer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandInAnswer:
-    """The answer to a submitted search point, with the point and its stored outcomes, or its faults.
+class MetricOverSeeds:
+    """The mean and the standard deviation of a metric over seeds; `sd` is null for one seed."""
 
-    If the point is known, `trials` has the stored outcomes of its trials by seed.
+    mean: float
+    sd: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointOutcome:
+    """The outcome of one stored training of a point; metrics without a finite value are left out."""
+
+    trial: str
+    seed: int
+    status: str
+    reason: str | None
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandInAnswer:
+    """The answer to one line of the input of `study tell`; `line` counts from 1.
+
+    For a known point, `trials` has the outcomes of its trainings by seed, and `results` the metrics of the
+    finished ones.
     """
 
+    line: int = 1
     answer: PointAnswer
-    point: SearchPoint | None = None
-    trials: tuple[Mapping[str, Any], ...] = ()
+    id: str | None = None
+    values: Mapping[str, Level]
+    recipe: str | None = None
+    results: Mapping[str, MetricOverSeeds]
+    trials: tuple[PointOutcome, ...] = ()
     faults: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        answer: PointAnswer,
+        point: SearchPoint | None = None,
+        *,
+        rows: Sequence[Mapping[str, Any]] = (),
+        faults: Sequence[str] = (),
+    ) -> Self:
+        """Return the answer to a point, given the stored rows of its trials."""
+        trials = tuple(
+            PointOutcome(
+                **{name: row[name] for name in ("trial", "seed", "status", "reason")},
+                metrics={
+                    each["name"]: each["value"] for each in row["metrics"] if math.isfinite(each["value"])
+                },
+            )
+            for row in rows
+        )
+        return cls(
+            answer=answer,
+            id=point and point.name,
+            values=point.values if point else {},
+            recipe=point and point.trials[0].settings.model.recipe,
+            results=metrics_over_seeds([each.metrics for each in trials if each.status == "done"]),
+            trials=trials,
+            faults=tuple(faults),
+        )
+
+
+def metrics_over_seeds(metrics: Sequence[Mapping[str, float]]) -> dict[str, MetricOverSeeds]:
+    """Return the mean and the standard deviation of each metric over the trainings that have it."""
+    found: dict[str, MetricOverSeeds] = {}
+    for name in dict.fromkeys(name for each in metrics for name in each):
+        values = [each[name] for each in metrics if name in each]
+        sd = stdev(values) if len(values) > 1 else None
+        found[name] = MetricOverSeeds(mean=fmean(values), sd=sd, n=len(values))
+    return found
 
 
 class SearchService:
@@ -213,48 +310,44 @@ class SearchService:
         """Return the next search points that no driver has begun, at most `count`."""
         found: list[Proposal] = []
         while len(found) < count and (proposed := self._search.propose()) is not None:
-            found.append(Proposal(point=proposed[0], proposed_by=proposed[1]))
+            found.append(Proposal.of(*proposed))
         return found
 
-    def hand_in_text(self, text: str) -> HandInAnswer:
-        """Submit a search point that is given as JSON text; see `hand_in`."""
-        try:
-            line = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            return HandInAnswer(answer=PointAnswer.REFUSED, faults=(f"expected a JSON object: {error}",))
-        return self.hand_in(line)
+    def hand_in_all(self, lines: Iterable[object]) -> Iterator[HandInAnswer]:
+        """Yield the answer to each line, as `hand_in` gives it; empty lines are counted, but not answered."""
+        for number, line in enumerate(lines, start=1):
+            if not isinstance(line, str) or line.strip():
+                yield replace(self.hand_in(line), line=number)
 
     def hand_in(self, line: object) -> HandInAnswer:
-        """Submit a search point, given as JSON, to the next run; return whether it is accepted, or why not.
+        """Submit a search point to the next run; return whether it is accepted, or why not.
 
-        For a known point return the outcomes of its trainings. It is not trained again.
+        The point is a JSON object, or the text of one. For a known point return the outcomes of its
+        trainings. It is not trained again.
         """
-        found = self.look_up(line)
-        if found.answer is PointAnswer.ACCEPTED and found.point is not None:
-            for trial in self._search.missing_trials(found.point):
-                checkpoint_of(self._store, trial.id).record_request(trial.to_json())
-        return found
-
-    def look_up(self, line: object) -> HandInAnswer:
-        """Return the answer that `hand_in` would give; store nothing."""
+        if isinstance(line, str):
+            try:
+                line = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                return HandInAnswer.of(PointAnswer.REFUSED, faults=[f"expected a JSON object: {error}"])
         try:
             point = read_handed_in(self._study, line)
         except PointError as error:
-            return HandInAnswer(answer=PointAnswer.REFUSED, faults=tuple(error.faults))
+            return HandInAnswer.of(PointAnswer.REFUSED, faults=error.faults)
         # this also reads the new rows, which `outcomes` and `missing_trials` use
         known = self._search.count_known()
         stored, missing = self._search.outcomes(point), self._search.missing_trials(point)
         if not missing:
-            return HandInAnswer(answer=PointAnswer.KNOWN, point=point, trials=stored)
+            return HandInAnswer.of(PointAnswer.KNOWN, point, rows=stored)
         begun = self._store.files.checkpoints_folder(STARTS_FILE)
         if stored or any(is_begun(begun / trial.id) for trial in missing):
-            return HandInAnswer(answer=PointAnswer.WAITING, point=point)
+            return HandInAnswer.of(PointAnswer.WAITING, point)
         if known >= self._limit:
             fault = (
                 "expected a search with points left, got one whose "
                 f"{self._limit:,} points have all been trained or begun"
             )
-            return HandInAnswer(
-                answer=PointAnswer.REFUSED, point=point, faults=(f"{fault}: raise trials in [search]",)
-            )
-        return HandInAnswer(answer=PointAnswer.ACCEPTED, point=point)
+            return HandInAnswer.of(PointAnswer.REFUSED, point, faults=[f"{fault}: raise trials in [search]"])
+        for trial in missing:
+            checkpoint_of(self._store, trial.id).record_request(trial.to_json())
+        return HandInAnswer.of(PointAnswer.ACCEPTED, point)

@@ -9,7 +9,7 @@ import torch
 from activemem.blocks.testing.fixtures import example_block
 from activemem.engine.core.models import ModelFile, write_model_file
 from activemem.engine.inference import export
-from activemem.engine.inference.export import ExportError, export_model
+from activemem.engine.inference.export import ExportError
 from activemem.engine.inference.trained_model import load_model
 from activemem.engine.trial.training import Training
 from activemem.grammar import Role, lookup, parse, render
@@ -80,16 +80,16 @@ def test_the_documented_list_is_that_of_the_vocabulary():
 @pytest.mark.parametrize("recipe", ["conv(k=3) >> 2 * (gru + sa(span=8))", "mlstm(heads=2)"])
 def test_models_that_cannot_be_exported_are_rejected_at_once(recipe, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.export, "export", None)
-    trained, path = untrained(recipe, tmp_path)
+    trained, _ = untrained(recipe, tmp_path)
     for name in ("model.pt2", "model.onnx"):
         with pytest.raises(ExportError, match=r"valid for every length: (gru|mlstm)\S*"):
-            export_model(trained, path, tmp_path / name)
+            trained.export(tmp_path / name)
     assert [each.name for each in tmp_path.iterdir()] == ["model.safetensors"]
 
 
 def test_a_program_with_lengths_distinguishes_padding_from_positions(tmp_path):
-    trained, path = untrained("sa(heads=2, head_width=4) >> persistent_conv(k=4)", tmp_path)
-    done = export_model(trained, path, tmp_path / "model.pt2", lengths=True)
+    trained, _ = untrained("sa(heads=2, head_width=4) >> persistent_conv(k=4)", tmp_path)
+    done = trained.export(tmp_path / "model.pt2", lengths=True)
     program = torch.export.load(done.path).module()
     inputs, lengths = torch.randint(3, (3, 70)), torch.tensor([70, 1, 33])
     together = program(inputs, lengths)
@@ -99,21 +99,21 @@ def test_a_program_with_lengths_distinguishes_padding_from_positions(tmp_path):
     with pytest.raises(
         ExportError, match=r"with lengths, expected a path that ends in \.pt2 or \.onnx, got a folder"
     ):
-        export_model(trained, path, tmp_path / "folder", lengths=True)
+        trained.export(tmp_path / "folder", lengths=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", EXPORTED)
 def test_all_other_blocks_are_exported(recipe, tmp_path):
-    trained, path = untrained(recipe, tmp_path)
+    trained, _ = untrained(recipe, tmp_path)
     for lengths in (False, True):
-        assert export_model(trained, path, tmp_path / "model.pt2", lengths=lengths).difference <= 1e-4
+        assert trained.export(tmp_path / "model.pt2", lengths=lengths).difference <= 1e-4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", NOT_EXPORTED)
 def test_blocks_of_the_list_have_no_program_for_all_lengths(recipe, tmp_path, monkeypatch):
     monkeypatch.setattr(export, "export_faults", lambda _root: {})
-    trained, path = untrained(recipe, tmp_path)
+    trained, _ = untrained(recipe, tmp_path)
     with pytest.raises(ExportError, match=r"cannot be exported|differ by"):
-        export_model(trained, path, tmp_path / "model.pt2")
+        trained.export(tmp_path / "model.pt2")

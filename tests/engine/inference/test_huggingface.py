@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from activemem.engine.inference.export import export_model
 from activemem.engine.inference.trained_model import load_model
 from activemem.engine.run.driver import run_study
 from activemem.reporting.results import open_study
@@ -55,7 +54,7 @@ class Exported:
         run_study(self.study, self.store, local=True)
         weights = self.store.files.weights_file(self.study.trials[0].id)
         self.trained = load_model(weights)
-        export_model(self.trained, weights, self.folder)
+        self.trained.export(self.folder)
         self.model, self.tokenizer = (
             kind.from_pretrained(self.folder, trust_remote_code=True)
             for kind in (transformers.AutoModelForCausalLM, transformers.AutoTokenizer)

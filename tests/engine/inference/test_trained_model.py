@@ -12,7 +12,7 @@ from activemem.engine.core.resources import Machine
 from activemem.engine.corpora.files import DataError
 from activemem.engine.data.text.corpus import open_corpus
 from activemem.engine.data.text.symbols import TextSymbols
-from activemem.engine.inference.export import ExportError, export_model
+from activemem.engine.inference.export import ExportError
 from activemem.engine.inference.predictions import InputError
 from activemem.engine.inference.text_generation import GenerationError, Sampling
 from activemem.engine.inference.trained_model import UseError, load_model
@@ -259,8 +259,8 @@ def test_a_text_is_read_without_its_byte_order_mark_and_must_be_encodable(langua
 
 def test_a_program_is_right_below_and_beyond_every_length_at_which_blocks_branch(settings, tmp_path):
     recipe = "sa(heads=2, head_width=4) + highway_conv(k=9) >> conv(k=5) >> persistent_conv(k=4)"
-    trained, path, _ = train(settings(recipe, "reverse"), tmp_path, tmp_path)
-    done = export_model(trained, path, tmp_path / "model.pt2")
+    trained, *_ = train(settings(recipe, "reverse"), tmp_path, tmp_path)
+    done = trained.export(tmp_path / "model.pt2")
     assert done.difference <= 1e-5
     program = torch.export.load(done.path).module()
     for batch, length in enumerate((1, 2, 3, 4, 8, 9, 10, 64, 65, 200), start=1):
@@ -272,8 +272,8 @@ def test_a_program_is_right_below_and_beyond_every_length_at_which_blocks_branch
 def test_an_onnx_program_gives_the_same_outputs(settings, tmp_path):
     pytest.importorskip("onnxscript")
     runtime = pytest.importorskip("onnxruntime")
-    trained, path, _ = train(settings("sa(heads=2, head_width=8) >> ff(16)", "reverse"), tmp_path, tmp_path)
-    done = export_model(trained, path, tmp_path / "model.onnx")
+    trained, *_ = train(settings("sa(heads=2, head_width=8) >> ff(16)", "reverse"), tmp_path, tmp_path)
+    done = trained.export(tmp_path / "model.onnx")
     session = runtime.InferenceSession(str(done.path), providers=["CPUExecutionProvider"])
     inputs = torch.randint(3, (4, 23))
     (found,) = session.run(None, {session.get_inputs()[0].name: inputs.numpy()})
@@ -281,17 +281,17 @@ def test_an_onnx_program_gives_the_same_outputs(settings, tmp_path):
 
 
 def test_a_failed_export_leaves_no_file(settings, tmp_path):
-    trained, path, _ = train(settings("lstm", "reverse"), tmp_path, tmp_path)
+    trained, *_ = train(settings("lstm", "reverse"), tmp_path, tmp_path)
     for name, reason in (("model.pt2", "valid for every length"), ("model.zip", "a path that ends in")):
         with pytest.raises(ExportError, match=reason):
-            export_model(trained, path, tmp_path / name)
+            trained.export(tmp_path / name)
     assert [each.name for each in tmp_path.iterdir()] == ["model.safetensors"]
 
 
 def test_a_folder_for_the_hub_is_loaded_as_the_file(settings, tmp_path):
-    trained, path, _ = train(settings(), tmp_path, tmp_path)
-    folder = export_model(trained, path, tmp_path / "hub").path
+    trained, *_ = train(settings(), tmp_path, tmp_path)
+    folder = trained.export(tmp_path / "hub").path
     assert sorted(each.name for each in folder.iterdir()) == ["config.json", "model.safetensors"]
     assert list(load_model(folder).predict(["1 0"])) == list(trained.predict(["1 0"]))
     with pytest.raises(FileExistsError):
-        export_model(trained, path, folder)
+        trained.export(folder)

@@ -4,9 +4,14 @@ import pytest
 import torch
 
 from activemem.blocks import build
-from activemem.cli.coordinates import format_coordinates, ladder_groups, verdict
 from activemem.engine.optimisers.build import build_optimizer
-from activemem.engine.probes.coordinates import CoordinateError, LayerChange, coordinate_check
+from activemem.engine.probes.coordinates import (
+    CoordinateError,
+    LayerChange,
+    ModelCoordinates,
+    StudyCoordinates,
+    check_coordinates,
+)
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.study import StudyError, load_study
 
@@ -38,27 +43,27 @@ epochs = 1
 """
 
 
-def layers(text):
-    (found,) = (coordinate_check(each, 4) for each in ladder_groups(load_study(text)).values())
+def checked_model(text):
+    (found,) = check_coordinates(load_study(text), steps=4).models
     return found
 
 
 @pytest.fixture(scope="module")
 def checked():
-    return layers(TEXT)
+    return checked_model(TEXT)
 
 
 def test_with_maximal_updates_changes_are_flat_and_without_they_grow(checked):
-    assert [each.layer for each in checked] == ["embedding", "layer 1", "layer 2", "output"]
-    assert verdict(checked) == "flat: one rate suits all widths"
-    plain = layers(TEXT.replace("mup = 16\n", ""))
-    assert verdict(plain).startswith("growing: layer 1, layer 2")
-    assert plain[1].exponent > 0.5 > abs(checked[1].exponent) + 0.2
+    assert [each.layer for each in checked.layers] == ["embedding", "layer 1", "layer 2", "output"]
+    assert (checked.verdict, checked.flat) == ("flat: one rate suits all widths", True)
+    plain = checked_model(TEXT.replace("mup = 16\n", ""))
+    assert plain.verdict.startswith("growing: layer 1, layer 2")
+    assert plain.layers[1].exponent > 0.5 > abs(checked.layers[1].exponent) + 0.2
 
 
 def test_the_check_is_printed_by_layer_and_width(checked):
-    lines = format_coordinates(load_study(TEXT), {"": checked}).splitlines()
-    assert lines[0] == "widths · mean change of the activations in 5 steps, by d_model"
+    lines = str(StudyCoordinates(study="widths", steps=4, models=(checked,))).splitlines()
+    assert lines[0] == "widths · mean change of the activations in 4 steps, by d_model"
     assert lines[2].split() == ["16", "64", "128", "exponent"]
     assert lines[-1] == "  flat: one rate suits all widths (above 0.25 grows, below −0.5 shrinks)"
 
@@ -68,13 +73,15 @@ def test_layers_whose_changes_shrink_with_width_are_reported_next_to_those_that_
     found = [
         LayerChange(layer=name, changes={8: 1.0, 16: 1.0}, exponent=each) for name, each in exponents.items()
     ]
-    assert verdict(found) == "growing: layer 1; shrinking: embedding, output"
+    told = ModelCoordinates(model="", flat=False, layers=tuple(found)).verdict
+    assert told == "growing: layer 1; shrinking: embedding, output"
 
 
 def test_many_widths_are_below_each_other_within_80_columns():
     changes = dict.fromkeys(range(8, 88, 8), 0.0123)
-    many = [LayerChange(layer=name, changes=changes, exponent=-0.5) for name in ("embedding", "layer 1")]
-    lines = format_coordinates(load_study(TEXT), {"": many}).splitlines()
+    many = (LayerChange(layer=name, changes=changes, exponent=-0.5) for name in ("embedding", "layer 1"))
+    model = ModelCoordinates(model="", flat=True, layers=tuple(many))
+    lines = str(StudyCoordinates(study="widths", steps=5, models=(model,))).splitlines()
     assert max(map(len, lines)) <= 80
     assert [word for line in (lines[2], lines[5]) for word in line.split()] == [
         *map(str, changes),
@@ -142,10 +149,12 @@ def test_settings_that_conflict_with_mup_or_its_check_are_reported():
         "[train] optimizer: expected an optimizer among adam, adamw, lion with mup, got muon",
     ]
     with pytest.raises(CoordinateError, match="has no \\[ladder\\]"):
-        ladder_groups(load_study("quickstart"))
+        check_coordinates(load_study("quickstart"))
     with pytest.raises(
         CoordinateError, match="got NaN or inf at width 16, 64, 128: use a smaller learning rate"
     ):
-        layers(TEXT.replace("lr = 1e-2", "lr = 1e30"))
+        checked_model(TEXT.replace("lr = 1e-2", "lr = 1e30"))
     with pytest.raises(CoordinateError, match="keep the depth fixed"):
-        layers(TEXT.replace('"sa(', '"{depth} * sa(').replace("sizes = {", "sizes = { depth = [1, 1, 2],"))
+        checked_model(
+            TEXT.replace('"sa(', '"{depth} * sa(').replace("sizes = {", "sizes = { depth = [1, 1, 2],")
+        )

@@ -45,14 +45,11 @@ def answers(desk, *lines):
 
 def test_proposals_are_the_points_that_a_run_trains_and_are_not_stored(study, store):
     first, second = SearchService(study, store).propose(2)
-    assert [each.point.values for each in SearchService(study, store).propose(2)] == [
-        first.point.values,
-        second.point.values,
-    ]
+    assert [each.values for each in SearchService(study, store).propose(2)] == [first.values, second.values]
     assert (first.proposed_by, store.root.exists()) == ("tpe", False)
     run_study(study, store, local=True, max_trials=2)
-    assert set(store.trials()["trial"]) == {trial.id for trial in first.point.trials}
-    assert first.point.name not in {each.point.name for each in SearchService(study, store).propose(9)}
+    assert set(store.trials()["trial"]) == set(first.trials)
+    assert first.id not in {each.id for each in SearchService(study, store).propose(9)}
 
 
 def test_a_recipe_that_is_handed_in_is_trained_next_and_then_known_with_its_results(study, store):
@@ -63,22 +60,23 @@ def test_a_recipe_that_is_handed_in_is_trained_next_and_then_known_with_its_resu
     run_study(study, store, local=True, max_trials=2)
     assert set(store.trials()["recipe"]) == {line["recipe"]}
     known = SearchService(study, store).hand_in(line)
-    assert known.point.values == {
+    assert known.values == {
         "k": 6, "mixer": "highway_conv(k={k})", "lr": 0.05, "choice": "{mixer}"
     }  # fmt: skip
-    assert [(row["seed"], row["status"]) for row in known.trials] == [(0, "done"), (1, "done")]
+    assert [(each.seed, each.status) for each in known.trials] == [(0, "done"), (1, "done")]
 
 
 def test_a_point_whose_handing_in_was_cut_off_is_handed_in_again(study, store):
     line = {"recipe": "highway_conv(k=6) >> ff(8)", "values": {"lr": 0.05}}
     desk = SearchService(study, store)
-    point = desk.look_up(line).point
-    starts = store.files.checkpoint_dir(point.trials[0].id) / STARTS_FILE
+    values = {"k": 6, "mixer": "highway_conv(k={k})", "lr": 0.05, "choice": "{mixer}"}
+    trials = [trial.id for trial in study.point_trials(values)]
+    starts = store.files.checkpoint_dir(trials[0]) / STARTS_FILE
     starts.parent.mkdir(parents=True)
     starts.write_text("")  # killed before it was written, or on a full disk
     assert answers(desk, line, line) == ["accepted", "waiting"]
     run_study(study, store, local=True, max_trials=2)
-    assert set(store.trials()["trial"]) == {trial.id for trial in point.trials}
+    assert set(store.trials()["trial"]) == set(trials)
 
 
 def test_a_run_that_is_under_way_takes_up_what_is_handed_in(study, store):
@@ -153,7 +151,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("line", "faults"), REFUSED.items())
 def test_a_point_outside_the_space_is_rejected_with_all_faults(study, store, line, faults):
-    refused = SearchService(study, store).hand_in_text(line)
+    refused = SearchService(study, store).hand_in(line)
     assert (refused.answer, list(refused.faults)) == ("refused", faults)
     assert not store.root.exists()
 

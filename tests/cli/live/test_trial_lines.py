@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from activemem.cli.views import trial_lines
-from activemem.cli.views.trial_lines import Headline, TrialNameColumns
+from activemem.cli.live import display
+from activemem.cli.views.trial_lines import MAX_RUNNING_LINES, Headline, TrialNameColumns
 from activemem.engine.core.events import Ended, EpochFinished, Started, StudyProgress
 from activemem.studies.study import load_study
 
@@ -29,7 +29,12 @@ def running(*trials, total=144):
 
 def counts(progress):
     running, left_s = len(progress.running), progress.remaining_s()
-    return trial_lines.format_counts(progress.counts, progress.total, running, left_s)
+    return display.format_counts(progress.counts, progress.total, running, left_s)
+
+
+def ended_line(event, trial, count, columns, headline):
+    outcome = event.status, event.reason, event.metrics
+    return display.format_ended(trial, *outcome, count=count, columns=columns, headline=headline)
 
 
 PAIR = (
@@ -45,7 +50,7 @@ def test_counts_say_what_ended_what_runs_and_what_time_is_left():
 
 
 def test_running_trials_are_below_each_other_within_eighty_columns():
-    assert trial_lines.format_running(running(*PAIR).running.values(), TrialNameColumns(PAIR), 80) == [
+    assert display.format_running(running(*PAIR).running.values(), TrialNameColumns(PAIR), 80) == [
         "  sa + pers…conv  multiply       seed 1  epoch 61/100  length 19  accuracy 0.998",
         "  sa              not       0.1  seed 0  epoch 61/100  length 19  accuracy 0.998",
     ]
@@ -53,15 +58,15 @@ def test_running_trials_are_below_each_other_within_eighty_columns():
 
 def test_more_running_trials_than_lines_are_counted():
     trials = [make_trial(seed=seed, epochs=100) for seed in range(9)]
-    lines = trial_lines.format_running(running(*trials).running.values(), TrialNameColumns(trials), 80)
-    assert (len(lines), lines[-1]) == (trial_lines.MAX_RUNNING_LINES + 1, "  and 3 more")
+    lines = display.format_running(running(*trials).running.values(), TrialNameColumns(trials), 80)
+    assert (len(lines), lines[-1]) == (MAX_RUNNING_LINES + 1, "  and 3 more")
 
 
 def test_a_trial_that_has_just_started_has_no_metrics_yet():
     each, progress = make_trial(seed=2), StudyProgress(total=1, stored={})
     progress.on_planned([each])
     progress.on_event(Started(trial=each.id, epoch=0), 0.0)
-    assert trial_lines.format_running(progress.running.values(), TrialNameColumns([each]), 80) == [
+    assert display.format_running(progress.running.values(), TrialNameColumns([each]), 80) == [
         "  sa  sort  seed 2  epoch 0/10"
     ]
     assert counts(progress) == "0/1   1 running   ETA –"
@@ -69,7 +74,7 @@ def test_a_trial_that_has_just_started_has_no_metrics_yet():
 
 def test_a_finished_trial_is_one_line():
     event = Ended(trial=PAIR[0].id, status="done", metrics=METRICS)
-    assert trial_lines.format_ended(event, PAIR[0], (61, 144), TrialNameColumns(PAIR[:1]), PLAIN) == (
+    assert ended_line(event, PAIR[0], (61, 144), TrialNameColumns(PAIR[:1]), PLAIN) == (
         " 61/144   done    sa + persistent_conv  multiply  seed 1  max_length 18  accuracy 0.998"
     )
 
@@ -81,14 +86,14 @@ def test_a_finished_trial_is_one_line():
 )
 def test_a_trial_that_continues_says_where(epoch, step, place):
     event = Started(trial=PAIR[0].id, epoch=epoch, step=step)
-    assert trial_lines.format_continued(event, PAIR[0], TrialNameColumns(PAIR[:1])) == (
+    assert display.format_continued(event, PAIR[0], TrialNameColumns(PAIR[:1])) == (
         f"continues sa + persistent_conv  multiply  seed 1 from {place}"
     )
 
 
 def test_a_failed_trial_says_why_without_its_traceback():
     event = Ended(trial=PAIR[0].id, status="failed", reason="ValueError: no (at epoch 3)\nTraceback\n  ...")
-    assert trial_lines.format_ended(event, PAIR[0], (61, 144), TrialNameColumns(PAIR[:1]), PLAIN) == (
+    assert ended_line(event, PAIR[0], (61, 144), TrialNameColumns(PAIR[:1]), PLAIN) == (
         " 61/144   failed  sa + persistent_conv  multiply  seed 1  ValueError: no (at epoch 3)"
     )
 
@@ -98,7 +103,7 @@ def test_lines_that_are_written_one_by_one_are_below_each_other():
     columns, lines = TrialNameColumns(pair), []
     for count, each in enumerate(pair, 61):
         event = Ended(trial=each.id, status="done", metrics=METRICS)
-        lines.append(trial_lines.format_ended(event, each, (count, 144), columns, PLAIN))
+        lines.append(ended_line(event, each, (count, 144), columns, PLAIN))
     assert lines == [
         " 61/144   done    sa + conv(k=20)  multiply  seed 0  max_length 18  accuracy 0.998",
         " 62/144   done    sa               not       seed 0  max_length 18  accuracy 0.998",
@@ -108,7 +113,7 @@ def test_lines_that_are_written_one_by_one_are_below_each_other():
 def test_each_finished_trial_shows_the_metric_of_the_first_table_and_the_best_so_far():
     headline, columns = Headline(load_study("quickstart"), [17.0]), TrialNameColumns(PAIR)
     lines = [
-        trial_lines.format_ended(
+        ended_line(
             Ended(trial=each.id, status="done", metrics={**METRICS, "max_length": length}),
             each, (61, 144), columns, headline,
         )
@@ -143,7 +148,7 @@ def test_a_study_without_a_table_shows_the_main_metric_of_its_task(tokens, metri
 def test_a_trial_whose_study_has_no_headline_shows_the_main_metric_of_its_own_task():
     (trial,) = load_study(TEXT).trials
     event = Ended(trial=trial.id, status="done", metrics={"dev_loss": 2.0, "dev_bpc": 2.885})
-    line = trial_lines.format_ended(event, trial, (1, 2), TrialNameColumns([trial]), PLAIN)
+    line = ended_line(event, trial, (1, 2), TrialNameColumns([trial]), PLAIN)
     assert line.endswith("  dev_bpc 2.885")
 
 
