@@ -418,7 +418,7 @@ def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[in
 
 
 def _block_flops(spec: Spec, block: Block, length: int, *, past: int, width: int) -> Numbers:
-    """Return the FLOPs of one sequence, under the name "flops".
+    """Return the FLOPs of a block for one sequence, under the name "flops".
 
     They are the difference between a batch of three sequences and a batch of two. So the operations that a
     block does once for a whole batch do not count.

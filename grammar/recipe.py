@@ -218,7 +218,7 @@ def _operand(value: Value | Expression) -> str:
 
 @lru_cache(maxsize=4096)
 def _operand_of(text: str) -> str:
-    """Return the text, in parentheses if it is an operation; raise RecipeError for a wrong text.
+    """Return a recipe text, in parentheses if it is an operation; raise RecipeError if it is wrong.
 
     Results are cached, because grids and searches fill holes with few different texts.
     """

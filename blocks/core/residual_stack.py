@@ -105,7 +105,7 @@ class ResidualStep(nn.Module):
 
 
 class Sublayer(CompositeBlock, ResidualStep):
-    """A residual step around one part.
+    """A residual step around one part of a recipe, such as a block or a sum of blocks.
 
     The timing signal is added to the input if the part mixes positions.
     """
@@ -127,7 +127,7 @@ class Sublayer(CompositeBlock, ResidualStep):
 
 
 class PoolingLayer(CompositeBlock):
-    """A module around a pool, or around a sum of pools, which reduces a sequence to one vector.
+    """The layer of a pool, or of a sum of pools, which reduces a sequence to one vector.
 
     It has neither a norm nor a residual connection.
     """

@@ -64,7 +64,7 @@ def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tenso
 
 
 class PersistentAttention(WindowedBlock):
-    """Base class of the blocks with persistent vectors and a window.
+    """Base class of blocks that attend to a window of positions and to persistent vectors.
 
     It has linear maps without biases, the attention within the window, and the persistent vectors.
     """

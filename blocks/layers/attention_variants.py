@@ -41,7 +41,7 @@ def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Te
 
 @register_block("fox")
 class ForgettingAttention(Block):
-    """Block `fox`: causal attention that adds the log gates between a key and a query to their score.
+    """Block `fox`: causal attention that adds to a score the log gates of the positions after the key.
 
     Lin et al. 2025.
     """

@@ -97,7 +97,7 @@ class BucketBias(DistanceBias, Initialisable):
 
 
 def build_distance_bias(kind: str, heads: int, width: int, *, causal: bool) -> DistanceBias | None:
-    """Return the bias of `pos=alibi` or `pos=t5`; None for other values."""
+    """Return the module for the distance biases of `pos=alibi` or `pos=t5`; None for other values."""
     match kind:
         case "alibi":
             return LinearBias(heads)

@@ -302,7 +302,7 @@ def _ends(mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _needs_single_precision(x: Tensor) -> bool:
-    """Return whether autocast is on and the device's kernel does not support its 16-bit type.
+    """Return whether autocast is on with a 16-bit type that the device's kernel does not support.
 
     A GPU's kernel accepts float16 for either type. OneDNN's LSTM supports no such type without AVX-512.
     """

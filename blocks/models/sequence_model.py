@@ -160,7 +160,7 @@ class Model(BaseModel[ResidualStack]):
     def _embed(
         self, inputs: Tensor, start: int, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the body's input (batch, length, width), and the timing signal of its positions.
+        """Return the body's input (batch, length, width), and any position vectors that mixers add again.
 
         The first position is `start`.
         """

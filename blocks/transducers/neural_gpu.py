@@ -97,7 +97,7 @@ class ImageCGRU(Initialisable):
         return y if mask is None else y * mask
 
     def tape_contribution(self, outputs: Tensor, columns: int, *, everywhere: bool) -> Tensor:
-        """Return what outputs (…, maps) on the tape add to the three convolutions at positions around them.
+        """Return the terms that outputs (…, maps) on the tape add to the three convolutions around them.
 
         The outputs fill column 0 of an image of `columns` columns, or all columns if `everywhere`. The result
         is (…, affected columns, kernel, 3 * maps); their position is `after` in the kernel.

@@ -27,7 +27,7 @@ from ..layers.recurrent import Recurrent, RecurrentState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedSource(State):
-    """An encoded source: its input vectors and the encoder's outputs, each (batch, n, width).
+    """An encoded source: the encoder's inputs and its outputs, each (batch, n, width).
 
     The outputs may have another width. `mask` (batch, n) is true at valid positions; `final_state` is the
     last state of a recurrent encoder.

@@ -106,13 +106,13 @@ class Listener:
         """
 
     def starting_ray(self, attempt: int) -> None:
-        """Handle a start of Ray on this machine; `attempt` counts the starts."""
+        """Handle a start of Ray on this machine, which is attempt number `attempt`."""
 
     def stopping(self) -> None:
         """Handle a request to stop; running trials save a checkpoint and end."""
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Handle the start of a wait for other processes, which train all trials that remain."""
+        """Handle the start of a wait for other processes that train all remaining trials."""
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
         """Handle the list of a cluster's nodes, before the first trial."""

@@ -83,7 +83,7 @@ def find_gpus() -> list[Gpu]:
 
 
 def cpu_has_bf16() -> bool:
-    """Return whether this machine's CPU multiplies in bfloat16, by the flags that Linux reports of it."""
+    """Return whether this machine's CPU has bfloat16 instructions, according to Linux."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -112,7 +112,7 @@ def count_gpus() -> int:
 
 
 def count_gpus_of_processes() -> int:
-    """Return how many processes can have a GPU of their own.
+    """Return how many processes can each train on a GPU of their own.
 
     Each MIG instance that the environment names counts as a GPU.
     """

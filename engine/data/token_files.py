@@ -47,7 +47,7 @@ class Split:
 
     @property
     def first_words(self) -> int:
-        """Return how many words are not scored, because nothing predicts the first token of a split.
+        """Return how many words of a split are not scored, because nothing predicts its first token.
 
         The number is 1, or 0 if the first token is a mark that stands before the text.
         """

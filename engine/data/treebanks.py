@@ -70,7 +70,7 @@ def parse_trees(text: str) -> Iterator[Tree]:
 
 
 def strip_annotations(tree: Tree) -> Tree | None:
-    """Return a tree with plain labels and only the words of the sentence.
+    """Return a tree without annotations in its labels and without leaves that are not words.
 
     Remove traces (leaves that are not words), constituents that hold nothing else, and the functions in
     labels. For example, `NP-SBJ-1` and `NP=2` become `NP`; tags such as `-LRB-` stay. None if nothing is

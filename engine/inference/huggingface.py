@@ -145,7 +145,7 @@ class ActivememTokenizer(PreTrainedTokenizer):
         return self._symbols.decode([self._ids[token] for token in tokens])
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str]:
-        """Write the symbols; return the path of their file."""
+        """Write the tokenizer's symbols to a file; return the file's path."""
         path = Path(save_directory) / f"{filename_prefix + '-' if filename_prefix else ''}{SYMBOLS}"
         record = {
             "symbols": self._symbols.to_dict(),

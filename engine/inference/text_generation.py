@@ -60,7 +60,7 @@ class SamplingKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """Rules for choosing the next symbol.
+    """Settings for choosing the next symbol of a text, such as the temperature.
 
     Probabilities are raised to the power 1 / `temperature`; 0 always takes the most likely symbol. Then only
     the `top_k` most likely symbols are kept, and of these the smallest set with total probability `top_p`

@@ -152,7 +152,7 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
 
 
 class ClassificationObjective(LabelledObjective):
-    """Objective with a class for each sequence, or for each token."""
+    """Objective of classification: each sequence, or each token, has one class."""
 
     def _meaning(self) -> dict[str, Any]:
         return {"classes": list(self._corpus.classes)}
@@ -171,7 +171,7 @@ class ClassificationObjective(LabelledObjective):
 
 
 class SequenceRegressionObjective(LabelledObjective):
-    """Objective with a number for each sequence, standardised by the statistics of the training labels."""
+    """Objective of regression: each sequence has a number, standardised as the training labels are."""
 
     @cached_property
     def _scale(self) -> tuple[float, float]:

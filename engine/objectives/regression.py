@@ -54,7 +54,7 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
         return StepShape(sequences=self.settings.train.batch_size, tokens=self.interface.tokens)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean squared error."""
+        """Return the mean squared error of one part of the batch."""
         count = len(self._current.targets)
         here = micro_batch_slice(count, part, parts)
         batch = RegressionBatch(*(on_device(rows[here], self.device) for rows in self._current))

@@ -35,7 +35,7 @@ from .text_scores import Likelihood
 
 
 class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
-    """Objective of sequence pairs.
+    """Objective of tasks with pairs of sequences, such as translation.
 
     Outputs for the test split are also generated, and scored by the task's metric.
     """

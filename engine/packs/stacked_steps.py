@@ -79,7 +79,7 @@ class StackedPasses:
 
 
 class _LossOf(nn.Module):
-    """Module that returns a model's loss. `functional_call` can substitute the weights of a module only."""
+    """Module that returns a model's loss. `functional_call` replaces weights only in modules."""
 
     def __init__(self, model: nn.Module, objective: Objective[Any]) -> None:
         super().__init__()

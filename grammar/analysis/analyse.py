@@ -666,7 +666,7 @@ def _measured(
 
 
 def _repeat(label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
-    """Return a ModelPart for `count` copies of the part `one`, which describes the node `body`.
+    """Return a ModelPart for `count` copies of the node `body`; `one` is the ModelPart of one copy.
 
     All costs are multiplied by `count`, except the parameters: tied copies have the parameters of one copy.
     """

@@ -233,7 +233,7 @@ def capped(scores: Tensor, cap: float) -> Tensor:
 
 
 def can_be_fused(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> bool:
-    """Return whether fused kernels can compute the window.
+    """Return whether fused kernels can compute this window attention.
 
     They support no distance vectors, fading, extra keys, cap or dropout, nor queries that see nothing.
     """

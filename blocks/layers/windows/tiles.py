@@ -132,7 +132,7 @@ class _Tile(NamedTuple):
             within.masked_fill_(~keys, masked_score(scores))
 
     def _add_distances(self, q: Tensor, scores: Tensor) -> None:
-        """Add the scores by distance, and mask keys outside the window."""
+        """Add the scores that depend on the distance, and mask keys outside the window."""
         vectors, fading = self.vectors, self.given.fading
         remaining = None if fading is None else fading[self.head, 0, :, self.distances]
         if not self.is_band:
@@ -331,14 +331,14 @@ def _by_weights(tile: _Tile, dy: Tensor, buffer: Tensor) -> Tensor:
 
 
 def _add_to_values(tile: _Tile, into: WindowInputs, dy: Tensor, weights: Tensor) -> None:
-    """Add to the gradients of values, extra values and, with `pos_values`, distance vectors."""
+    """Add a tile's part to the gradients of values, extra values and, with `pos_values`, distance vectors."""
     _add_by_key(tile, (into.v, into.extra_values), dy, weights)
     if tile.form.pos_values and into.vectors is not None:
         _add_by_distance(tile, into.vectors, dy, tile.by_distance(weights))
 
 
 def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> None:
-    """Add to the gradients of queries, keys, extra keys, distance vectors and fading factors.
+    """Add a tile's part to the gradients of queries, keys, extra keys, distance vectors, fading factors.
 
     `ds` is the gradient of the scores.
     """

@@ -60,7 +60,7 @@ def persistent_vectors(block, head):
 
 
 def project_heads(weight, x, heads):
-    """Return heads of shape (heads, length, head_width)."""
+    """Project x to heads, (heads, length, head_width)."""
     return torch.stack([x @ one.T for one in weight.chunk(heads)])
 
 

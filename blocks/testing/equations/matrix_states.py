@@ -65,7 +65,7 @@ def linear_attn(block, x, *, feature, **around):
 
 
 def rotated(x, angles):
-    """Rotate each pair of neighbouring channels, read as a complex number."""
+    """Rotate each pair of neighbouring channels by its angle, as a complex number."""
     turned = torch.view_as_complex(x.view(-1, 2)) * torch.exp(1j * angles)
     return torch.view_as_real(turned).flatten()
 
@@ -104,7 +104,7 @@ def gla(block, x, *, head_width, **around):
 
 
 def decays_of_heads(rates, x):
-    """Return decays of shape (length, heads)."""
+    """Return the decay of each head at each position, (length, heads)."""
     steps = torch.log(1 + torch.exp(x @ rates.map.weight.T + rates.step_offset))
     return torch.exp(-torch.exp(rates.log_rate) * steps)
 
@@ -147,7 +147,7 @@ def delta_product(block, x, *, n, gate, negative, heads, head_width, qk_norm, he
 
 
 def channel_decays(rates, x, heads):
-    """Return decays of shape (length, heads, keys), at least e⁻⁵."""
+    """Return the decay of each key channel at each position, (length, heads, keys), at least e⁻⁵."""
     down, up = rates.map
     raw = (x @ down.weight.T @ up.weight.T).view(len(x), heads, -1) + rates.step_offset
     return torch.exp(-(torch.log(1 + torch.exp(raw)) * torch.exp(rates.log_rate)).clamp(max=5))

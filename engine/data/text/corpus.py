@@ -56,7 +56,7 @@ class TokenisedCorpus:
 
     @property
     def train(self) -> Split:
-        """Return the training text of a corpus with a single training text."""
+        """Return the training text; the corpus must have exactly one."""
         ((_, split),) = self.sources
         return split
 
