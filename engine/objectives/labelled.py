@@ -171,7 +171,7 @@ class ClassificationObjective(LabelledObjective):
 
 
 class SequenceRegressionObjective(LabelledObjective):
-    """Objective of regression: each sequence has a number, standardised as the training labels are."""
+    """Objective of regression: a number for each sequence, standardised by the training labels."""
 
     @cached_property
     def _scale(self) -> tuple[float, float]:
