@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -79,31 +79,6 @@ def without_defaults(block: BlockNode) -> dict[str, BlockNode]:
             change = f"− {parameter.name}={shown} of {block.name}"
             found[change] = BlockNode(block.name, (*others, (parameter.name, off)))
     return found
-
-
-SIMPLER_BLOCKS: Mapping[str, tuple[str, ...]] = {
-    "all_attn": ("head_split",),
-    "attn_split": ("head_split",),
-    "cgru": ("highway_conv", "conv"),
-    "delta": ("linear_attn",),
-    "delta_product": ("delta", "linear_attn"),
-    "diff_attn": ("sa",),
-    "fox": ("sa",),
-    "gdn2": ("kda", "delta"),
-    "gla": ("linear_attn",),
-    "glu": ("ff",),
-    "highway_conv": ("conv",),
-    "kda": ("delta",),
-    "lstm": ("gru",),
-    "mamba3": ("ssd",),
-    "mlstm": ("linear_attn",),
-    "persistent_conv": ("conv",),
-    "retention": ("linear_attn",),
-    "rwkv7": ("delta",),
-    "single_head": ("head_split",),
-    "ttt": ("linear_attn",),
-}
-"""The simpler relatives of blocks, the nearest first: they lack a part, and have no new kind of part."""
 
 
 def _without_one(node: Value) -> Iterator[Node]:

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from ..errors import ActivememError
 from ..grammar import Recipe, RecipeError, parse
 from ..grammar.canonical import identity, render
-from ..grammar.difference import SIMPLER_BLOCKS, ablations, describe_difference, without_defaults
+from ..grammar.difference import ablations, describe_difference, without_defaults
 from ..grammar.nodes import BlockNode, Node, RepeatNode, SeriesNode, SumNode, TiedNode, walk
 from ..grammar.vocabulary.spec import REQUIRED, spec_of
 from ..storage import Store
@@ -484,7 +484,7 @@ def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> Requ
 def _simpler_relatives(block: BlockNode) -> Iterator[BlockNode]:
     """Yield simpler blocks that can be built from the arguments of this block, the nearest first."""
     given = dict(block.arguments)
-    for name in SIMPLER_BLOCKS.get(block.name, ()):
+    for name in spec_of(block.name).simpler:
         parameters = spec_of(name).parameters
         if all(each.name in given for each in parameters if each.default is REQUIRED):
             yield BlockNode(name, tuple((p.name, given[p.name]) for p in parameters if p.name in given))

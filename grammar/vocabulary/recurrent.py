@@ -12,7 +12,9 @@ RECURRENT = ("lstm", "gru")
 """The blocks whose last state can start a decoder."""
 
 
-def _recurrent(name: str, summary: str, equation: str, source: str, states: int) -> Spec:
+def _recurrent(
+    name: str, summary: str, equation: str, source: str, states: int, *, simpler: tuple[str, ...] = ()
+) -> Spec:
     return Spec(
         name=name,
         role=Role.MIXER,
@@ -20,6 +22,7 @@ def _recurrent(name: str, summary: str, equation: str, source: str, states: int)
         summary=summary,
         equation=equation,
         source=source,
+        simpler=simpler,
         reach=sees_the_past,
         window=lambda settings, context: states * as_int(settings, "layers") * context.width,
         compiled_for_each_length=lambda _settings: True,
@@ -35,6 +38,7 @@ define(
         "y_t = h_t = o⊗tanh(s_t)",
         "Hochreiter and Schmidhuber 1997; forget gate of Gers, Schmidhuber and Cummins 2000",
         2,
+        simpler=("gru",),
     ),
     _recurrent(
         "gru",
