@@ -69,7 +69,7 @@ class SpaceSize(Page):
 
     @classmethod
     def of(cls, count: Cardinality) -> Self:
-        """Return the entry for a counted number of architectures."""
+        """Return the output about a search space whose architectures have been counted."""
         return cls(architectures="infinite" if count.infinite else count.forms, exact=count.exact)
 
 

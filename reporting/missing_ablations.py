@@ -629,7 +629,7 @@ def _labels(cell: RequestedCell, names: Sequence[str]) -> dict[str, str]:
 
 
 class _NoHoleError(Exception):
-    """Error if cells differ in a way that placeholders with levels cannot express."""
+    """Raised if the requested cells cannot be written as one model with `{placeholders}` for factors to fill."""
 
 
 def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:

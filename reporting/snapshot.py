@@ -52,7 +52,7 @@ class Snapshot:
 
     @cached_property
     def confirmed(self) -> Sequence[str]:
-        """Return the names of the confirmed claims. A gate opens its trials once its claim is confirmed.
+        """Return the names of the confirmed claims. The trials behind a gate may run once its claim is confirmed.
 
         The result is empty if the study has no gates.
         """

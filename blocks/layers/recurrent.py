@@ -253,7 +253,7 @@ class Recurrent(Block):
         return x, RecurrentState(tensors=tuple(torch.stack(part, 1) for part in zip(*lasts, strict=True)))
 
     def traces(self, x: Tensor) -> tuple[Trace, ...]:
-        """Return the trace of each layer for a whole sequence x, without dropout."""
+        """Return the states and gates of each layer at every position of x, computed without dropout."""
         found: list[Trace] = []
         start = self.zero_state(x)
         for place, layer in enumerate(self.layers):

@@ -244,7 +244,7 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _numbers(factor: str, levels: Sequence[Level | None]) -> Sequence[Level]:
-    """Return the numeric levels of a factor, without seeds and booleans, which always keep their names."""
+    """Return the levels of a factor that are shown as bare numbers; seeds and booleans are shown with the name."""
     numbers = [level for level in levels if isinstance(level, int | float) and not isinstance(level, bool)]
     return [] if factor == _SEED else numbers
 

@@ -181,7 +181,7 @@ class EncoderProbe:
 
 
 def choose_pair(split: PairSplit, sequences: int) -> int | None:
-    """Return the index of the pair to show: the one with the longest of the first `sequences` sources.
+    """Return the index of the pair with the longest source among the first `sequences` pairs.
 
     Sources longer than MAX_SHOWN_SYMBOLS are skipped. Return None if all sources are too long.
     """

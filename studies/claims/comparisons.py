@@ -60,7 +60,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Extrapolation:
-    """The value that smaller models predict for a large model, for each seed: `law(loss[width=64])`.
+    """A large model's metric as extrapolated from smaller models, for each seed: `law(loss[width=64])`.
 
     `of` is the number to predict, and `cell` is one of its cells. `parts` are the same number at the smaller
     sizes, the smallest first, each with a cell of that size. A power law of the models' parameter counts is

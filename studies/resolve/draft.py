@@ -531,7 +531,7 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
 
 
 def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:
-    """Return the faults of the settings in which these values fill the placeholders.
+    """Fill the draft's placeholders with these values, and return the faults of the resulting settings.
 
     Faults that are already reported are left out.
     """

@@ -1,4 +1,4 @@
-"""Computation of the states h_t = a_t ⊗ h_{t−1} + b_t at all positions.
+"""Computation of the states h_t = a_t ⊙ h_{t−1} + b_t (element by element) at all positions.
 
 A scan returns all states. If only outputs are needed, they are read from the states, which are not all
 stored.

@@ -70,7 +70,7 @@ class TranslationSettings(SentencePairSettings):
 
 
 class ParsingSettings(SentencePairSettings):
-    """Keys of `[task]` for the task parsing."""
+    """Keys of `[task]` for the task `parsing`, from sentences to their trees."""
 
     corpus: Annotated[str, KnownNames(lambda: dataset_names(Treebank))]
     """the treebank"""
