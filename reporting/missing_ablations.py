@@ -629,7 +629,7 @@ def _labels(cell: RequestedCell, names: Sequence[str]) -> dict[str, str]:
 
 
 class _NoHoleError(Exception):
-    """Raised if the requested cells cannot be written as one model with `{placeholders}` for factors to fill."""
+    """Raised if no model with `{placeholders}` for factors gives all requested cells."""
 
 
 def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -52,9 +52,9 @@ class Snapshot:
 
     @cached_property
     def confirmed(self) -> Sequence[str]:
-        """Return the names of the confirmed claims. The trials behind a gate may run once its claim is confirmed.
+        """Return the names of the confirmed claims; empty if the study has no gates.
 
-        The result is empty if the study has no gates.
+        The trials behind a gate may run once its claim is confirmed.
         """
         if not self.study.gates:
             return ()

@@ -244,7 +244,7 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _numbers(factor: str, levels: Sequence[Level | None]) -> Sequence[Level]:
-    """Return the levels of a factor that are shown as bare numbers; seeds and booleans are shown with the name."""
+    """Return the levels that are shown as bare numbers. Seeds and booleans are shown with the name."""
     numbers = [level for level in levels if isinstance(level, int | float) and not isinstance(level, bool)]
     return [] if factor == _SEED else numbers
 

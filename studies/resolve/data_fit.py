@@ -98,8 +98,8 @@ _BATCHES = 64  # batches that are drawn to estimate the padding
 def separated_padding(settings: TrialSettings, summary: CorpusSummary) -> str:
     """Return a sentence on the share of padding in a training step if documents are separate; else "".
 
-    With `separate_documents`, rows are cut where documents end, and the pieces are padded. The share of padding is
-    estimated from the sizes of the documents.
+    With `separate_documents`, rows are cut where documents end, and the pieces are padded. The share of
+    padding is estimated from the sizes of the documents.
     """
     task, rows = settings.task, settings.train.batch_size // settings.train.accumulate or 1
     if not isinstance(task, LanguageModelSettings) or not task.separate_documents:

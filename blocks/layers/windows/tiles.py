@@ -75,7 +75,7 @@ class _Tile(NamedTuple):
 
     @property
     def vectors(self) -> Tensor | None:
-        """Return the piece's vectors of relative positions, (sequences, distances, head_width); None without them."""
+        """Return the piece's vectors of relative positions, (sequences, distances, head_width), if any."""
         vectors = self.given.vectors
         return None if vectors is None else vectors[self.distances].expand(self.shape[0], -1, -1)
 
