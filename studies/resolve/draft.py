@@ -400,6 +400,7 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
     other factors. A problem of the first levels is attributed to an axis if only its other levels remove it.
     So faults are reported for levels, not for cells, and a grid of any size needs one try per level.
     """
+    values = {name: [level for _, level in levels] for name, levels in axes.items()}
     first = {name: levels[0][1] for name, levels in axes.items()}
     first_problems = _problems(draft, draft.design.with_absent(first))
     cured_by: dict[ValidationProblem, set[str]] = {problem: set() for problem in first_problems}
@@ -410,15 +411,17 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
             problems = _problems(draft, _required_levels(draft.design, {**first, name: level}, name))
             for problem in problems:
                 if problem not in first_problems:
-                    report_problem(draft.diagnostics, problem, path)
+                    report_problem(
+                        draft.diagnostics, problem, path, draft.template.names_at(problem.path, values)
+                    )
             for problem in first_problems:
                 if problem not in problems:
                     cured_by[problem].add(name)
-    values = {name: [level for _, level in levels] for name, levels in axes.items()}
     for problem in first_problems:
-        causes = cured_by[problem] or set(draft.template.names_at(problem.path, values)) & axes.keys()
+        names = draft.template.names_at(problem.path, values)
+        causes = cured_by[problem] or set(names) & axes.keys()
         origin = axes[causes.pop()][0][0] if len(causes) == 1 else None
-        report_problem(draft.diagnostics, problem, origin)
+        report_problem(draft.diagnostics, problem, origin, names)
 
 
 def _required_levels(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
@@ -463,7 +466,7 @@ def report_cell_problem(
     values = {name: [level] for name, level in levels.items()}
     names = [name for name in template.names_at(problem.path, values) if name in levels]
     if len(names) == 1 and names[0] in paths:
-        report_problem(diagnostics, problem, paths[names[0]])
+        report_problem(diagnostics, problem, paths[names[0]], names)
         return
     where = ", ".join(f"{name}={format_value(levels[name])}" for name in names)
     message = f"{problem.message}, where {where}" if where else problem.message
@@ -480,19 +483,31 @@ def _combined_levels(draft: Draft, name: str, levels: PlacedLevels) -> PlacedLev
     )
 
 
+_KEY = re.compile(r"[\w.]+: ")
+
+
 def report_problem(
-    diagnostics: Diagnostics, problem: ValidationProblem, origin: KeyPath | None = None
+    diagnostics: Diagnostics,
+    problem: ValidationProblem,
+    origin: KeyPath | None = None,
+    names: Collection[str] = (),
 ) -> None:
     """Report an invalid setting at `origin`, the path of the level that causes it, or else at its own key.
 
-    At a level, the message names the key in which the level was tried: `[factors] width: as [model] d_model:
-    expected …`.
+    `names` are the factors that fill the setting. At a level, the message names the setting: `[factors] width
+    sets [model] d_model: expected …`, or `[factors] task does not fit [train] curriculum.start: expected …` if
+    the level fills another setting.
     """
     if origin is None or origin == problem.path:
         diagnostics.report(problem.path, problem.message, key=problem.key)
+    elif problem.path == RECIPE_PATH:
+        diagnostics.report(origin, problem.message)
     else:
-        inside = "" if problem.path == RECIPE_PATH else f"as {path_prefix(problem.path)}"
-        diagnostics.report(origin, inside + problem.message)
+        name = next(part for part in reversed(origin) if isinstance(part, str))
+        verb = f"{'sets' if name in names else 'does not fit'} {path_prefix(problem.path)}".rstrip()
+        if not verb.endswith(":") and not _KEY.match(problem.message):
+            verb += ":"
+        diagnostics.report(origin, problem.message, verb=verb)
 
 
 def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:

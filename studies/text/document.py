@@ -123,14 +123,15 @@ class Document:
     as_written: Document | None = None
 
     def fault(
-        self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None
+        self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None, verb: str = ""
     ) -> StudyFault:
         """Return a fault with the position of the value that `path` names, or of its key if `key` is true.
 
         `within` narrows the position to a part of a text value. The fault of a missing path is shown at its
-        table.
+        table. With a `verb`, the message continues the name of the path: `[factors] many sets …`.
         """
-        message = path_prefix(path[:-1] if key else path) + message
+        prefix = path_prefix(path[:-1] if key else path)
+        message = (f"{prefix.removesuffix(': ')} {verb} " if verb else prefix) + message
         while path and path not in self.places:
             path = path[:-1]
         if not path:
@@ -272,9 +273,11 @@ class Diagnostics:
         """True if the file has the table [search], valid or not."""
         return "search" in self.data
 
-    def report(self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None) -> None:
+    def report(
+        self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None, verb: str = ""
+    ) -> None:
         """Add a fault with this message, unless the same fault is already there."""
-        fault = self.document.fault(path, message, key=key, within=within)
+        fault = self.document.fault(path, message, key=key, within=within, verb=verb)
         if fault not in self.faults:
             self.faults.append(fault)
 

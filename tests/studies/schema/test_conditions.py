@@ -248,6 +248,6 @@ def test_levels_are_checked_where_their_factor_is_present():
         load_study(OWN_KEYS.replace("[2, 3]", "[2, 900]"))
     (fault,) = caught.value.faults
     assert fault.message == (
-        "[factors] pairs: as [task] pairs:"
+        "[factors] pairs does not fit [task] pairs:"
         " expected an even length and at most 16 pairs in 64 tokens of 8192 symbols, got 900"
     )
