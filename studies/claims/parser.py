@@ -244,6 +244,8 @@ def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
 
 _EXPECTED_FOR = {
     "(": "expected a cell in brackets, as max_length[mixer=sa]",
+    "*": "a claim can add, subtract and divide numbers, but not multiply them: expected the end",
+    ")": "expected the end",
     "\u2265": "expected >=",
     "\u2264": "expected <=",
 }
@@ -266,9 +268,8 @@ class _ClaimParser(TokenReader):
         """Parse `claim = either END`."""
         found = self.either()
         if self.token.kind != "end":
-            raise self._error(
-                f"{_EXPECTED_FOR.get(self.token.text, 'expected the end')}, got {self._found()}"
-            )
+            expected = _EXPECTED_FOR.get(self.token.text, "expected 'and', 'or' or the end")
+            raise self._error(f"{expected}, got {self._found()}")
         return found
 
     def either(self) -> SyntaxNode:
@@ -353,7 +354,9 @@ class _ClaimParser(TokenReader):
             return self.call()
         if kind == "speedup":
             return self.speedup()
-        raise self._error(f"expected a metric, a number or a function, got {self._found()}")
+        raise self._error(
+            f"expected a metric such as loss[mixer=sa], a number or a function, got {self._found()}"
+        )
 
     def call(self) -> SyntaxNode:
         """Parse `call = FUNCTION "(" either { "," either } { "for" VARIABLE "in" set } ")"`."""

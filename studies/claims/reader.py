@@ -239,6 +239,7 @@ class _Resolver:
 
     def __init__(self, scope: Scope, faults: FaultCollector, each: str | None) -> None:
         self._scope, self._faults, self._each = scope, faults, each
+        self._unknown_levels = set[int]()  # where a level with variables has a fault
         self._num_rounds = 0  # counted over all loops of the claim, so that nested loops stay bounded
 
     def fail(self, place: syntax.Spanned, message: str) -> None:
@@ -273,11 +274,14 @@ class _Resolver:
                 parts = [self.statement(each, inner) for inner in rounds for each in node.arguments]
                 return _joined(AllOf if node.function.text == "all" else AnyOf, parts)
             case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
-                return self.fail(node, f"expected 'is' or 'in' after {node.function.text}(…)")
+                message = f"expected 'is' or 'in' and a level after {node.function.text}(…)"
+                return self.fail(node, f"{message}, as in {self._ranking_example(node)}")
             case syntax.SyntaxErrorNode():
                 return None
             case _:
-                return self.fail(node, "expected a statement such as a > b, got a number")
+                return self.fail(
+                    node, f"expected a comparison, such as {self._example()} > 3, got only a number"
+                )
 
     def number(self, node: syntax.SyntaxNode) -> Comparison | None:
         """Return a comparison whose effect is the value of an expression; None after a fault.
@@ -319,7 +323,8 @@ class _Resolver:
             case syntax.FunctionCall() if node.function.text == "law":
                 return self._law(node, bound)
             case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
-                return self.fail(node, f"expected a number, got the level from {node.function.text}")
+                message = f"{node.function.text}(…) gives a level, but a number is expected here"
+                return self.fail(node, f"{message}: compare it as in {self._ranking_example(node)}")
             case syntax.SpeedupExpression():
                 return self.fail(node, "a speedup can only be compared, as in speedup(a over b, …) > 1.5")
             case syntax.SyntaxErrorNode():
@@ -344,7 +349,7 @@ class _Resolver:
                 return None
         found = Comparison(left, "==" if sign == "!=" else sign, right, margin)
         if not any(iter_quantities(found)):
-            return self.fail(node, "expected a metric on one side, got only numbers")
+            return self.fail(node, f"expected a metric, such as {self._example()}, got only numbers")
         if fault := _different_targets(found):
             return self.fail(node, fault)
         return NotOf(found) if sign == "!=" else found
@@ -377,8 +382,7 @@ class _Resolver:
             return None
         open_factors = list(self._scope.varying_factors(each.cell for each in found))
         if len(open_factors) != 1:
-            got = " and ".join(open_factors) or "none"
-            return self.fail(node.target, f"expected one factor without a level, got {got}")
+            return self.fail(node.target, self._open_factors_fault("speedup", found[0].cell, open_factors))
         factor = open_factors[0]
         levels = [self._level(factor, each, bound) for each in (node.fast, node.slow)]
         if None in levels:
@@ -467,12 +471,10 @@ class _Resolver:
         for word, level in node.selectors:
             whole = syntax.Spanned(start=word.start, end=level.end)
             if word.text == SEED:
-                self.fail(whole, "expected no seed: cells are compared seed by seed")
+                self.fail(whole, "remove the seed: cells are compared seed by seed")
                 continue
             if word.text == self._each:
-                self.fail(
-                    whole, f"expected no {word.text} here: the claim is checked at each level of {word.text}"
-                )
+                self.fail(whole, f"remove {word.text}: the claim is checked at each level of {word.text}")
                 continue
             if word.text in met:
                 self.fail(word, f"'{word.text}' is named twice")
@@ -481,6 +483,29 @@ class _Resolver:
                 self.fail(word, f"unknown factor '{word.text}'{hint}")
             met.add(word.text)
             yield word.text, level
+
+    # examples in messages, with a metric, factors and levels of the study
+
+    def _example(self, *, opened: int = 0) -> str:
+        """Return a metric in a cell, such as `loss[mixer=sa, task=sort]`, without the first factors."""
+        metrics = self._scope.metrics
+        metric = "loss" if "loss" in metrics else next(iter(metrics), "loss")
+        levels = list(self._scope.varying_factors(self._scope.cells).items())[opened:]
+        inside = ", ".join(f"{factor}={level_text(first)}" for factor, (first, *_) in levels)
+        return f"{metric}[{inside}]" if inside else metric
+
+    def _ranking_example(self, call: syntax.FunctionCall) -> str:
+        """Return a valid use of a function such as `best`, such as `best(loss[task=sort]) is sa`."""
+        levels = next(iter(self._scope.varying_factors(self._scope.cells).values()), ("sa",))
+        return f"{call.function.text}({self._example(opened=1)}) is {level_text(levels[0])}"
+
+    def _open_factors_fault(self, function: str, cell: Cell, open_factors: Sequence[str]) -> str:
+        """Return the message for brackets that leave no factor open, or several."""
+        rule = f"{function}(…) compares the levels of one factor"
+        if not open_factors:
+            return f"{rule}, but every factor has one level here: remove a level"
+        levels = ", ".join(f"{factor}={level_text(dict(cell)[factor])}" for factor in open_factors[1:])
+        return f"{rule}, but {' and '.join(open_factors)} are open here: add {levels} to its brackets"
 
     # levels and sets of levels, with variables substituted
 
@@ -512,7 +537,14 @@ class _Resolver:
         try:
             return self._scope.level(factor, found.text)
         except ValueError as error:
-            return self.fail(found, str(error))
+            named = [token.text for token in level.tokens if token.kind == "name" and token.text in bound]
+            if not named or len(level.tokens) == 1:  # a variable alone: the fault is at its value
+                return self.fail(found, str(error))
+            if level.start not in self._unknown_levels:  # the first values of the variables show the fault
+                self._unknown_levels.add(level.start)
+                values = ", ".join(f"{name} = {bound[name].text}" for name in dict.fromkeys(named))
+                self.fail(level, f"with {values}: {error}")
+            return None
 
     def _level_set(self, level_set: syntax.LevelSet, bound: Bindings) -> tuple[BoundLevel, ...]:
         """Return the levels of a set in their order, without the levels after `except`."""
@@ -531,7 +563,7 @@ class _Resolver:
         less = set(self._find_all(excluded, (other.text for other in listed), "among those of the loop"))
         kept = tuple(one for one in listed if one.text not in less)
         if less and not kept:
-            self.fail(level_set, "expected fewer levels after 'except': none is left")
+            self.fail(level_set, "'except' leaves no level: remove one of those after it")
         return kept
 
     def _find_all(self, named: list[BoundLevel], known: Iterator[str], where: str) -> list[Level]:
@@ -563,12 +595,12 @@ class _Resolver:
                 most = f"expected at most {_MAX_COMBINATIONS:,} combinations of levels"
                 self.fail(whole, f"{most}, got {len(found):,}")
                 return []
+        before = self._num_rounds
         self._num_rounds += len(found)
         if self._num_rounds > _MAX_ROUNDS:
-            self.fail(
-                call,
-                f"expected at most {_MAX_ROUNDS:,} repetitions by all `for` clauses of a claim, got more",
-            )
+            if before <= _MAX_ROUNDS:  # reported once, at the call that exceeds the limit
+                most = f"expected at most {_MAX_ROUNDS:,} repetitions by all `for` clauses of a claim"
+                self.fail(call, f"{most}, got more")
             return []
         return found
 
@@ -586,7 +618,10 @@ class _Resolver:
         if taken:
             self.fail(loop.variable, f"'{name}' is {taken}; expected another name for the variable")
         elif len(re.findall(rf"\b{re.escape(name)}\b", self._faults.text[call.start : call.end])) < 2:
-            self.fail(loop.variable, f"nothing uses '{name}'")
+            self.fail(
+                loop.variable,
+                f"the variable '{name}' is not used: use it in {call.function.text}(…), or remove its 'for'",
+            )
 
     # which level of a factor comes first
 
@@ -614,7 +649,7 @@ class _Resolver:
         ahead = [value for name in levels for level, value in candidates if level == name]
         others = [value for level, value in candidates if level not in levels]
         if not others:
-            return self.fail(node.candidates, "expected fewer levels: none is left for the comparison")
+            return self.fail(node.candidates, "these are all levels that are compared: name fewer of them")
         ways = [_joined(AllOf, [Comparison(one, sign, other) for other in others]) for one in ahead]
         return _joined(AnyOf, ways)
 
@@ -634,14 +669,15 @@ class _Resolver:
             known = [(level, value) for level, value in values if value is not None]
             return known if known and len(known) == len(values) else None
         if not isinstance(first, syntax.MetricReference) or len(winner.arguments) > 1:
-            return self.fail(winner, f"expected a metric, or a number and 'for', in {function}(…)")
+            return self.fail(
+                winner, f"expected one metric in {function}(…), as in {self._ranking_example(winner)}"
+            )
         found = self._quantities(first, bound)
         if found is None:
             return None
         open_factors = list(self._scope.varying_factors(each.cell for each in found))
         if len(open_factors) != 1:
-            got = " and ".join(open_factors) or "none"
-            return self.fail(first, f"expected one factor without a level, got {got}")
+            return self.fail(first, self._open_factors_fault(function, found[0].cell, open_factors))
         return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
 
     def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str | None:
@@ -657,8 +693,8 @@ class _Resolver:
         sides = {self._scope.metrics[name].higher_is_better for name in names}
         if len(sides) > 1 or None in sides:
             listed = ", ".join(sorted(names))
-            message = f"expected metrics with one better direction, got {listed}; use argmax or argmin"
-            return self.fail(winner.function, message)
+            message = f"{function}(…) needs to know whether higher or lower {listed} is better"
+            return self.fail(winner.function, f"{message}: use argmax(…) or argmin(…)")
         return ">" if (True in sides) == (function == "best") else "<"
 
     # a power law through the smaller sizes of a ladder predicts a number

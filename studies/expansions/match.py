@@ -356,23 +356,20 @@ class Match(Expansion):
         costs = " and ".join(
             f"{cost_text(each.name, each.target)} {_NOUNS[each.name]}".rstrip() for each in nearest[0].costs
         )
-        target = f"{costs} within {100 * grid.tolerance:g} %"
+        target = f"as much as the baseline ({costs}) within {100 * grid.tolerance:g} %"
+        solved = f"no value of `{name}` makes it cost {target}"
         if nearest[0].size is None:
-            outcome = f"got {nearest[0]}, and no hole {{{name}}} to solve"
+            message = f"expected it to cost {target}, but it has {nearest[0]}: write {{{name}}} into it"
         elif not matcher.is_changed_by_size(levels, nearest):
-            outcome = f"got {nearest[0]}, whatever {name} is"
+            message = f"{solved}; with every {name} it has {nearest[0]}"
         elif len(nearest[0].costs) > 1:
-            outcome = f"but no size satisfies both; the nearest is {name}={nearest[0].size}"
-            outcome += f", which gives {nearest[0]}"
+            message = f"{solved}; the closest, {name}={nearest[0].size}, has {nearest[0]}"
         else:
-            outcome = "but " + " and ".join(f"{name}={match.size} gives {match}" for match in nearest)
+            message = f"{solved}; {' and '.join(f'{name}={match.size} has {match}' for match in nearest)}"
             if len(nearest) == 1:
-                sizes = (
-                    ("larger", "smaller")
-                    if nearest[0].largest.relative_residual > 0
-                    else ("smaller", "larger")
-                )
-                outcome += f"; give the baseline a {sizes[0]} {name}, or this cell {sizes[1]} parts"
+                more = nearest[0].largest.relative_residual > 0
+                larger, smaller = ("larger", "smaller") if more else ("smaller", "larger")
+                message += f": give the baseline a {larger} {name}, or this cell {smaller} parts"
         where = ", ".join(f"{factor}={format_value(levels[factor])}" for factor in factors)
         origin = None
         if len(factors) == 1:
@@ -381,7 +378,6 @@ class Match(Expansion):
             origin = ("factors", factors[0], keys.index(key)) if key in keys else None
         if (origin, where) not in grid.reported:  # cells that differ only in the task have the same fault
             grid.reported.add((origin, where))
-            message = f"expected the baseline's {target}, {outcome}"
             message += "" if origin or not where else f", where {where}"
             grid.diagnostics.report(origin or RECIPE_PATH, message)
 

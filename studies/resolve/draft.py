@@ -495,8 +495,8 @@ def report_problem(
     """Report an invalid setting at `origin`, the path of the level that causes it, or else at its own key.
 
     `names` are the factors that fill the setting. At a level, the message names the setting: `[factors] width
-    sets [model] d_model: expected …`, or `[factors] task does not fit [train] curriculum.start: expected …` if
-    the level fills another setting.
+    sets [model] d_model: expected …`. If the level fills another setting, the message begins with `[factors]
+    task does not fit [train] curriculum.start`.
     """
     if origin is None or origin == problem.path:
         diagnostics.report(problem.path, problem.message, key=problem.key)
