@@ -15,10 +15,11 @@ ONE_LINE := 2>&1 | { while read -r what which rest; do case "$$what" in \
 	Installing) set -- $$rest; printf '\r\033[Kinstalling %s packages …' $$(($$\# - 1)) ;; \
 	esac; done; printf '\r\033[K'; }
 OTHERS := $(VENV)/.others
+TRACKERS := .venv-trackers
 MINIMUM := .venv-minimum
 MINIMUM_TORCH ?= $(shell sed -n 's/^torch==//p' constraints-minimum.txt)
 
-.PHONY: help setup run test coverage test-slow test-minimum chaos fuzz ci check lint wheel docs bench bench-gpu gpu-session clean
+.PHONY: help setup run test coverage test-slow test-minimum trackers chaos fuzz ci check lint wheel docs bench bench-gpu gpu-session clean
 
 help:            ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -76,6 +77,15 @@ $(MINIMUM)/.ready: pyproject.toml constraints-minimum.txt
 		--constraint /dev/stdin torch==$(MINIMUM_TORCH) --editable ".[test]"
 	@touch $@
 
+# MLflow needs an older pyarrow than constraints.txt has.
+trackers: $(TRACKERS)/.ready ## run the tests of trackers with TensorBoard, MLflow, Weights & Biases and Trackio
+	$(TRACKERS)/bin/python -m pytest -m "not slow" tests/tracking
+
+$(TRACKERS)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TRACKERS)
+	$(TRACKERS)/bin/python -m pip install --quiet --editable ".[test,tensorboard,mlflow,wandb,trackio]"
+	@touch $@
+
 lint: setup      ## style, types, and the floors of the house
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -106,4 +116,4 @@ gpu-session: $(OTHERS) ## on a GPU: the tests, bench-gpu and algorithmic.toml in
 	$(BIN)/python bench/gpu_session.py build/gpu-session
 
 clean:           ## remove what the build made; results are kept
-	rm -rf $(VENV) $(MINIMUM) build dist *.egg-info
+	rm -rf $(VENV) $(MINIMUM) $(TRACKERS) build dist *.egg-info

@@ -21,7 +21,6 @@ from ..studies.text.document import Document, read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at
 from ..studies.text.strict_model import InvalidTableError, StrictModel, ValidationProblem, validate
 from ..studies.text.units import parse_duration
-from ..tracking.contract import is_uri
 from .settings_file import ENV_PREFIX, TOKEN_VARIABLE, find_settings_file
 
 if TYPE_CHECKING:
@@ -263,7 +262,7 @@ def load_settings(
         data=locate("data", values.data),
         plugins=tuple(locate("plugins", each) for each in values.plugins),
         track={
-            name: place if is_uri(place) else str(locate("track", place))
+            name: place if is_address(place) else str(locate("track", place))
             for name, place in values.track.model_dump(exclude_none=True).items()
         },
         sources=sources,

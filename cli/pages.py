@@ -39,7 +39,6 @@ from ..studies.schema.settings import Level
 from ..studies.searches.points import BestPoint, best_of
 from ..studies.searches.words import RungCost, left_out, rung_costs
 from ..studies.text.errors import StudyError
-from ..tracking.export import StudyExport
 from .output import SCHEMA
 
 if TYPE_CHECKING:
@@ -630,12 +629,16 @@ class StudyRenamePage(Page):
 
 
 class StudyExportPage(Page):
-    """The output of `study export`: what was exported from a study, and to which program."""
+    """The output of `study export`: what was exported from a study, and to which program.
+
+    `exported` has the numbers of trials, epochs and tables, and of trials that the program already had
+    (`known`).
+    """
 
     study: str
     to: str
     out: str
-    exported: StudyExport
+    exported: Mapping[str, int]
 
 
 class StudyNoisePage(Page):

@@ -107,17 +107,6 @@ class Tracker(ABC):
 TRACKER_NAMES = ("tensorboard", "mlflow", "wandb", "trackio")
 """The supported programs; an extra, a library and a file in `libraries` have the same names."""
 
-SEARCH_EXPORT = "optuna"
-"""The program for the export of stored searches; it cannot track running studies."""
-
-EXPORT_NAMES = (*TRACKER_NAMES, SEARCH_EXPORT)
-"""The programs for the export of a stored study."""
-
-
-def is_uri(place: str) -> bool:
-    """Return whether a tracker's location is an address (of a server or a database), not a folder."""
-    return "://" in place
-
 
 def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
     """Open the named trackers at their locations; raise TrackingError with the faults of all of them."""
@@ -138,7 +127,7 @@ def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
 def library_fault(name: str) -> str | None:
     """Return why the library of a program cannot be used here; None for a usable library."""
     if name not in TRACKER_NAMES:
-        return f"there is no tracker '{name}'{nearest_hint(name, EXPORT_NAMES)}"
+        return f"there is no tracker '{name}'{nearest_hint(name, TRACKER_NAMES)}"
     if (found := find_spec(name)) is None or found.origin is None:  # a folder `wandb` here is not the library
         return f"{name}: its library is not installed; install it: pip install 'activemem[{name}]'"
     return None

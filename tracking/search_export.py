@@ -18,10 +18,11 @@ from optuna.trial import TrialState
 from ..engine.run.search.ask_tell import frozen_trial
 from ..engine.run.search.stored_points import SearchPoint, StoredPoints, mean_course
 from ..storage import Store
+from ..storage.place import is_address
 from ..studies.planning.status import stored_outcomes, study_outcomes
 from ..studies.schema.factors import first_line
 from ..studies.study import Study
-from .contract import TrackingError, is_uri
+from .contract import TrackingError
 from .export import StudyExport
 
 _OURS = "activemem"
@@ -38,7 +39,7 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
     """
     if study.search is None:
         raise TrackingError(f"optuna: expected a study with [search], got {study.name}, which is a grid")
-    if is_uri(place) or "?" in place:
+    if is_address(place) or "?" in place:
         raise TrackingError(f"optuna: expected an SQLite file such as search.db, got {place!r}")
     points = StoredPoints(study, store)
     rows = study_outcomes(study, stored_outcomes(store, study))

@@ -20,7 +20,7 @@ def show(as_json: JsonOption = False) -> None:
     ACTIVEMEM_RESULTS), and the nearest activemem.toml in the working directory or above it. Otherwise the
     default applies.
     """
-    from ...tracking.contract import is_uri
+    from ...storage.place import is_address
     from ..machine_settings import SETTING_NAMES, load_settings
 
     found = load_settings()
@@ -28,7 +28,7 @@ def show(as_json: JsonOption = False) -> None:
         "results": str(found.results.resolve() if isinstance(found.results, Path) else found.results),
         "data": str(found.data.resolve()),
         "track": {
-            name: place if is_uri(place) else str(Path(place).resolve())
+            name: place if is_address(place) else str(Path(place).resolve())
             for name, place in found.track.items()
         },
         "plugins": [str(path.resolve()) for path in found.plugins],

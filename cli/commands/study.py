@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Literal
 
 import typer
 
-from ...tracking.contract import EXPORT_NAMES, SEARCH_EXPORT
 from ..help_panels import EVERY_DAY, PanelCommand
 from ..options import (
     AddressOption,
@@ -252,8 +252,8 @@ def export(
     study: StudyName,
     *,
     to: Annotated[
-        str,
-        typer.Option("--to", metavar="|".join(EXPORT_NAMES), help="The program to export the results to."),
+        Literal["tensorboard", "mlflow", "wandb", "trackio", "optuna"],
+        typer.Option("--to", help="The program to export the results to."),
     ],
     out: Annotated[
         str, typer.Option("--out", metavar="PLACE", help="The folder, file or server of that program.")
@@ -276,7 +276,7 @@ def export(
     opened = open_results(study, results, overrides)
     found, store = opened.study, opened.store
     note_missing_results(opened)
-    if to == SEARCH_EXPORT:
+    if to == "optuna":
         from ...tracking.search_export import export_search
 
         exported = export_search(found, store, out)
@@ -285,7 +285,7 @@ def export(
     if as_json:
         from ..pages import StudyExportPage
 
-        print_json(StudyExportPage(study=found.name, to=to, out=out, exported=exported))
+        print_json(StudyExportPage(study=found.name, to=to, out=out, exported=asdict(exported)))
     else:
         print_stdout(format_exported(found.name, to, out, exported))
 

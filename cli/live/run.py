@@ -12,6 +12,8 @@ import shutil
 import socket
 import sys
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import wrap
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...engine.core.events import initial_progress
+from ...engine.core.events import Listener, initial_progress
 from ...reporting.added_seeds import asks_for_seeds
 from ...reporting.claims.verdicts import OPEN, count_verdicts
 from ...reporting.results import StudyResults
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from ...engine.run.driver import Summary
     from ...engine.trial.failures import MachineError
     from ...reporting.added_seeds import NextSeeds
+    from ...tracking.contract import Tracker
 
 CONNECT_TIMEOUT_S = 5.0
 
@@ -87,14 +90,10 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     store, study = settings.store, request.study
     if not request.local:
         _check_reachable(settings.values.address)
-    from ...tracking.contract import open_trackers
-
-    trackers = open_trackers(settings.track)  # a wrong tracker is reported before torch loads
+    trackers = _open_trackers(settings)  # a wrong tracker is reported before torch loads
     print_waiting("loading torch")
     from ...engine.run.driver import run_study  # loads torch
     from ...engine.trial.failures import MachineError
-    from ...tracking.export import tracked_tables
-    from ...tracking.feed import tracking
 
     started = time.monotonic()
     if request.keep_stale and (kept := keep_stale_trials(request.study, store, request.trial_ids)):
@@ -106,7 +105,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
             live_display(
                 study.name, initial_progress(study, store, request.max_trials), names, headline
             ) as display,
-            tracking(display, trackers, print_stderr) as listener,
+            _tracked(display, trackers, study, store) as listener,
         ):
             summary = run_study(
                 request.study,
@@ -120,10 +119,6 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
                 retry_failed=request.retry_failed,
                 trial_ids=request.trial_ids,
             )
-            if trackers:
-                listener.show_tables(
-                    request.study.name, tracked_tables(follow_rounds(request.study, store), store)
-                )
     except KeyboardInterrupt:
         print_stderr(f"stopped at once; all finished epochs are stored. Continue: {request.resume_command}")
         return None
@@ -131,6 +126,31 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
         raise _stopped_by(error, request) from error
     _print_summary(request, summary, store, time.monotonic() - started, headline)
     return summary
+
+
+def _open_trackers(settings: ResolvedSettings) -> Mapping[str, Tracker]:
+    """Open the trackers in the settings; without one, nothing of `tracking` is loaded."""
+    if not settings.track:
+        return {}
+    from ...tracking.contract import open_trackers
+
+    return open_trackers(settings.track)
+
+
+@contextmanager
+def _tracked(
+    listener: Listener, trackers: Mapping[str, Tracker], study: Study, store: Store
+) -> Iterator[Listener]:
+    """Yield a listener that also passes events to trackers; at the end of a run, send them the tables."""
+    if not trackers:
+        yield listener
+        return
+    from ...tracking.export import tracked_tables
+    from ...tracking.feed import tracking
+
+    with tracking(listener, trackers, print_stderr) as tracked:
+        yield tracked
+        tracked.show_tables(study.name, tracked_tables(follow_rounds(study, store), store))
 
 
 def _stopped_by(failure: MachineError, request: RunRequest) -> MachineError:

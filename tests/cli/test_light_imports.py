@@ -79,6 +79,14 @@ def test_costs_that_are_remembered_load_no_torch(process, run_python, tiny, tmp_
     assert not any("torch" in names for names in loaded(run_python, *commands).values())
 
 
+@pytest.mark.heavy
+def test_a_run_without_trackers_loads_nothing_of_them(run_python, tiny):
+    code = "import sys; from activemem.__main__ import main\ntry: main()\nexcept SystemExit: pass\n"
+    shown = "print([name for name in sys.modules if name.startswith('activemem.tracking')], file=sys.stderr)"
+    ran = run_python("-c", code + shown, "study", "run", tiny, "--local", "--max-trials", "1", "--json")
+    assert ran.stderr.splitlines()[-1] == "[]", ran.stderr
+
+
 def test_a_study_is_read_without_what_reads_a_store_and_draws(run_python):
     heavy = "{'polars', 'numpy', 'matplotlib', 'activemem.storage.store'}"
     code = "import sys; from activemem import load_study; load_study('quickstart')"

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError, is_uri
+from ...storage.place import is_address
+from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError
 
 _TRIAL, _STATUS, _REASON = "activemem.trial", "activemem.status", "activemem.reason"
 _TABLES = "tables"
@@ -33,7 +34,7 @@ _VARIABLES = {
 
 def open_tracker(place: str) -> Tracker:
     """Return a tracker for a server or a database, without connecting to it."""
-    if not is_uri(place):
+    if not is_address(place):
         text = "an address such as http://127.0.0.1:5000 or sqlite:///mlflow.db"
         raise TrackingError(f"expected {text}, got {place!r}")
     # before the import of MLflow, which reads some of them then

@@ -13,7 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError, is_uri
+from ...storage.place import is_address
+from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError
 
 _FINAL, _TABLES = "final/", "tables"
 _NO_METRICS = ("step", "timestamp")
@@ -24,7 +25,7 @@ def open_tracker(place: str) -> Tracker:
 
     A process can use only one folder, since Trackio reads its setting when it is imported.
     """
-    if is_uri(place):
+    if is_address(place):
         raise TrackingError(f"expected a folder, got {place!r}")
     folder = Path(place).absolute()
     try:

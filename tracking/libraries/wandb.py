@@ -20,7 +20,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError, is_uri
+from ...storage.place import is_address
+from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError
 
 _TABLES = "tables"
 _STATUS, _REASON, _UNFINISHED = "status", "reason", "unfinished"
@@ -39,7 +40,7 @@ _WHOLE, _FIRST, _LAST = 1, 2, 4
 
 def open_tracker(place: str) -> Tracker:
     """Return a tracker that writes offline runs into a folder."""
-    if is_uri(place):
+    if is_address(place):
         raise TrackingError(f"expected a folder, whose runs `wandb sync` uploads, got {place!r}")
     try:
         Path(place).mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ from activemem.tracking.contract import Known, open_trackers
 from activemem.tracking.export import StudyExport, export_study
 from activemem.tracking.feed import Tracking, tracked_trial
 
+pytest.importorskip("tensorboard", reason="TensorBoard is not among what the tests install")
 accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 tensor_util = pytest.importorskip("tensorboard.util.tensor_util")
 
