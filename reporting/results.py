@@ -112,11 +112,7 @@ class StudyResults:
 
         Points that cannot be ranked are included.
         """
-        if self.study.search is None:
-            return None
-        from ..studies.searches.points import find_points  # noqa: PLC0415 -- as above
-
-        return find_points(self.study, load_outcomes(self.store, self.study))
+        return None if self.study.search is None else self.now.points
 
     def best_table(self, points: int = 10) -> Table:
         """Return the best points of a search as a table; raise TableError for a grid."""

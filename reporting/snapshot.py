@@ -21,6 +21,7 @@ from .tables.table import Table, build_table
 
 if TYPE_CHECKING:
     from ..studies.presentation.kinds import CurveKind, TableKind
+    from ..studies.searches.points import SearchPoints
     from .claims.verdicts import ClaimResult
 
 
@@ -71,6 +72,13 @@ class Snapshot:
     def metrics(self) -> pl.DataFrame:
         """Return the stored metric history of the study's trials, including trials of added seeds."""
         return self.store.metrics([trial.id for trial in self.study.with_later_seeds().trials])
+
+    @cached_property
+    def points(self) -> SearchPoints:
+        """Return the points of a search that have no unfinished trials."""
+        from ..studies.searches.points import find_points  # noqa: PLC0415 -- a grid does without it
+
+        return find_points(self.study, self.outcomes)
 
     def tables(
         self,

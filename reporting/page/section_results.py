@@ -15,7 +15,7 @@ import polars as pl
 from ...studies.presentation.kinds import CurveKind
 from ...studies.schema.factors import level_text
 from ...studies.schema.search_settings import find_quantity
-from ...studies.searches.points import best_of, find_points
+from ...studies.searches.points import best_of
 from ...studies.searches.words import best_words, left_out
 from ...studies.study import Study
 from ...studies.text.units import plural
@@ -49,7 +49,7 @@ def best(inputs: Snapshot) -> Mapping[str, object] | None:
     study, search = inputs.study, inputs.study.search
     if search is None or not len(inputs.own_outcomes):
         return None
-    found = find_points(study, inputs.outcomes)
+    found = inputs.points
     shown = best_of(search, found)
     names = column_names(study)
     metrics = [find_quantity(each.name) for each in (*search.objectives, *search.bounds)]

@@ -33,7 +33,6 @@ from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import level_name, level_names, one_line
 from ...studies.schema.search_settings import find_quantity
 from ...studies.schema.settings import RECIPE_PATH, TrialSettings
-from ...studies.searches.points import find_points
 from ...studies.searches.words import goal_words, scheduler_words
 from ...studies.study import Study, find_study_file
 from ...studies.text.errors import StudyError, command_line
@@ -205,7 +204,7 @@ def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
     Before any point is complete, these are the models at the two extremes of the search space.
     """
     study = inputs.study
-    found = find_points(study, inputs.outcomes)
+    found = inputs.points
     trained = {trial.id: trial for trial in found.trained}
     trials = [trained[trial] for point in found.ranked() for trial in point.trials if trial in trained]
     groups = group_by_model(study, trials or study.boundary_trials())

@@ -69,7 +69,9 @@ def factor_names(study: Study) -> list[str]:
     if study.search is not None:
         rungs = [study.fidelity.name] if study.fidelity else []
         return [*column_names(study), *study.search.across, *rungs, SEED]
-    return [name for name, levels in study.factors.items() if len(levels) > 1]
+    varied = {name for name, levels in study.factors.items() if len(levels) > 1}
+    varied |= {SEED} if study.later_seeds else set()
+    return [name for name in study.factors if name in varied]
 
 
 def level_words(levels: Mapping[str, Level], names: Sequence[str]) -> list[str]:
@@ -134,10 +136,10 @@ def number(name: str, value: float) -> str:
 def trial_lines(now: StudyNow) -> list[TrialLine]:
     """Return a line for each trial of a study, in the study's order.
 
-    For a search, these are the trials that are stored or unfinished.
+    Trials of added seeds follow. For a search, these are the trials that are stored or unfinished.
     """
     names, own = factor_names(now.study), own_metrics(now.study)
-    rows = {row["trial"]: row for row in now.outcomes.iter_rows(named=True)}
+    rows = now.rows_by_trial()
     begun = {each.trial.id: "running" if each.held else "begun" for each in now.begun}
     return [
         TrialLine(
@@ -155,9 +157,9 @@ def _iter_trials(
     now: StudyNow, rows: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[tuple[str, Mapping[str, Level]]]:
     if now.study.search is None:
-        yield from ((trial.id, trial.levels) for trial in now.study.trials)
+        yield from ((trial.id, trial.levels) for trial in now.trials)
         return
-    yield from ((each.trial.id, trial_levels(each.trial)) for each in now.begun if each.trial.id not in rows)
+    yield from ((trial.id, trial_levels(trial)) for trial in now.trials if trial.id not in rows)
     newest_first = sorted(rows.values(), key=lambda row: row["finished"], reverse=True)
     yield from ((row["trial"], row_levels(row)) for row in newest_first)
 

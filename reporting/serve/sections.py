@@ -6,7 +6,7 @@ The report's functions make the tables, claims and failures, so that a page and 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,8 @@ import polars as pl
 from ...errors import ActivememError
 from ...storage import Store
 from ...studies.planning.reused_trials import describe_stale
+from ...studies.presentation.kinds import CurveKind
+from ...studies.study import Study
 from ..claims.verdicts import count_verdicts
 from ..outcomes import complete_outcomes, named_metrics
 from ..page import section_results
@@ -38,6 +40,7 @@ from .learning import (
     trial_lines,
 )
 from .progress import ProgressNow, study_progress
+from .search_points import points_page
 from .store_reader import BegunTrial, StudyNow
 from .trial_page import trial_values
 
@@ -60,12 +63,14 @@ TEMPLATES.filters["address"] = lambda view, **changes: view.address(**changes)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The choices in a page's address: a metric, a state of trials, and the shown part of long lists."""
+    """The choices in a page's address: a metric, a state of trials, and the parts and order of long lists."""
 
     metric: str | None = None
     state: str | None = None
     page: int = 1
     failures: int = 1
+    points: int = 1
+    sort: str | None = None
 
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> View:
@@ -75,11 +80,12 @@ class View:
         """
         pages = {
             name: int(text)
-            for name in ("page", "failures")
+            for name in ("page", "failures", "points")
             if (text := query.get(name, "")).isascii() and text.isdigit() and 0 < len(text) < 7 and int(text)
         }
         state = query.get("state")
-        return cls(metric=query.get("metric"), state=state if state in STATES else None, **pages)
+        state = state if state in STATES else None
+        return cls(metric=query.get("metric"), state=state, sort=query.get("sort"), **pages)
 
     def address(self, **changes: str | int | None) -> str:
         """Return the query string (`?…`) of this view with some of its fields changed."""
@@ -199,15 +205,27 @@ def _tables(values: StudyValues, _: View) -> Mapping[str, object] | None:
     return {"tables": [html.render(each) for each in values.inputs.tables(begun=begun)]}
 
 
-def _figures(values: StudyValues, _: View) -> Mapping[str, object] | None:
+def _figures(values: StudyValues, specs: Sequence[CurveKind]) -> Mapping[str, object] | None:
     now = values.now
     if not len(now.outcomes):
         return None
-    specs = [
-        (spec.name, spec.caption or spec.name.replace("_", " "))
-        for spec in section_results.shown_curves(now.study)
-    ]
-    return {"study": now.study.name, "figures": specs, "key": now.rows}
+    captions = [(spec.name, spec.caption or spec.name.replace("_", " ")) for spec in specs]
+    return {"study": now.study.name, "figures": captions, "key": now.rows}
+
+
+def _history_figures(study: Study) -> list[CurveKind]:
+    return [spec for spec in section_results.shown_curves(study) if spec.kind == "incumbent"]
+
+
+def _other_figures(study: Study) -> list[CurveKind]:
+    return [spec for spec in study.curves if spec.kind != "incumbent"]
+
+
+def _points(values: StudyValues, view: View) -> Mapping[str, object] | None:
+    search = values.now.study.search
+    assert search is not None, "the section is only for searches"
+    found = points_page(values.now, search, values.inputs.points, order=view.sort, page=view.points)
+    return None if found is None else {**found, "view": view}
 
 
 def _claims(values: StudyValues, _: View) -> Mapping[str, object] | None:
@@ -306,6 +324,14 @@ SECTIONS: tuple[Section, ...] = (
         applies=lambda now: now.study.search is not None,
     ),
     Section(
+        name="history",
+        title="History",
+        values=lambda values, _: _figures(values, _history_figures(values.now.study)),
+        depends=_rows,
+        applies=lambda now: now.study.search is not None,
+        min_age_s=FIGURES_REST_S,
+    ),
+    Section(
         name="tables",
         title="Tables",
         values=_tables,
@@ -315,9 +341,9 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         name="figures",
         title="Figures",
-        values=_figures,
+        values=lambda values, _: _figures(values, _other_figures(values.now.study)),
         depends=_rows,
-        applies=lambda now: bool(section_results.shown_curves(now.study)),
+        applies=lambda now: bool(_other_figures(now.study)),
         min_age_s=FIGURES_REST_S,
     ),
     Section(name="progress", title="Progress", values=_progress, depends=lambda now, _: now.key),
@@ -335,6 +361,13 @@ SECTIONS: tuple[Section, ...] = (
         values=_failures,
         depends=lambda now, view: (now.rows, view),
         empty="None.",
+    ),
+    Section(
+        name="points",
+        title="Points",
+        values=_points,
+        depends=lambda now, view: (now.key, view),
+        applies=lambda now: now.study.search is not None,
     ),
     Section(name="trials", title="Trials", values=_trials, depends=lambda now, view: (now.key, view)),
 )

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import Any
 
 import polars as pl
 
@@ -64,15 +65,17 @@ class StudyNow:
     """A study at one moment, with its outcomes and its unfinished trials.
 
     `rows` is a text that changes with the outcomes, and `begun_key` one that changes with the begun trials.
-    `others` has outcomes that are not of the study's trials: those of added seeds, which decide claims and
-    tables, and those from a different version of a plug-in, which do not count. `probed` says that models of
-    the store, of any study, have been probed or tuned.
+    `added` are the trials of added seeds that have begun or ended. `others` has outcomes that are not of the
+    study's trials: those of added seeds, which decide claims and tables, and those from a different version
+    of a plug-in, which do not count. `probed` says that models of the store, of any study, have been probed
+    or tuned.
     """
 
     study: Study
     store: Store
     outcomes: pl.DataFrame
     others: pl.DataFrame
+    added: tuple[Trial, ...]
     begun: tuple[BegunTrial, ...]
     probed: bool
     rows: str
@@ -82,6 +85,18 @@ class StudyNow:
     def key(self) -> str:
         """Return a text that changes whenever the study's outcomes or unfinished trials change."""
         return f"{self.rows}-{self.begun_key}"
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Return the trials of a grid with those of added seeds, or the unfinished trials of a search."""
+        if self.study.search is not None:
+            return tuple(each.trial for each in self.begun)
+        return (*self.study.trials, *self.added)
+
+    def rows_by_trial(self) -> dict[str, dict[str, Any]]:
+        """Return the row of each trial that has ended, among them those of added seeds."""
+        added = self.others.filter(pl.col("trial").is_in([trial.id for trial in self.added]))
+        return {row["trial"]: row for row in pl.concat([self.outcomes, added]).iter_rows(named=True)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +127,7 @@ class StoreReader:
         self._loaded: dict[str, tuple[int, Study | StudyError]] = {}
         self._notes: dict[str, tuple[int, CheckpointNote | None]] = {}
         self._trials: dict[str, Trial | None] = {}
-        self._later: dict[str, tuple[Study, list[str]]] = {}
+        self._later: dict[str, tuple[Study, list[Trial]]] = {}
         self._held: frozenset[str] = frozenset()
         self._snapshot: StoreNow | None = None
 
@@ -176,10 +191,13 @@ class StoreReader:
     ) -> StudyNow:
         own = study_outcomes(study, outcomes)
         stale = [each.stored for each in find_stale_trials(study, outcomes).values()]
-        others = outcomes.filter(pl.col("trial").is_in([*stale, *self._later_trials(study)]))
+        later = self._later_trials(study)
+        others = outcomes.filter(pl.col("trial").is_in([*stale, *(trial.id for trial in later)]))
+        known = {*notes, *others["trial"]}
+        added = tuple(trial for trial in later if trial.id in known)
         begun = [
             BegunTrial(trial=trial, note=notes[trial.id], held=trial.id in self._held)
-            for trial in self._begun_trials(study, notes)
+            for trial in self._begun_trials(study, added, notes)
         ]
         ends = [each.select("trial", "attempt", "status").rows() for each in (own, others)]
         times = [(each.trial.id, state.notes[each.trial.id], each.held) for each in begun]
@@ -188,28 +206,31 @@ class StoreReader:
             store=self._store,
             outcomes=own,
             others=others,
+            added=added,
             begun=tuple(begun),
             probed=bool(state.measured),
             rows=_digest(ends, sorted(state.measured.items()), state.records.get(study.name, 0)),
             begun_key=_digest(times),
         )
 
-    def _later_trials(self, study: Study) -> list[str]:
-        """Return the ids of the trials that a study gets if all later seeds are added."""
+    def _later_trials(self, study: Study) -> list[Trial]:
+        """Return the trials that a study gets if all later seeds are added."""
         known = self._later.get(study.name)
         if known is None or known[0] is not study:
             own = {trial.id for trial in study.trials}
-            later = [trial.id for trial in study.with_later_seeds().trials if trial.id not in own]
+            later = [trial for trial in study.with_later_seeds().trials if trial.id not in own]
             known = self._later[study.name] = (study, later)
         return known[1]
 
-    def _begun_trials(self, study: Study, notes: Mapping[str, CheckpointNote | None]) -> Sequence[Trial]:
-        """Return the study's unfinished trials.
+    def _begun_trials(
+        self, study: Study, added: Sequence[Trial], notes: Mapping[str, CheckpointNote | None]
+    ) -> Sequence[Trial]:
+        """Return the study's unfinished trials, including those of added seeds.
 
         The trials of a search are read from the folders of their checkpoints.
         """
         if study.search is None:
-            return [trial for trial in study.trials if trial.id in notes]
+            return [trial for trial in (*study.trials, *added) if trial.id in notes]
         recorded = map(self._recorded_trial, notes)
         return [trial for trial in recorded if trial is not None and trial.study == study.name]
 

@@ -31,8 +31,7 @@ REPEATED = "repeated"
 
 def has_trial(now: StudyNow, trial: str) -> bool:
     """Return whether a study has a trial with this id: planned, unfinished or stored."""
-    planned = (*now.study.trials, *(each.trial for each in now.begun))
-    return any(each.id == trial for each in planned) or trial in now.outcomes["trial"]
+    return any(each.id == trial for each in now.trials) or trial in now.outcomes["trial"]
 
 
 def trial_values(
@@ -45,9 +44,9 @@ def trial_values(
     """
     known = _levels_by_trial(now)
     levels = known[trial]
-    row = next(now.outcomes.filter(trial=trial).iter_rows(named=True), None)
+    row = now.rows_by_trial().get(trial)
     begun = next((each for each in now.begun if each.trial.id == trial), None)
-    planned = next((each for each in now.study.trials if each.id == trial), begun and begun.trial)
+    planned = next((each for each in now.trials if each.id == trial), None)
     if planned is not None:
         settings = planned.settings.model_dump(mode="json")
     else:  # a search has no list of its trials
@@ -74,9 +73,9 @@ def trial_values(
 
 def _levels_by_trial(now: StudyNow) -> dict[str, Mapping[str, Level]]:
     found: dict[str, Mapping[str, Level]] = {}
-    for row in now.outcomes.iter_rows(named=True):
-        found[row["trial"]] = row_levels(row)
-    for trial in (*now.study.trials, *(each.trial for each in now.begun)):
+    for trial, row in now.rows_by_trial().items():
+        found[trial] = row_levels(row)
+    for trial in now.trials:
         found[trial.id] = trial_levels(trial)
     return found
 
@@ -117,11 +116,12 @@ def _repeat_command(study: Study, levels: Mapping[str, Level], state: str) -> st
         for name in factor_names(study)
         if levels.get(name) not in (None, ABSENT)
     ]
+    seed = levels[SEED]
     return command_line(
         "study",
         "run",
         study_file_name(study),
-        set=study.overrides,
+        set=[*study.overrides, *([] if seed in study.seeds else [f"factors.seed=[{seed}]"])],
         only=only,
         retry_failed=state == "failed",
         results=REPEATED if state in ("done", "pruned") else None,

@@ -85,7 +85,7 @@ def test_a_page_shows_the_recipe_of_each_point_and_the_history_of_a_search_that_
         _, served = get(server, "/study/nested")
         answer, _ = get(server, unescape(re.findall(r'<img[^>]* src="([^"]+)"', served)[0]))
     assert answer.status == 200
-    assert served.count(f"<code>{resolved}</code>") == 2  # of the best points and of the trials
+    assert served.count(f"<code>{resolved}</code>") == 3  # of the best points, points and trials
     assert "ff({width})" not in served
     assert 'id="learning"' not in served
 
