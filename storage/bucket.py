@@ -232,7 +232,7 @@ class Bucket:
                         continue
 
     def require_conditions(self) -> None:
-        """Raise `StoreError` if the server ignores conditions of a write, such as "only if missing"."""
+        """Raise `StoreError` if the server ignores the condition of a write, such as "only if missing"."""
         if self._has_conditions:
             return
         key, ignored = f"unfinished/.probe.{secrets.token_hex(8)}", list[str]()
@@ -272,7 +272,7 @@ class Bucket:
 
     @contextmanager
     def _file_errors(self, key: str) -> Iterator[None]:
-        """Within this context, convert errors of the library obstore to an OSError."""
+        """Within this context, convert errors of the library obstore to an OSError for the object `key`."""
         from obstore import exceptions  # noqa: PLC0415  as above
 
         try:
@@ -307,7 +307,7 @@ def _connect(bucket: str, timeout_s: float, retry_s: float, retries: int) -> Obj
 
 
 def _reason(error: BaseException) -> str:
-    """Return an error's message with the server's address, without obstore's debugging notes."""
+    """Describe an error of obstore in a few words, with the server's address."""
     line = str(error).strip().partition("\n")[0]
     server, code = _SERVER.search(line), _CODE.search(line)
     _, _, what = line.rpartition(" - ")

@@ -53,7 +53,7 @@ class BucketPlace(Place):
         return BucketPlace, (self.bucket.address,)
 
     def fetch(self, folder: Path, name: str | None = None) -> None:
-        """Download the objects of a folder that have no current local copy.
+        """Download those objects of a folder whose local copies are missing or out of date.
 
         A compaction adds the merged object before it removes the objects that it merged. A listing of several
         pages may have neither. So the folder is listed again if an object has vanished, or a merged one has
@@ -79,7 +79,7 @@ class BucketPlace(Place):
             self._download_all([self._key(path)])
 
     def list_names(self, *folders: Path) -> None:
-        """Update the names, sizes and times of the local files in these folders.
+        """Update the names, sizes and times of the local files in folders, as in the bucket.
 
         No contents are downloaded. An object without a current local copy becomes a sparse file, which has
         only its size and time.
@@ -103,7 +103,7 @@ class BucketPlace(Place):
         return self.bucket.head(self._key(path)) is not None
 
     def put(self, path: Path, data: bytes | None = None) -> None:
-        """Write `data`, unless it is None, to the local file, and upload this file as an object."""
+        """Upload a local file as an object; with `data`, write these bytes to the file first."""
         if data is not None:
             self._write_here(path, data)
         key = self._key(path)
@@ -112,7 +112,7 @@ class BucketPlace(Place):
             self._held[key] = str(self.bucket.put(key, path).e_tag)
 
     def put_new(self, path: Path, data: bytes) -> None:
-        """Create an object, then write its local copy."""
+        """Create an object and its local copy; raise `FileExistsError` if the object exists already."""
         key = self._key(path)
         with self._lock:
             self._held[key] = str(self.bucket.create(key, data).e_tag)
@@ -131,7 +131,7 @@ class BucketPlace(Place):
         return True
 
     def touch(self, path: Path, mark: bytes) -> None:
-        """Renew a claim by adding a mark to its object, unless another process owns it now."""
+        """Renew a claim by adding a mark to its object, unless another process owns the claim now."""
         key = self._key(path)
         with self._claiming:
             if (claimed := self._claimed.get(key)) is None:
@@ -179,7 +179,7 @@ class BucketPlace(Place):
             return target
 
     def keep_previous(self, path: Path, target: Path) -> None:
-        """Copy an object to `target`, so that its old version is kept when a new version replaces it."""
+        """Copy the current version of an object to `target`, before a new version is written."""
         with self._lock:
             if self.bucket.copy(self._key(path), self._key(target)):
                 self._held.pop(self._key(target), None)
@@ -187,7 +187,7 @@ class BucketPlace(Place):
             path.replace(target)
 
     def now(self) -> float:
-        """Return the current time of the server, read from an object that is written for this."""
+        """Return the current time of the server, read from a temporary object."""
         key = f"unfinished/{temporary_name('now')}"
         self.bucket.put(key, b"")
         info = self.bucket.head(key)
@@ -201,7 +201,7 @@ class BucketPlace(Place):
             temporary.write_bytes(data)
 
     def _list(self, folder: Path) -> dict[str, ObjectInfo]:
-        """Return the objects of a folder by key; leave out objects whose keys cannot be local paths.
+        """List the objects of a folder by key, without those whose keys cannot be local paths.
 
         Local files that have no object are removed.
         """
@@ -250,7 +250,7 @@ class BucketPlace(Place):
         return True
 
     def _make_folder(self, path: Path) -> bool:
-        """Make the folder of a file; return False if a file has the name of this folder or of a parent."""
+        """Make the local folder of a file; return False if another file already has the name of a folder."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError:
@@ -276,7 +276,7 @@ def _tag(info: ObjectInfo) -> str:
 
 
 def _is_plain_key(key: str) -> bool:
-    """Return whether a key is a relative file path that stays in the folder."""
+    """Return whether an object's key is a relative path that does not lead out of its folder."""
     parts = key.split("/")
     plain = all(part not in ("", ".", "..") and PurePath(part).name == part for part in parts)
     return plain and "\\" not in key and "\0" not in key

@@ -104,7 +104,7 @@ _AT: Final = _LENGTH_BYTES + len(_START)
 
 
 def encode_metadata(description: Mapping[str, Any]) -> dict[str, str]:
-    """Return the metadata of a model's file, with a placeholder where its checksum will be inserted."""
+    """Return the description of a model as its file's metadata, with a placeholder for the checksum."""
     text = json.dumps({"crc32": _BLANK.decode(), **description}, separators=(",", ":"))
     return {METADATA_KEY: text}
 
@@ -155,7 +155,7 @@ class Record(BaseModel):
 
 
 def encode_record(values: Mapping[str, Any], indent: int | None = None) -> bytes:
-    """Return values as JSON, whose first key is the SHA-256 checksum of all other bytes."""
+    """Return values as JSON whose first key, `checksum`, is the SHA-256 of the rest of the text."""
     data = json.dumps({"checksum": "", **values}, indent=indent).encode() + b"\n"
     found = _EMPTY.match(data)
     assert found is not None, "the checksum is the first key"
@@ -164,7 +164,7 @@ def encode_record(values: Mapping[str, Any], indent: int | None = None) -> bytes
 
 
 def decode_record(data: bytes, schema: type[_Schema]) -> _Schema:
-    """Parse bytes from `encode_record`; raise `DamagedError` if the checksum or the schema does not fit."""
+    """Parse bytes from `encode_record`; raise `DamagedError` if the checksum or `schema` does not match."""
     sealed = _CHECKSUM.match(data)
     if sealed is not None and sealed[1] != _digest(data[: sealed.start(1)] + data[sealed.end(1) :]):
         raise DamagedError("its bytes do not match its checksum")
@@ -178,7 +178,7 @@ def decode_record(data: bytes, schema: type[_Schema]) -> _Schema:
 
 
 def _describe(error: ValidationError) -> str:
-    """Describe the first faults of a record, each with its key."""
+    """Describe the first faults that a schema finds in a record, each with its key."""
     faults = [
         f"{'.'.join(map(str, fault['loc'])) or 'record'}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
         for fault in error.errors(include_url=False, include_context=False, include_input=False)
@@ -201,7 +201,7 @@ _FOOTER_END_BYTES: Final = 8  # the footer's length and b"PAR1"
 
 
 def encode(frame: pl.DataFrame) -> bytes:
-    """Return a frame as a Parquet file, with a checksum for each page and one for the whole file.
+    """Return the bytes of a Parquet file with this frame, with a checksum of each page and of the file.
 
     A single row is written without dictionaries, statistics and zstd, which would cost more than they save.
     """
@@ -235,7 +235,7 @@ def add_checksum(parquet: bytes, version: int = SCHEMA_VERSION) -> bytes:
 
 
 def verify_checksum(data: bytes) -> None:
-    """Verify that a file is intact and of a supported version.
+    """Verify that the bytes of a store's Parquet file are intact and of a supported version.
 
     Raise `DamagedError` if any byte differs, `ForeignError` for Parquet that no store wrote, and `StoreError`
     for another version.
@@ -259,7 +259,7 @@ def _footer_start(data: bytes) -> int:
 
 
 def _missing_checksum_error(data: bytes) -> StoreError:
-    """Return the error for a file without a checksum, which is damaged or comes from another program."""
+    """Return the error for a Parquet file without a checksum: damaged, or written by another program."""
     import pyarrow as pa  # noqa: PLC0415  0.1 s, only for damaged files
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 

@@ -35,7 +35,7 @@ def this_machine() -> str | None:
 
 
 def is_running(pid: int, started: str | None) -> bool:
-    """Return whether a process with this pid and start time runs on this machine; True if unknown."""
+    """Return whether the process with this pid and start time runs on this machine; True if unknown."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -84,7 +84,7 @@ def _short(machine: str) -> str:
 
 @contextmanager
 def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
-    """Yield a temporary path for a new file or folder, which replaces `path` when the context ends.
+    """Yield a temporary path to write to; when the context ends, the file or folder there replaces `path`.
 
     At the end the contents are flushed, then the file is renamed, and the new name is flushed. So a crash of
     the machine leaves the complete new version or the old one. The temporary path is in `folder`, by default
@@ -97,7 +97,7 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def writing_temporary(path: Path, folder: Path) -> Iterator[Path]:
-    """Yield a new path in a folder for a file that will become `path`; remove it after an exception."""
+    """Yield a temporary path in a folder for a new version of `path`; after an exception, remove the file."""
     _make_folder(path.parent)
     _make_folder(folder)
     temporary = folder / temporary_name(path.name)
@@ -182,7 +182,7 @@ def read_regular(path: Path) -> bytes:
 
 
 def is_other_than_file(path: Path) -> bool:
-    """Return whether something that is not a file, such as a folder, exists at a path.
+    """Return whether a path exists but is no file, such as a folder or a pipe.
 
     Return False if the path vanishes meanwhile.
     """
@@ -194,7 +194,7 @@ def is_other_than_file(path: Path) -> bool:
 
 
 def _unreadable(error: OSError) -> Exception:
-    """Return an `UnreadableError` if an error concerns only one file; return other errors unchanged."""
+    """Convert an error of the system to an `UnreadableError` if it concerns only one file; else return it."""
     if error.errno not in _OF_THIS_FILE:
         return error
     return UnreadableError(f"it cannot be read: {os.strerror(error.errno)}")

@@ -59,7 +59,7 @@ def last_numbers(quarantine: Quarantine) -> dict[str, int]:
 
 
 def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
-    """Return the trials' attempts with the values of the named probes appended to their metrics."""
+    """Return the attempts with the values of these probes added to their column `metrics`."""
     keys, columns = ["trial", "attempt"], ["trial", "attempt", "name", "value"]
     datasets = (latest_copies(read(quarantine, dataset, columns)) for dataset in MEASURED_LATER)
     wanted = pl.concat(datasets).filter(pl.col("name").is_in(list(names))).sort("name")
@@ -72,7 +72,7 @@ def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[
 
 
 def with_adopters(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
-    """Add a column `taken` with the studies that use each trial's result as their own (adopt it).
+    """Add a column `taken` to trials: the studies that have adopted the trial's result as their own.
 
     It is null if there are none.
     """
@@ -91,7 +91,7 @@ def read_adopted(quarantine: Quarantine, studies: Collection[str] | None = None)
 
 
 def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
-    """Return the studies of which a metrics file is damaged or cannot be read.
+    """Return the names of the studies that have a damaged or unreadable metrics file.
 
     Something that is not a file is not moved, so each session must find it before it reads metrics.
     """
@@ -142,7 +142,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 names = all_names(partition)
 
     def find(self, study: str, trial: str, attempt: int) -> bool:
-        """Read the file of one attempt, if it exists. Return whether this or a later attempt is known.
+        """Read the file of one attempt, if it exists; return whether this or a later attempt is known now.
 
         A caller that waits for one trial knows the name of the file, so the folder is not listed.
         """
@@ -157,7 +157,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return self.last_number(trial) >= attempt
 
     def since(self, count: int) -> list[str]:
-        """Return the trials in the order in which their valid rows were read, without the first `count`."""
+        """Return the trials in the order in which their rows were read, from number `count` on."""
         return self._arrivals[count:]
 
     def last_number(self, trial: str) -> int:
@@ -170,7 +170,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return pl.DataFrame([self._rows[trial] for trial in trials if trial in self._rows], schema=schema)
 
     def _read(self, paths: Sequence[Path], known: set[str]) -> None:
-        """Read rows from these files of a partition; skip files that no longer exist.
+        """Add the rows in these files of a study; skip files that no longer exist.
 
         `paths` lists merged files first.
         """
@@ -211,5 +211,5 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
 
 def _validity_key(row: Mapping[str, Any]) -> tuple[bool, int]:
-    """Return a sort key for a trial's rows; the row with the greatest key is the valid one."""
+    """Return a sort key for the rows of one trial; the valid row has the greatest key."""
     return row["status"] == DONE, row["attempt"]

@@ -51,7 +51,7 @@ ENDED: Final = b"e"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """A process of a run; `machine` and `started` distinguish it from other processes with the same pid.
+    """A process that owns leases. `machine` and `started` distinguish processes with the same pid.
 
     Both are None if the system does not report them. The end of the process then goes unnoticed until its
     leases expire.
@@ -64,7 +64,7 @@ class Owner:
     started: str | None
 
     def has_died(self) -> bool:
-        """Return whether this process is known to have ended; false if this machine cannot tell."""
+        """Return whether this process has certainly ended; False if this machine cannot know it."""
         is_here = self.machine is not None and self.machine == this_machine()
         return is_here and not is_running(self.pid, self.started)
 
@@ -129,18 +129,18 @@ class Lease:
         return not mine or self._place.exists(self._next)
 
     def beat(self) -> None:
-        """Renew the lease; if that fails, the lease will expire."""
+        """Renew the lease. If that fails, the lease expires unless a later renewal succeeds."""
         with suppress(OSError):
             self._place.touch(self._path, _BEAT)
 
     def end(self) -> None:
-        """Record that the outcome is stored; if that fails, the lease expires."""
+        """Record in the lease that the trial's outcome is stored. If that fails, the lease expires."""
         self.over = True
         with suppress(OSError):
             self._place.touch(self._path, ENDED)
 
     def release(self) -> None:
-        """Give up the attempt without an outcome; the next claim may get the same attempt number."""
+        """Delete the lease of an attempt without an outcome; its number may then be claimed again."""
         self.over = True
         if not self.is_lost():
             self._place.delete(self._path)
@@ -148,7 +148,7 @@ class Lease:
 
 @dataclass(weakref_slot=True, slots=True)
 class Leases:
-    """The leases of a store, for one process of a run: it claims and finds leases, and renews its own.
+    """The leases of a store, as one process of a run uses them: it claims trials and renews its leases.
 
     `lease_s` is the length of the leases that this process claims. `clock` measures for how many seconds
     other owners are silent. A lease is no longer renewed once no object refers to it.
@@ -167,11 +167,11 @@ class Leases:
 
     @property
     def poll_s(self) -> float:
-        """Return the polling interval in seconds while waiting for a lease."""
+        """Return how many seconds a process waits between two looks at a lease that another process holds."""
         return self.layout.place.poll_s
 
     def claim(self, trial: str, attempt: int, *, gone: int = -1) -> Lease | LeaseState:
-        """Claim a trial; return the lease, or the state of the claim that holds the trial.
+        """Claim a trial; return the new lease or, if another process holds the trial, the state of its claim.
 
         `attempt` is the first number to claim. If the owner of this attempt is gone, claim the next one.
         Attempts up to number `gone` count as abandoned. Attempts of the same run count as abandoned as well,
@@ -193,7 +193,7 @@ class Leases:
                 return lease
 
     def find(self, trial: str, attempt: int) -> LeaseState | None:
-        """Return the state of a trial's latest claim, from number `attempt` on; None if there is none.
+        """Return the state of a trial's latest claim from attempt number `attempt` on; None if there is none.
 
         Repeated calls detect whether an owner on another machine still lives.
         """
@@ -211,7 +211,7 @@ class Leases:
                     return None  # otherwise the lease was released meanwhile, so look again
 
     def last_sweep(self) -> bytes:
-        """Return a token that changes with each sweep, in which leases of ended trials are removed.
+        """Return a token that changes each time the leases of ended trials are removed (swept).
 
         After a change, the store must be read again.
         """
@@ -229,7 +229,7 @@ class Leases:
                 lease.beat()
 
     def _as_seen(self, trial: str, attempt: int, data: bytes) -> LeaseState:
-        """Return the state of a lease, given the bytes of its file.
+        """Return the state of the lease that has these bytes in its file.
 
         A lease whose owner cannot be read also expires.
         """
@@ -279,7 +279,7 @@ class Leases:
 
 
 def this_process(run: str) -> Owner:
-    """Return the calling process as an owner of leases in a run."""
+    """Return the calling process as an `Owner` of leases in this run."""
     pid = os.getpid()
     return Owner(
         host=socket.gethostname(), pid=pid, run=run, machine=this_machine(), started=process_start(pid)
@@ -287,7 +287,7 @@ def this_process(run: str) -> Owner:
 
 
 def remove_old_leases(layout: Layout) -> None:
-    """Remove the leases of each trial whose leases have all been unchanged for `KEPT_S` seconds.
+    """Remove the leases of those trials of which no lease has changed for `KEPT_S` seconds.
 
     The store's clock measures this time.
     """

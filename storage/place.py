@@ -57,7 +57,7 @@ class Place(ABC):
 
     @abstractmethod
     def fetch(self, folder: Path, name: str | None = None) -> None:
-        """Update the local copy of a folder, or with `name` only the files of that name in it."""
+        """Update the local copies of a folder's files; with `name`, only those of files with this name."""
 
     @abstractmethod
     def fetch_file(self, path: Path) -> None:
@@ -65,7 +65,7 @@ class Place(ABC):
 
     @abstractmethod
     def list_names(self, *folders: Path) -> None:
-        """Update the names, sizes and times of the local files in folders, without their contents."""
+        """Update the names, sizes and times of local copies in folders, but not their contents."""
 
     @abstractmethod
     def get(self, path: Path) -> bytes:
@@ -111,7 +111,7 @@ class Place(ABC):
 
     @abstractmethod
     def keep_previous(self, path: Path, target: Path) -> None:
-        """Keep the current version of a file at `target`, before a new version is written."""
+        """Keep the current version of a file as `target`, before a new version replaces it."""
 
     @abstractmethod
     def now(self) -> float:
@@ -198,7 +198,7 @@ class FolderPlace(Place):
         return True
 
     def touch(self, path: Path, mark: bytes) -> None:
-        """Append a mark to a claimed file with a single write."""
+        """Append a mark to the file of a claim with a single write."""
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)  # never wait for a pipe
         try:
             os.write(descriptor, mark)
@@ -305,11 +305,11 @@ class Layout:
         return tuple(path for path in found if studies is None or path.name in studies)
 
     def attempt_file(self, dataset: str, study: str, trial: str, attempt: int) -> Path:
-        """Return the file of one attempt at a trial."""
+        """Return the file in a dataset that holds the rows of one attempt at a trial."""
         return self.group_file(dataset, study, f"{validate_trial_id(trial)}-{attempt}.parquet")
 
     def group_file(self, dataset: str, study: str, name: str) -> Path:
-        """Return the file with this name in a dataset, for attempts that a study wrote together.
+        """Return the file with this name in a dataset, which holds attempts that a study wrote together.
 
         This file has the same name in all datasets.
         """
@@ -338,19 +338,19 @@ def new_group_name() -> str:
 
 
 def data_files(partition: Path) -> tuple[Path, ...]:
-    """List the data files of a partition, merged files first, then by name; a missing folder has none."""
+    """Return the data files of a partition, merged files first, then by name; empty without a folder."""
     return tuple(
         sorted(entries(partition, DATA_ENDING), key=lambda path: (not is_compacted(path), path.name))
     )
 
 
 def data_names(partition: Path) -> set[str]:
-    """Return the names of the data files of a partition; a missing folder has none."""
+    """Return the names of the data files of a partition; empty if there is no such folder."""
     return {name for name in all_names(partition) if name.endswith(DATA_ENDING)}
 
 
 def all_names(folder: Path) -> set[str]:
-    """Return all names in a folder; a missing folder has none."""
+    """Return the names of all files in a folder; empty if there is no such folder."""
     try:
         return set(os.listdir(folder))  # noqa: PTH208 -- called for every search point, and faster than paths
     except FileNotFoundError:
@@ -358,7 +358,7 @@ def all_names(folder: Path) -> set[str]:
 
 
 def entries(folder: Path, ending: str = "") -> list[Path]:
-    """Return the sorted paths in a folder whose names end in `ending`; a missing folder has none.
+    """Return the paths in a folder that end in `ending`, sorted; empty if there is no such folder.
 
     Unlike `Path.glob`, this function raises all other errors: rows that cannot be listed must not look as if
     they were missing.

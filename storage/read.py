@@ -100,7 +100,7 @@ def read(
     columns: Sequence[str],
     studies: Collection[str] | None = None,
 ) -> pl.LazyFrame:
-    """Return these columns of a dataset, for these studies (by default all), in no particular order.
+    """Return these columns of a dataset's rows, for these studies (by default all), in no particular order.
 
     The column `RANK` is added. An attempt may have several copies; the one with the highest rank is valid.
     Raise `StoreError` for a file of an unknown schema version.
@@ -116,7 +116,7 @@ def read(
 def read_attempts(
     quarantine: Quarantine, dataset: str, columns: Sequence[str], attempts: pl.DataFrame
 ) -> pl.LazyFrame:
-    """Return these columns of the given attempts in a dataset, and the column `RANK` (see `scan`).
+    """Return these columns of a dataset's rows for the given attempts, and the column `RANK` (see `scan`).
 
     `attempts` has the columns study, trial and attempt. If each attempt has its own file, only these files
     are opened.
@@ -143,7 +143,7 @@ def read_attempts(
 
 
 def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
-    """Return these columns of all rows of the files, and the column `RANK`.
+    """Return these columns of all rows in batches of a dataset's files, and the column `RANK`.
 
     `RANK` is the index of the batch that has the row. The files must be intact. A column that did not exist
     when a file was written is null in its rows.
@@ -160,7 +160,7 @@ def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequenc
 
 
 def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
-    """Group the files of a partition into batches, those with the oldest data first.
+    """Group the contents of a partition's files into batches, those with the oldest rows first.
 
     No batch has two copies of one attempt.
     """
@@ -210,5 +210,5 @@ def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Return one copy of each attempt, the one with the highest rank. A crash may have left older copies."""
+    """Return one row for each attempt: the one with the highest rank, as a crash may leave older copies."""
     return frame.filter(pl.col(RANK) == pl.col(RANK).max().over("trial", "attempt"))

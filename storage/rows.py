@@ -20,7 +20,7 @@ _BITS: Final = {pl.Int32(): 32, pl.Int64(): 64}
 
 
 def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
-    """Return an error message for each value that does not fit its column."""
+    """Return an error message for each of a row's values that does not fit its column."""
     return [
         f"{name}: expected {expected}, got {value!r}"
         for name, value in values.items()
@@ -29,7 +29,7 @@ def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
 
 
 def _expected(value: object, kind: pl.DataType) -> str | None:
-    """Return the type that a column expects, such as "a number"; None if the value has this type."""
+    """Describe the type that a column expects, such as "a number"; None if the value fits."""
     if bits := _BITS.get(kind):
         fits = type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1  # a bool does not fit
         return None if fits else f"an integer of {bits} bits"
@@ -267,7 +267,7 @@ def trial_frame(*rows: TrialRow) -> pl.DataFrame:
 
 
 def metric_frame(row: TrialRow, metrics: Sequence[MetricRow]) -> pl.DataFrame:
-    """Return a frame with the rows of a trial's metrics, in the given order."""
+    """Return a frame with a row for each value of a trial's metrics, in the given order."""
     columns = {name: [getattr(metric, name) for metric in metrics] for name in MetricRow.__slots__}
     return _attempt_frame(row, columns, METRICS)
 
@@ -288,7 +288,7 @@ def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
 
 
 def _attempt_frame(row: TrialRow, columns: Mapping[str, object], schema: pl.Schema) -> pl.DataFrame:
-    """Return a frame with these columns and with the columns that identify the attempt of `row`."""
+    """Return a frame with these columns, after the columns that identify the attempt of `row`."""
     keys = (pl.lit(getattr(row, name), dtype=kind).alias(name) for name, kind in _ATTEMPT.items())
     frame = pl.DataFrame(columns, schema_overrides={name: schema[name] for name in columns})
     return frame.with_columns(keys).select(schema.names())
@@ -299,7 +299,7 @@ def _values(row: TrialRow | MetricRow) -> dict[str, object]:
 
 
 def _storable(value: object) -> object:
-    """Return the value; in a text, escape the characters that UTF-8 cannot encode."""
+    """Return a value unchanged, except that a text's characters which UTF-8 cannot encode are escaped."""
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 

@@ -51,7 +51,7 @@ _RECORD: Final = ".json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreState:
-    """Names and times of the files in a store, which change whenever a study makes progress.
+    """Names and times of a store's files. They change whenever a study makes progress.
 
     - `rows` are the data files of trials.
     - `measured` maps data files of probes, tunings and trials taken from other studies to their times.
@@ -130,17 +130,17 @@ class Store:
 
     @cached_property
     def files(self) -> TrialFiles:
-        """Return the store's trial files other than rows: checkpoints, trained weights and last states."""
+        """Return access to files of trials other than rows: checkpoints, trained weights, last states."""
         return TrialFiles(self._layout)
 
     @cached_property
     def records(self) -> StudyRecords:
-        """Return the records of studies that have run."""
+        """Return access to the records of studies that have run."""
         return StudyRecords(self._quarantine)
 
     @cached_property
     def upkeep(self) -> StoreUpkeep:
-        """Return the operations that check, compact and remove files."""
+        """Return the maintenance of the store: checks, merges, removals and renames."""
         return StoreUpkeep(self._quarantine)
 
     @property
@@ -155,17 +155,17 @@ class Store:
 
     @property
     def place(self) -> str:
-        """Return the store's address if it has one, else its folder."""
+        """Return the text that locates the store: its address in a bucket, else the path of its folder."""
         return self.address or str(self.root)
 
     @property
     def absolute_place(self) -> str:
-        """Return the store's address if it has one, else its absolute path."""
+        """Return the text that locates the store from any folder: its address, else its absolute path."""
         return self.address or str(self.root.resolve())
 
     @property
     def damaged(self) -> tuple[Path, ...]:
-        """Return the current paths of the damaged files that this object has found."""
+        """Return where the damaged files that this object has found are now."""
         return tuple(self._quarantine.paths)
 
     def write(
@@ -232,11 +232,11 @@ class Store:
         self._layout.place.put(path, encode(pl.DataFrame([row], schema=TAKEN)))
 
     def adopted(self, study: str) -> pl.DataFrame:
-        """Return the trials of other studies that a study has adopted: trial, study, factors and time."""
+        """Return the trials of other studies that this study has adopted, with study, factors and time."""
         return read_adopted(self._quarantine, [study])
 
     def latest_attempts(self) -> dict[str, tuple[str, int]]:
-        """Return the status and number of each trial's valid attempt (the latest done, else the latest)."""
+        """Return the status and number of each trial's valid attempt: the latest done, else the latest."""
         frame = read_latest(self._quarantine, ["trial", "attempt", "status"])
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
 
@@ -253,7 +253,7 @@ class Store:
         return Leases(self._layout, this_process(run))
 
     def watched_leases(self) -> Leases:
-        """Return the leases of the store, for a process that only watches and claims nothing."""
+        """Return the leases of the store for a process that reads them and claims nothing."""
         return Leases(self._layout, this_process("watch"))
 
     def state(self) -> StoreState:
@@ -289,14 +289,14 @@ class Store:
         return self._latest_rows(("metrics", *MEASURED_LATER), trials)
 
     def courses(self, trials: Collection[str]) -> pl.DataFrame:
-        """Return the metrics that these trials reported in training.
+        """Return the metrics that these trials reported after each epoch of their training.
 
         The columns are those of `metrics`; metrics of probes and tuning are left out.
         """
         return self._latest_rows(("metrics",), trials)
 
     def metric_course(self, name: str | None, attempts: pl.DataFrame) -> pl.DataFrame:
-        """Return the values of a metric after each epoch of these attempts.
+        """Return the values of a metric after each epoch, for the given attempts.
 
         If `name` is None, return all metrics. The columns are those of `metrics`. `attempts` are rows of
         `trials`. A file with a single attempt is read only if it is one of these attempts.
@@ -307,7 +307,7 @@ class Store:
         return chosen.sort(SORT_KEYS["metrics"], maintain_order=True).collect()
 
     def outputs(self, trials: Collection[str] | None = None, *, tuned: bool = False) -> pl.DataFrame:
-        """Return the stored outputs of models for the test split, for these trials (by default all).
+        """Return the lines that models have generated for the test split, for these trials (by default all).
 
         There is a row for each line, sorted by trial and line, with the settings of the decoding search:
         those of the task or, with `tuned`, those that were tuned later.
@@ -315,7 +315,7 @@ class Store:
         return self._latest_rows(("tuned_outputs" if tuned else "outputs",), trials)
 
     def _replace(self, dataset: str, trial: TrialRow, frame: pl.DataFrame | None) -> None:
-        """Replace the rows of an attempt in a dataset; None removes them."""
+        """Replace the rows of an attempt in a dataset by those of `frame`; remove them if it is None."""
         path = self._layout.attempt_file(dataset, trial.study, trial.trial, trial.attempt)
         self._make_way(path)
         if frame is None:
@@ -324,7 +324,7 @@ class Store:
             self._layout.place.put(path, encode(frame))
 
     def _make_way(self, path: Path) -> None:
-        """Move something that is not a file from this path to quarantine.
+        """If something at this path is not a file, such as a folder, move it to quarantine.
 
         A file can then be written there.
         """
@@ -332,7 +332,7 @@ class Store:
             self._quarantine.move(path, "expected a file", "it blocked the file of a trial")
 
     def _latest_rows(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
-        """Return the rows of valid attempts in these datasets, without the column `study`.
+        """Return the rows of these datasets that belong to valid attempts, without the column `study`.
 
         The datasets have the same schema.
         """
@@ -346,10 +346,10 @@ class Store:
 
 
 def open_store(store: Store | Path | str) -> Store:
-    """Return a store unchanged, or open the store in a folder or at an address."""
+    """Open the store in a folder or at an address; return an open store unchanged."""
     return store if isinstance(store, Store) else Store(store)
 
 
 def store_fault(store: object) -> str | None:
-    """Return a message if an argument is neither a store nor a folder nor an address, else None."""
+    """Return an error message for an argument that is no store, folder or address; otherwise None."""
     return argument_fault("store", store, (Store, str, PathLike), "a Store or its folder")

@@ -108,14 +108,14 @@ def merge_ended(quarantine: Quarantine, study: str, *, at_least: int) -> int:
 
 
 def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
-    """Merge files of a partition into one new file, and remove them; return their number."""
+    """Replace these files of a partition by one merged file; return how many they were."""
     write_merged(place, dataset, partition, merge(dataset, contents))
     remove_merged(place, dataset, partition, contents)
     return len(contents)
 
 
 def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
-    """Return all rows of a partition's files, sorted.
+    """Return the rows of several files of a partition as one sorted frame, without outdated copies.
 
     They are in one chunk, because many small chunks are slow.
     """
@@ -125,7 +125,7 @@ def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
 
 
 def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> None:
-    """Remove files after their merge, except files that were rewritten after they were read.
+    """Remove files that were merged, except those that have been rewritten since they were read.
 
     A new file of probes takes precedence over the merged rows of the previous file.
     """
@@ -136,7 +136,7 @@ def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping
 
 
 def _is_unchanged(place: Place, path: Path, data: bytes) -> bool:
-    """Return whether a file still has the bytes that were read; merged files never change."""
+    """Return whether a file still has the bytes `data`; only files of a single attempt are ever rewritten."""
     if not holds_one_attempt(path):
         return True
     try:
@@ -181,7 +181,7 @@ class Finding:
 
 
 def size_bytes(path: Path) -> int:
-    """Return the size of a file, or of all files in a folder."""
+    """Return the size of a file in bytes or, for a folder, of all files in it; 0 if it is gone."""
     try:
         if path.is_dir() and not path.is_symlink():
             return sum(size_bytes(inner) for inner in path.iterdir())
@@ -201,7 +201,7 @@ RESUMED_REASON: Final = "time limit"
 
 
 def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Finding]:
-    """Return the files that nothing uses any more.
+    """Return the files in a store that nothing uses any more, such as checkpoints of ended trials.
 
     `now` is the current time, by default by the clock of this machine. Raise `StoreError` for an unknown
     schema version.
@@ -214,7 +214,7 @@ def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Fin
 
 
 def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
-    """Yield unfinished files of dead processes, and damaged checkpoints that were renamed.
+    """Yield files that a dead process left unfinished, and damaged checkpoints that were renamed.
 
     If this machine cannot tell whether the process still runs, its files count as leftovers after a day.
     """
@@ -233,7 +233,7 @@ def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
 
 
 def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
-    """Yield the checkpoints of trials that have ended for good and that no process has resumed.
+    """Yield the checkpoints of trials that will not be trained again and that no process has resumed.
 
     Only failed trials are retried. The end time of a trial is from the clock of the machine that trained it.
     """
@@ -251,7 +251,6 @@ def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
 
 
 def _last_change(path: Path, now: float) -> float:
-    """Return the modification time of a file; `now` if the file was just removed."""
     try:
         return path.lstat().st_mtime
     except FileNotFoundError:
@@ -291,7 +290,7 @@ class StoreCheck:
 
 
 def _sealed_paths(layout: Layout) -> Iterator[Path]:
-    """Yield the files of weights and checkpoints, and the records next to checkpoints."""
+    """Yield the files outside the datasets that have a checksum: weights, checkpoints, and their records."""
     kept = entries(layout.weights_folder, ".safetensors"), entries(layout.final_checkpoints_folder, ".pt")
     yield from (path for path in chain(*kept) if not path.name.startswith("."))
     for folder in entries(layout.checkpoints_folder):
@@ -300,7 +299,7 @@ def _sealed_paths(layout: Layout) -> Iterator[Path]:
 
 
 def _check(path: Path, quarantine: Quarantine) -> Finding | None:
-    """Read a file as its usual reader does; return the problem with it, or None."""
+    """Read a file in the way that readers of its kind do; return the problem with it, or None."""
     fault = None
     try:
         if path.suffix == ".pt":
@@ -342,7 +341,7 @@ def _rows_fault(path: Path, quarantine: Quarantine) -> tuple[FindingKind, str] |
 
 
 def _foreign(layout: Layout) -> Iterator[Finding]:
-    """Yield files and folders inside the datasets whose names no store writes."""
+    """Yield a finding for each file or folder in the datasets that has a name which no store gives."""
     strangers = list[Path]()
     for dataset in SCHEMAS:
         for path in entries(layout.root / dataset):
@@ -354,7 +353,7 @@ def _foreign(layout: Layout) -> Iterator[Finding]:
 
 
 def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
-    """Yield a finding for each trial whose metrics are lost.
+    """Yield a finding for each trial that has a row but has lost its metrics.
 
     Its path is where the metrics should be.
     """
@@ -406,7 +405,7 @@ class StoreUpkeep:
         )
 
     def merge_ended(self, study: str, *, at_least: int) -> int:
-        """Merge the files of a study's ended attempts during a run, if there are at least this many."""
+        """Merge the files of a study's ended attempts, if there are at least `at_least`; a run calls this."""
         return merge_ended(self._quarantine, study, at_least=at_least)
 
     def check(self) -> StoreCheck:
@@ -538,7 +537,7 @@ class StoreUpkeep:
         return self._end_rename(new)
 
     def is_renamed(self, old: str, new: str) -> bool:
-        """Return whether the study `new` was called `old` before, and no study has the name `old` now."""
+        """Return whether `new` is the new name of the study `old`, and no study is called `old` now."""
         if (self._records.load(new) or {}).get("renamed") != old:
             return False
         return self._records.load(old) is None and old not in set(self._studies_of_trials())
@@ -580,7 +579,7 @@ class StoreUpkeep:
 
     @contextmanager
     def _claimed(self, purpose: str, trials: Iterable[str]) -> Iterator[None]:
-        """Within this context, claim these trials, so that no other process trains them.
+        """Within this context, hold the leases of these trials, so that no other process trains them.
 
         Raise StoreError if a process trains one of them already.
         """
@@ -606,7 +605,7 @@ class StoreUpkeep:
                 lease.release()
 
     def _with_leases(self, trials: Collection[str]) -> set[str]:
-        """Return the given trials that a process has claimed, even if their outcomes are stored."""
+        """Return those of the trials that have a lease, which ended ones keep for some time."""
         self._layout.place.list_names(self._layout.leases)
         return {path.name.rpartition("-")[0] for path in entries(self._layout.leases)} & set(trials)
 
@@ -615,7 +614,7 @@ class StoreUpkeep:
         return merge(dataset, load_partition(parts[0], self._quarantine) if parts else {})
 
     def _rewrite(self, dataset: str, study: str, removed: pl.Expr) -> None:
-        """Rewrite a study's files without the `removed` rows.
+        """Write the files of a study in a dataset again, without the rows that `removed` selects.
 
         If another process compacts the files at the same time, it may keep such rows; then rewrite again.
         """
@@ -633,7 +632,7 @@ class StoreUpkeep:
         return read_latest(self._quarantine, ["study"])["study"].to_list()
 
     def _end_rename(self, new: str) -> int:
-        """Record that a renaming is complete; another study may then use the old name.
+        """Record that a study's renaming is complete, so that another study may use its old name.
 
         Return the number of trials that are stored under the new name.
         """

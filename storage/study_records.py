@@ -22,7 +22,7 @@ _NEXT_STEP: Final = "run the study again from its file to rewrite its record"
 
 
 class _OwnCorpus(Record):
-    """Record of the user's data files: the tables that name them, and facts such as their hashes."""
+    """Schema for the user's own data files in a record: the tables that name them, and facts about them."""
 
     written: str
     facts: dict[str, Any] | None = None
@@ -31,7 +31,7 @@ class _OwnCorpus(Record):
 
 
 class _FreeGpu(Record):
-    """The free memory of each GPU at the start of a run, in bytes."""
+    """Schema for the bytes that were free on each GPU when the run `run` started."""
 
     run: str
     free: int
@@ -85,7 +85,7 @@ class StudyRecords:
         return None if page is None else page.record.model_dump(exclude_unset=True)
 
     def find_damaged(self, name: str) -> Path | None:
-        """Return the path of a study's damaged record in quarantine; None if there is none."""
+        """Return where a study's damaged record is in quarantine; None if there is no such record."""
         folder = self._layout.quarantine / "studies"
         self._layout.place.list_names(folder)
         found = [path for path in entries(folder) if path.name.startswith(f"{name}.json")]
@@ -105,7 +105,7 @@ class StudyRecords:
         self._layout.place.delete(self._layout.study(name))
 
     def _read(self, path: Path) -> _Page | None:
-        """Return the contents of a record's file; None if it cannot be read.
+        """Return the contents of a study record's file; None if it is missing or cannot be read.
 
         A damaged file is moved to quarantine.
         """
@@ -121,7 +121,7 @@ class StudyRecords:
 
 
 def read_page(path: Path) -> _Page:
-    """Return a study record with its version and its time of writing.
+    """Return the contents of a study record's file: the record, its version and the time of writing.
 
     Raise `FileNotFoundError`, `UnreadableError`, `DamagedError`, and `StoreError` for an unknown version.
     """

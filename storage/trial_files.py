@@ -41,7 +41,7 @@ class StartRecord(Record):
 
 
 class _Note(Record):
-    """The schema of a note: a file next to a checkpoint with the trial's progress.
+    """Schema of a note, the file next to a checkpoint that shows the trial's progress.
 
     Notes of earlier releases have no `course` and no `seconds`.
     """
@@ -87,7 +87,7 @@ def write_note(
 
 
 def encode_begun(trial: str) -> str:
-    """Return the first line of the record of a trial's starts, given the trial as JSON.
+    """Return the line with which the record of a trial's starts begins; it contains the trial.
 
     The JSON has the keys of `StartRecord`.
     """
@@ -95,7 +95,7 @@ def encode_begun(trial: str) -> str:
 
 
 def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
-    """Read the record of a trial's starts in a folder; return the trial, and one line of text for each start.
+    """Read the record of a trial's starts in its folder; return the trial, and a line for each start.
 
     Return None if the record is incomplete. Raise `DamagedError` and `UnreadableError`, which name the file,
     and OSError.
@@ -115,7 +115,7 @@ def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
 
 
 def begun_trials(root: Path, study: str) -> set[str]:
-    """Return the unfinished trials of a study whose training has begun or was requested.
+    """Return the ids of a study's unfinished trials that were started or requested.
 
     Their folders are in `root`.
     """
@@ -154,7 +154,7 @@ def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
 
 
 def thinned(points: Sequence[tuple[int, float]], most: int = MAX_COURSE) -> list[tuple[int, float]]:
-    """Return every n-th of these points, at most `most` of them, including the last one."""
+    """Return at most `most` evenly spaced points of a curve, including its last one."""
     step = -(-len(points) // most) or 1
     return [*points[len(points) - 1 :: -step]][::-1]
 
@@ -195,7 +195,7 @@ class TrialFiles:
 
     @property
     def place(self) -> Place:
-        """Return the location of the store. After writing a file locally, pass it to the location's `put`."""
+        """Return the location of the store, whose `put` stores a file that was written locally."""
         return self._layout.place
 
     def checkpoint_dir(self, trial: str) -> Path:
@@ -203,7 +203,7 @@ class TrialFiles:
         return self._layout.checkpoints(trial)
 
     def checkpoints_folder(self, name: str) -> Path:
-        """Return the folder of all checkpoints. First, update the local copies of the files named `name`."""
+        """Update the local copies of all checkpoints' files called `name`; return the common folder."""
         self.place.fetch(self._layout.checkpoints_folder, name)
         return self._layout.checkpoints_folder
 

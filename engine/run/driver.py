@@ -91,7 +91,7 @@ def run_study(
     retry_failed: bool = False,
     trial_ids: Collection[str] | None = None,
 ) -> Summary:
-    """Train the missing trials of a study; if `max_trials` is given, train at most so many.
+    """Train the missing trials of a study, or only the first `max_trials` of them.
 
     `local` trains in this process (True) or on Ray (False). By default a grid trains here if its missing
     trials are so short that starting Ray is not worth it; the results are the same. `trial_ids` restricts a
@@ -158,7 +158,7 @@ def _run_round(
     retry_failed: bool,
     trial_ids: Collection[str] | None,
 ) -> Summary:
-    """Train the missing trials of a study. For an ablation path, train those up to its current round."""
+    """Train a study's missing trials; of an ablation path, only those up to its current round."""
     # read before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
     if study.search is None:
@@ -239,7 +239,7 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
 
 
 def _save_record(study: Study, store: Store) -> None:
-    """Save the study's text and the settings of this run."""
+    """Save the study's text, its overrides and the time of this run in the store."""
     store.records.save(
         study.name,
         {
@@ -270,7 +270,7 @@ class RunCounter(Relay):
 
     @property
     def has_failed_too_often(self) -> bool:
-        """Return whether `max_failures` trials have failed."""
+        """Return whether `max_failures` trials of this run, or more, have failed; False without a limit."""
         failed = list(self.ended.values()).count("failed")
         return self._max_failures is not None and failed >= self._max_failures
 
@@ -319,7 +319,10 @@ class RunRounds:
         run_id: str,
         pack: int,
     ) -> None:
-        """Set up the rounds. `run` trains the cohorts of a source and returns why some were abandoned."""
+        """Set up the rounds for a study.
+
+        `run` trains groups of trials (cohorts) and returns an error for each group that it has given up.
+        """
         self._study, self._store, self._counter = study, store, counter
         self._stop, self._run, self._id, self._pack = stop, run, run_id, pack
         self._leases = store.leases(run_id)
@@ -350,7 +353,7 @@ class RunRounds:
     def train_grid(
         self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
     ) -> list[str]:
-        """Train at most `max_trials` of the missing trials.
+        """Train at most `max_trials` missing trials of a grid; return an error for each abandoned group.
 
         `last` has the number of each trial's last attempt.
         """
@@ -395,7 +398,7 @@ class RunRounds:
         ]
 
     def search(self, max_trials: int | None, *, retry_failed: bool) -> list[str]:
-        """Run a search until its budget is used, with at most `max_trials` trials."""
+        """Run a search until its budget is used or, if earlier, until `max_trials` trials have ended."""
         from .search.search import Search  # noqa: PLC0415 -- Optuna is loaded for searches only
 
         given_up: list[str] = []
@@ -421,7 +424,9 @@ class RunRounds:
                 return given_up
 
     def _wait(self, trials: Mapping[str, ClaimedElsewhere]) -> dict[str, int]:
-        """Wait until a trial of another driver is free, all these trials have ended, or a stop is requested.
+        """Wait until this run can take over one of these trials, which other drivers claimed.
+
+        The wait also ends when all these trials have ended, or when a stop is requested.
 
         Return a mapping from each free trial to the number of its dead owner's last attempt, or -1 if there
         was no attempt.

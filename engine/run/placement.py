@@ -36,7 +36,7 @@ class Accelerators:
 
 
 def with_whole_gpu(machine: Machine) -> Machine:
-    """Replace gpus = "auto" by 1, a whole GPU for each trial, or by 0 if there is no GPU."""
+    """Resolve gpus = "auto" to one whole GPU for each trial, or to 0 if there is no GPU."""
     machine = with_gpu_bytes(machine)
     return replace(machine, gpus=float(has_gpu())) if machine.gpus == "auto" else machine
 
@@ -44,7 +44,7 @@ def with_whole_gpu(machine: Machine) -> Machine:
 def with_share(
     machine: Machine, all_settings: Sequence[TrialSettings], *, cpus: float, at_once: int | None = None
 ) -> Machine:
-    """Replace gpus = "auto" by the share of a GPU for each trial, or by 0 if there is no GPU.
+    """Resolve gpus = "auto" to the share of a GPU that each trial gets, or to 0 if there is no GPU.
 
     The machine has `cpus` CPUs. At most `at_once` trials can train at the same time; None means any number.
     """
@@ -63,7 +63,7 @@ def share(
     all_settings: Iterable[TrialSettings],
     at_once: int | None = None,
 ) -> float:
-    """Return the smallest share of a GPU per trial for which the GPU's memory and the CPUs suffice.
+    """Return the smallest share of a GPU with which each trial still has enough GPU memory and CPUs.
 
     The largest step of the plan and the smallest node decide; a trial that runs out of memory is retried in
     parts. Ray fills one GPU before the next. So if at most `at_once` trials can train at the same time, the
@@ -91,7 +91,7 @@ def share(
 
 
 def with_gpu_bytes(machine: Machine) -> Machine:
-    """Set `gpu_bytes` to the free bytes of the GPU with the least free memory.
+    """Return the machine with `gpu_bytes` set to the free bytes of its fullest GPU.
 
     Change nothing if it is set already, or if trials train on a CPU. Call it before any trial of the run
     holds memory there.
@@ -162,7 +162,7 @@ def short_grid_seconds(
 
 
 def measure_speed(steps: Mapping[float, TrialSettings], machine: Machine) -> Speed | None:
-    """Measure the seconds of each training step in `steps`; return pairs of FLOPs and seconds.
+    """Measure one training step of each trial in `steps`; return pairs of FLOPs and seconds.
 
     Return None if `steps` is empty or a step fails. `steps` has one trial for each number of FLOPs.
     """
@@ -181,7 +181,9 @@ COMPARED_S = 0.15
 
 
 def measure_bf16(steps: Sequence[TrialSettings], machine: Machine) -> tuple[float, float] | None:
-    """Return the seconds that all steps take together in float32 and in bf16; None if one fails.
+    """Measure training steps in both precisions; return the total seconds in float32 and in bf16.
+
+    Return None if a step fails.
 
     The two precisions are measured alternately.
     """
@@ -198,7 +200,7 @@ def measure_bf16(steps: Sequence[TrialSettings], machine: Machine) -> tuple[floa
 
 
 def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, float]:
-    """Measure training steps in float32 and in bf16; return the seconds of the fastest step of each."""
+    """Return the seconds of a trial's fastest training step in float32, and of its fastest in bf16."""
     device, spent = torch.device(machine.device), 0.0
     trainings = list[Training]()
     for precision in ("float32", "bf16"):
@@ -218,7 +220,9 @@ def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, flo
 
 
 def _measure_step(settings: TrialSettings, machine: Machine) -> float:
-    """Return the seconds of one training step, plus a step's share of the evaluation after an epoch.
+    """Return the seconds of one training step of a trial.
+
+    This time includes the evaluation after an epoch, divided by the number of steps of the epoch.
 
     The fastest step counts, so that other load on the machine does not matter. The evaluation after an epoch
     is measured only for short steps, because it takes as long as many of them.

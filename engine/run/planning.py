@@ -89,7 +89,7 @@ def plan_study(
 
 
 def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> Plan:
-    """Add notes on the machine to a plan: its device, the total time, and which trials train together.
+    """Add notes on the machine to a plan, such as its device, the total time and which trials train together.
 
     At most `at_once` of the trials can train at the same time; None means any number.
     """
@@ -127,7 +127,7 @@ def measure_steps(machine: Machine) -> MeasureSteps:
 
 
 def _can_measure(trials: Sequence[TrialSettings], machine: Machine) -> bool:
-    """Return whether training steps of these trials can be timed on this machine.
+    """Return whether a few training steps of these trials can be timed for a plan on this machine.
 
     The trials must train on this machine's CPU, and their data must not be read from files.
     """
@@ -137,7 +137,7 @@ def _can_measure(trials: Sequence[TrialSettings], machine: Machine) -> bool:
 
 
 def _measure_speed(steps: Mapping[float, TrialSettings], data: Path) -> dict[str, int]:
-    """Return a mapping from the FLOPs of each step to its nanoseconds; empty if a step fails."""
+    """Return the nanoseconds of each training step by its number of FLOPs; empty if a step fails."""
     from .placement import measure_speed  # noqa: PLC0415 -- loads torch
 
     found = measure_speed(steps, replace(ONE_CPU, data=data))
@@ -145,7 +145,7 @@ def _measure_speed(steps: Mapping[float, TrialSettings], data: Path) -> dict[str
 
 
 def _describe_bf16(plan: Plan, machine: Machine) -> str:
-    """Describe how fast steps in bf16 are, such as `would take 0.66 of the time here`.
+    """Compare training steps in bf16 with float32: `would take 0.66 of the time here`.
 
     Return "" if they are not much faster than in float32. For a study that sets bf16, the time is described
     in any case. The measurement is cached.
@@ -168,7 +168,7 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
 
 
 def _measure_bf16(steps: Sequence[TrialSettings], data: Path) -> dict[str, int]:
-    """Return the nanoseconds of all steps in float32 and in bf16; empty if a step fails."""
+    """Return the total nanoseconds of these steps in float32 and in bf16; empty if a step fails."""
     from .placement import measure_bf16  # noqa: PLC0415 -- loads torch
 
     found = measure_bf16(steps, replace(ONE_CPU, data=data))
@@ -191,7 +191,7 @@ def _group_sizes(study: Study) -> list[GroupSize]:
 
 
 def count_state(settings: TrialSettings) -> WeightState | None:
-    """Return the size of a trial's frozen weights and of its optimiser's state.
+    """Return the number of a trial's frozen weights and the bytes of its optimiser's state.
 
     Return None if the number of weights alone determines it, so that torch need not be loaded.
     """
@@ -265,7 +265,7 @@ def _shared(
 
 
 def _trials_per_gpu(gpus: Gpus) -> int | None:
-    """Return how many trials run on a GPU, given each trial's share of the GPU; None if no share is set."""
+    """Return how many trials train on one GPU if each gets the share `gpus` of it; None without a share."""
     return None if gpus == "auto" or not gpus else max(1, int(1 / gpus))
 
 
@@ -288,7 +288,10 @@ def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, pl
 
 
 def count_at_once(plan: Plan, machine: Machine, store: Store) -> int | None:
-    """Return how many trials, or packs (trials trained together), can train at once; None without trials."""
+    """Return how many remaining trials, or packs of trials, can train at the same time.
+
+    A pack is a group of trials that train together. Return None if no trial is left.
+    """
     study = plan.study
     if study.search is not None or machine.pack == "off":
         return most_at_once(study, plan.num_remaining) or None
@@ -337,7 +340,7 @@ def _count_words(count: int) -> str:
 
 
 def _cpu_months(plan: Plan) -> str:
-    """Return a note that a study needs a GPU, if this machine's CPUs would take weeks; otherwise ""."""
+    """Return a sentence that a study needs a GPU if this machine's CPUs would take weeks; otherwise ""."""
     days = plan.flops / (_CORE_FLOPS * cpus_here()) / 86_400
     if days < _MAX_CPU_DAYS:
         return ""
@@ -353,7 +356,7 @@ def _cpu_months(plan: Plan) -> str:
 
 
 def _total_time(plan: Plan, machine: Machine) -> str:
-    """Describe how long the trials take; "" if that is unknown."""
+    """Describe how long all trials of a plan take on this machine; "" if that is unknown."""
     seconds = plan.estimate.seconds
     trains_on_gpu = machine.gpus and (machine.gpus != "auto" or has_gpu())
     if seconds is None:
@@ -372,7 +375,7 @@ def _total_time(plan: Plan, machine: Machine) -> str:
 
 
 def _on_cpus(plan: Plan, machine: Machine, seconds: float, workers: int) -> str:
-    """Describe a time of training on CPUs, such as `3.1 core-hours, 1.6 h`.
+    """Describe `seconds` of training as core-hours and as time on this machine: `3.1 core-hours, 1.6 h`.
 
     The second number is the time on this machine, where several workers train at the same time.
     """

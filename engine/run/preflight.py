@@ -63,7 +63,7 @@ def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
 
 
 def sees_future(block: BlockNode) -> bool:
-    """Return whether an earlier output of a block changes if a later input changes.
+    """Return whether a change of an input of a block changes an output at an earlier position.
 
     The outputs are computed in double precision.
     """
@@ -71,7 +71,7 @@ def sees_future(block: BlockNode) -> bool:
 
 
 def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise PluginError if an output of a plug-in's block depends on inputs beyond its stated reach.
+    """Raise PluginError if a plug-in's block uses inputs that are farther away than its stated reach.
 
     A block's reach is the distance of the inputs on which an output depends.
     """
@@ -174,7 +174,7 @@ def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None
 
 
 def check_bits_per_byte(all_settings: Iterable[TrialSettings], goals: Collection[str], folder: Path) -> None:
-    """Raise DataError if trials need the metric bits per byte, but it cannot be computed.
+    """Raise DataError if trials need the metric bits per byte but their tokens do not allow to compute it.
 
     Training or a search may use the metric. It cannot be computed if the tokens do not determine every byte
     of the text. `goals` are the metrics of a search; the corpora are prepared.

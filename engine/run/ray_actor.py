@@ -95,7 +95,7 @@ class CohortActor(tune.Trainable):
         run: str,
         code: Code,
     ) -> None:
-        """Start the first cohort.
+        """Prepare the worker process, and start its first cohort (group of trials).
 
         If a metric is given, the trials of a cohort advance in lockstep, and each epoch is reported to Tune.
         An error becomes the first result: if it were raised here, Tune would retry for minutes.
@@ -134,7 +134,7 @@ class CohortActor(tune.Trainable):
             self._worker.flush()
 
     def step(self) -> dict[str, Any]:
-        """Train the current cohort for some time (in a search, for one epoch); return the events."""
+        """Train the current cohort for some time (in a search, for one epoch); return its events."""
         if self._broken is not None:
             failed = {"events": [MachineFailed(reason=self._broken)], "done": True, COMPLETED: False}
             return failed | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
@@ -205,7 +205,7 @@ class _LeaveWatcher:
             self._before(number, frame)
 
     def _look(self) -> None:
-        """Ask Ray at intervals whether the worker must end.
+        """Ask Ray at intervals whether this worker must stop, until it must.
 
         Ignore errors, such as those of a head node that does not answer.
         """
@@ -235,7 +235,7 @@ class _LeaveWatcher:
 
 
 def _without_failures(found: dict[str, Any]) -> dict[str, Any]:
-    """Return a worker's result without machine failures, and with its cohort marked as unfinished.
+    """Remove the reports of machine failures from a worker's result, and mark its cohort as unfinished.
 
     The worker is about to end because it lost its GPU, and Tune continues the cohort.
     """

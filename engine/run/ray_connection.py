@@ -37,7 +37,7 @@ _ResultT = TypeVar("_ResultT")
 
 
 class HeadWatch:
-    """Watcher of the cluster's head at HOST:PORT; it checks whether the head accepts connections.
+    """Watcher that checks at intervals whether the head of a Ray cluster still accepts connections.
 
     Without a head, Ray ends the driver without a message, and calls of Ray do not return. So each call runs
     in its own thread, which is abandoned if the head is gone.
@@ -51,7 +51,7 @@ class HeadWatch:
         threading.Thread(target=self._look, name="head watch", daemon=True).start()
 
     def run(self, what: Callable[[], _ResultT]) -> _ResultT:
-        """Call a function and return its result; raise HeadLostError as soon as the head is gone."""
+        """Call `what` and return its result; raise HeadLostError as soon as the cluster's head is gone."""
         result: Future[_ResultT] = Future()
         thread = threading.Thread(target=_run, args=(what, result), name="cluster", daemon=True)
         thread.start()
@@ -62,7 +62,7 @@ class HeadWatch:
         return result.result()
 
     def close(self) -> None:
-        """Stop watching."""
+        """Stop checking the cluster's head."""
         self._closed.set()
 
     def _look(self) -> None:
@@ -109,7 +109,7 @@ START_S = 300.0
 
 
 class _StartTooSlow(BaseException):
-    """Error for a start of Ray that takes too long.
+    """Exception that interrupts a start of Ray which takes too long.
 
     It is no Exception, because Ray would catch that.
     """
@@ -160,7 +160,7 @@ def connect(address: str) -> None:
 
 
 def _start(machine: Machine, listener: Listener) -> None:
-    """Start a cluster on this machine only; try again if Ray's own time limits were too short.
+    """Start a Ray cluster on this machine only, and retry if Ray's own time limits were too short.
 
     Raise MachineError with the cause.
     """
@@ -233,7 +233,7 @@ def _job() -> JobConfig:
 
 
 def gpus_to_hand_out(machine: Machine) -> int:
-    """Return the number of GPUs for a cluster on this machine.
+    """Return how many GPUs a Ray cluster on this machine may give to trials.
 
     By default Ray counts the driver's GPUs, but the driver may see none, or a GPU may be split into
     instances.

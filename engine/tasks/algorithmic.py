@@ -97,7 +97,7 @@ def shift_right(inputs: Tensor) -> Tensor:
 
 
 def repeat(inputs: Tensor) -> Tensor:
-    """Add the swapped halves of each row: [x ; 0…0] becomes [x ; x]."""
+    """Add each row to its copy with swapped halves: [x ; 0…0] becomes [x ; x]."""
     return inputs + shift_right(inputs)
 
 
@@ -210,7 +210,7 @@ _TEST_SEED = 0
 
 
 def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> Batch:
-    """Draw the test sequences of a length; they are the same for every trial."""
+    """Draw a task's test sequences of one length; they are the same for every trial."""
     seed = derive_seed(
         _TEST_SEED, f"test sequences of {task.spec.name}, {settings.symbols} symbols, {length}"
     )

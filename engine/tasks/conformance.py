@@ -64,7 +64,7 @@ class Subject:
 
 
 def subject(name: str, **settings: object) -> Subject:
-    """Return the task with this name and with these settings, prepared for the checks.
+    """Prepare the task with this name and these keys of [task] for the checks.
 
     The settings are keys of a study's [task] table. Raise TaskError if the task does not draw its examples.
     """
@@ -147,7 +147,7 @@ def targets_vary(task: Subject) -> None:
 
 
 def split_is_fixed(task: Subject) -> None:
-    """Check that each test set is the same whenever it is drawn, and differs from all other test sets."""
+    """Check that a test set is the same each time it is drawn, and that no two test sets are equal."""
     first, again = task.test_sets(), task.test_sets()
     digests = {name: _digest(examples) for name, examples in first.items()}
     assert digests == {name: _digest(examples) for name, examples in again.items()}, "a test set has changed"
@@ -155,7 +155,7 @@ def split_is_fixed(task: Subject) -> None:
 
 
 def targets_are_solutions(task: Subject) -> None:
-    """Check that `solve` computes the scored targets from the inputs, whatever the padding contains."""
+    """Check that a task's `solve` computes its targets from the inputs, whatever the padding contains."""
     inputs, targets, lengths = task.draw(1)
     solved, scored = task.solve(inputs), targets != IGNORED
     if solved is None:
@@ -217,7 +217,7 @@ def no_nearer_token_gives_the_target_away(task: Subject) -> None:
 
 
 def losses_are_of_each_target(task: Subject) -> None:
-    """Check a task's own losses: finite, one for each target, each dependent on its own output only."""
+    """Check that a task's own losses are finite, and that each depends only on the output at its target."""
     targets = task.draw(1).targets
     if task.kind is TaskKind.REGRESSION:
         targets = targets.squeeze(-1)
@@ -255,7 +255,7 @@ CHECKS = (
 
 
 def digest_all(task: Subject) -> str:
-    """Return a digest of the training and test examples, to compare two processes."""
+    """Return a digest of a task's training and test examples, by which two processes are compared."""
     return " ".join(map(_digest, (task.draw(1), *task.test_sets().values())))
 
 
@@ -277,7 +277,7 @@ def _digest(examples: Examples) -> str:
 
 
 def _form(kind: TaskKind) -> TaskKind:
-    """Return the kind of task whose format the examples of a kind have: tagging for transduction."""
+    """Return the kind of task that has the same format of examples: tagging for transduction."""
     return TaskKind.TAGGING if kind is TaskKind.TRANSDUCTION else kind
 
 

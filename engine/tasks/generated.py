@@ -28,7 +28,7 @@ _SHOWN, _SHOWN_LAST = 64, 16
 
 
 def draw_examples(task: GeneratedTask, count: int, generator: Generator) -> Examples:
-    """Draw training examples; raise TaskError if they do not fit the kind and the sizes of the task."""
+    """Draw training examples of a task; raise TaskError if they do not fit the task's kind and sizes."""
     return _checked(task, partial(task.draw, count), generator, count)
 
 
@@ -39,7 +39,7 @@ def draw_test_set(task: GeneratedTask, name: str) -> Examples:
 
 
 def show_example(task: GeneratedTask) -> tuple[list[str], list[str]]:
-    """Return the tokens of an input and of its target as texts; · marks a target that is not scored.
+    """Return the tokens of one input and of its target as text; · stands for targets that are not scored.
 
     Of a long row, only the beginning and the end are returned, with … between.
     """

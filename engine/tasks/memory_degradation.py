@@ -69,7 +69,7 @@ def as_pairs(sequences: Sequences) -> PairSplit:
 
 
 def tabu_symbols(spec: DegradationProblem, seed: int) -> Tensor:
-    """Return the tabu symbols (tabu,), which are left out of the targets.
+    """Return the symbols (tabu,) of a problem that its targets leave out.
 
     Symbols count from 0.
     """
@@ -77,7 +77,7 @@ def tabu_symbols(spec: DegradationProblem, seed: int) -> Tensor:
 
 
 def fixed_bigrams(spec: DegradationProblem, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the bigrams of a problem: their first symbols, second symbols and probabilities.
+    """Return the bigrams of a problem as three tensors: first symbols, second symbols and probabilities.
 
     No two bigrams have the same first symbol. All three are (bigrams,).
     """
@@ -132,7 +132,7 @@ def _repeated(spec: DegradationProblem, count: int, generator: Generator) -> Ten
 
 
 def _with_tabu(spec: DegradationProblem, tabu: Tensor, count: int, generator: Generator) -> Tensor:
-    """Draw symbols that are not tabu, and put tabu symbols at 1 to `max_dropped` random positions."""
+    """Draw rows of symbols that are not tabu; put tabu symbols at 1 to `max_dropped` random positions."""
     shape = (count, spec.max_length)
     others = torch.ones(spec.symbols, dtype=torch.bool).index_fill_(0, tabu, False).nonzero().flatten()
     ranks = torch.rand(shape, generator=generator).argsort(dim=1)
@@ -145,7 +145,7 @@ def _with_tabu(spec: DegradationProblem, tabu: Tensor, count: int, generator: Ge
 def _with_bigrams(
     spec: DegradationProblem, bigrams: tuple[Tensor, Tensor, Tensor], count: int, generator: Generator
 ) -> Tensor:
-    """Draw uniform symbols in which bigrams occur with given probabilities.
+    """Draw rows of symbols, uniformly except that each bigram occurs with its probability.
 
     A bigram's first symbol is followed by its second with the bigram's probability.
     """

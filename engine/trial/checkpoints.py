@@ -64,7 +64,7 @@ class Checkpoint:
 
     @property
     def folder(self) -> Path:
-        """Return the folder of the trial's checkpoint, on this machine."""
+        """Return this machine's folder for the trial's checkpoint."""
         return self._folder
 
     def record_start(self, trial: str, run: str, place: str) -> CrashCounts:
@@ -123,7 +123,7 @@ class Checkpoint:
                 self._place.put(self._starts)
 
     def save(self, saved: CheckpointData) -> None:
-        """Save a state in place of the last one. After a crash at any moment, one of the two is intact."""
+        """Save a new state; after a crash at any moment, the new or the previous state is intact."""
         with replacing(self._state) as temporary:
             _write(temporary, saved)
             # the new state is complete before the old one moves, so that one of them is always intact
@@ -151,7 +151,7 @@ class Checkpoint:
         return self._load_shorter(device)
 
     def _load_shorter(self, device: torch.device) -> CheckpointData | None:
-        """Return the last state of the `shorter` trial, from which this trial continues the training.
+        """Return the last state of the trial with fewer epochs that this trial continues.
 
         That trial had the same settings, but fewer epochs. Return None if its state is missing or damaged.
         The totals of the result say which trial it comes from.
@@ -192,7 +192,7 @@ def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None)
 
 
 def dies_often(folder: Path) -> bool:
-    """Return whether the processes of a trial's last two starts have both died.
+    """Return whether a trial's last two starts both ended in the death of their process.
 
     Such a trial should run after all others.
     """
@@ -254,6 +254,6 @@ def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
 
 
 def _set_aside(path: Path) -> None:
-    """Rename a damaged file; it is removed when its folder is removed."""
+    """Rename a damaged file, which stays until its folder is removed."""
     with suppress(FileNotFoundError):
         path.replace(path.with_name(f"{path.name}.damaged"))

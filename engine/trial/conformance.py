@@ -63,7 +63,7 @@ def trial(
 
 
 def check_repeats(settings: TrialSettings) -> None:
-    """Check that the same trial gives bit-identical results."""
+    """Check that two trainings with the same settings give bit-identical results."""
     assert _course(_begin(settings)) == _course(_begin(settings)), "a trial differed on the second run"
 
 
@@ -106,7 +106,7 @@ def check_reports_its_mean(settings: TrialSettings) -> None:
 
 
 def check_leaves_training_alone(settings: TrialSettings) -> None:
-    """Check that callbacks do not change a training at all."""
+    """Check that a training with these callbacks gives the same metrics and weights as one without them."""
     with_them, without = _begin(settings), _begin(_with(settings, callbacks=()))
     courses = _course(with_them), _course(without)
     for called, plain in zip(*courses, strict=True):
@@ -155,7 +155,7 @@ def _course(training: Training) -> Course:
 
 
 def _advance_a_piece(training: Training) -> Course:
-    """Take one training step, or evaluate the model if all steps of the epoch are taken.
+    """Take the next training step, or evaluate the model if no step of the epoch is left.
 
     Return the metrics if the epoch has ended.
     """

@@ -97,7 +97,7 @@ def _moved(known: Tensor, found: Tensor) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """The progress of early stopping: the metric's best value so far, and the epochs since that value.
+    """State of early stopping: the best value of the metric so far, and how many epochs ago it was reached.
 
     Before the first value, `best` is None.
     """
@@ -106,7 +106,7 @@ class Patience:
     waited: int = 0
 
     def after(self, settings: EarlyStoppingSettings, metrics: Mapping[str, float]) -> Patience:
-        """Return the progress after one more epoch with these metrics. NaN never counts as better."""
+        """Return the state after one more epoch with these metrics. NaN never counts as better."""
         value = metrics[settings.metric]
         if self.best is None:
             return replace(self, waited=self.waited + 1) if math.isnan(value) else Patience(best=value)
@@ -154,18 +154,18 @@ class Stopping:
 
     @classmethod
     def begin(cls, train: TrainSettings) -> Self:
-        """Return the state before the first epoch."""
+        """Return the object for a training that has no epoch yet."""
         best = None if train.best_metric is None else BestEpoch(metric=train.best_metric)
         return cls(train=train, best=best)
 
     def after_steps(self, loss: float) -> Stopping:
-        """Return the state after the steps of another epoch with this mean training loss."""
+        """Return a copy with one more epoch, whose steps had this mean training loss."""
         stop = self.train.stop
         losses = () if stop is None else (*self.losses, loss)[-stop.epochs - 1 :]
         return replace(self, epoch=self.epoch + 1, losses=losses)
 
     def after_evaluation(self, metrics: Mapping[str, float], model: nn.Module) -> Stopping:
-        """Return the state after an epoch's evaluation, which gave these metrics of the model."""
+        """Return a copy updated with the metrics from the evaluation of the current epoch."""
         stopping, patience, best = self.train.early_stopping, self.patience, self.best
         return replace(
             self,
@@ -175,7 +175,7 @@ class Stopping:
 
     @property
     def is_last_epoch(self) -> bool:
-        """Return whether it is certain, before the evaluation of this epoch, that no epoch follows."""
+        """Return whether no further epoch can follow, whatever the evaluation of this epoch gives."""
         return self.epoch >= self.train.epochs or self._has_converged
 
     @property
@@ -190,7 +190,7 @@ class Stopping:
         return stop is not None and len(losses) > stop.epochs and max(losses) - min(losses) < stop.within
 
     def state(self) -> dict[str, Any]:
-        """Return all values needed to resume, except the epoch number, as tensors and plain values."""
+        """Return everything in this object except the epoch, as tensors and plain values for a checkpoint."""
         best = self.best
         kept = {"value": best.value, "epoch": best.epoch, "weights": best.weights} if best else None
         return {
@@ -200,7 +200,7 @@ class Stopping:
         }
 
     def restored(self, epoch: int, state: Mapping[str, Any]) -> Stopping:
-        """Return the state at an epoch, rebuilt from the values that `state` returned."""
+        """Return the object after `epoch` epochs, rebuilt from the values that `state` returned."""
         return replace(
             self,
             epoch=epoch,

@@ -100,7 +100,7 @@ _lost: list[str] = []
 
 
 class MachineError(ActivememError):
-    """Error for a machine that cannot train, as with a full disk or no GPU; the message is one line."""
+    """Error for a machine that cannot train, as with a full disk or no GPU. Its message is one line."""
 
 
 class HeadLostError(MachineError):
@@ -145,7 +145,7 @@ def storing() -> Iterator[None]:
 
 
 def note_lost_gpu(error: BaseException) -> None:
-    """Record that this process has lost its GPU, if an error says so.
+    """Record that this process has lost its GPU, if that caused the given error.
 
     Trials that start later are then not blamed for the loss. If the error does not say so, the GPU is
     queried, because CUDA's libraries report failures without their cause.
@@ -181,7 +181,7 @@ def _query_gpu() -> str | None:
 
 
 def machine_failure(error: BaseException) -> str | None:
-    """Return, on one line, the machine failure that caused a training's error; None if the trial caused it.
+    """Return a line on the machine failure that caused a trial's error; None if the trial caused it.
 
     After a GPU is lost, CUDA's libraries only report that something failed, so the process's own record of
     the loss is used.
@@ -240,7 +240,7 @@ _TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashCounts:
-    """Numbers of processes of a trial that died after starts at the same epoch and step.
+    """How often processes of a trial died after they started at the same epoch and step.
 
     `in_run` counts the deaths of this run, `in_all` those of all runs.
     """
@@ -251,13 +251,13 @@ class CrashCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashReport:
-    """The report of a dead process: `text` has its traceback or reason, `limit_s` was its time limit."""
+    """Report of a dead process: its traceback or reason (`text`), and its time limit (`limit_s`)."""
 
     limit_s: float | None
     text: str
 
     def reason(self, limit_s: float | None, where: str) -> str | None:
-        """Return why this death makes the trial fail; None if the trial is tried again.
+        """Return the message with which the trial fails after this death; None if the trial is tried again.
 
         It fails if its time limit has passed in native code, unless `limit_s`, the limit of the next try, is
         longer or None.
@@ -278,7 +278,7 @@ class CrashReport:
 
     @property
     def rest(self) -> str:
-        """Return a line break and the full report; "" if `summary` already has the whole report."""
+        """Return the report on its own lines, to follow `summary`; "" if `summary` has all of it."""
         return "" if self.text.strip() == self.summary else f"\n{self.text}"
 
 
@@ -322,7 +322,7 @@ def take_crash_report(folder: Path) -> CrashReport | None:
 
 
 def _open(folder: Path) -> int:
-    """Empty and open the crash report file. If it cannot be written, use standard error instead."""
+    """Open a folder's crash report file for writing; if it cannot be written, use standard error instead."""
     try:
         return os.open(crash_report_file(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
     except OSError:
@@ -332,7 +332,7 @@ def _open(folder: Path) -> int:
 def failure_by_death(
     deaths: CrashCounts, words: CrashReport | None, limit_s: float | None, where: str
 ) -> str | None:
-    """Return why deaths of its processes make a trial fail; None if the trial is tried again.
+    """Return the message with which a trial fails after deaths of its processes; None if it is tried again.
 
     `words` is the report of the last death, and `where` says in which part of the training it was.
     """
@@ -368,7 +368,7 @@ _PERHAPS_OUT_OF_MEMORY = (
 
 
 class OomRetries:
-    """The number of times that a trial ran out of memory. It decides how the next try saves memory.
+    """Counter of how often a trial ran out of memory, which decides how its next try saves memory.
 
     The first two tries use whole batches: the first together with other trials, the second alone. Each
     further try splits batches into twice as many parts.
@@ -387,7 +387,7 @@ class OomRetries:
 
     @property
     def parts(self) -> int:
-        """Return the number of parts into which the current try splits a batch."""
+        """Return into how many parts the current try splits each batch."""
         return self._parts[self.tries]
 
     @property
@@ -412,7 +412,7 @@ class OomRetries:
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
     def read(self) -> None:
-        """Read how often earlier processes of this trial ran out of memory, and continue with that count."""
+        """Read from the trial's folder how often its earlier processes ran out of memory."""
         with suppress(OSError, ValueError):
             self.tries = min(int(self._file.read_text("ascii")), len(self._parts) - 1)
 
@@ -434,20 +434,20 @@ def _can_be_split(settings: TrialSettings, parts: int) -> bool:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether memory ran out; on a CPU, torch raises a plain RuntimeError for that."""
+    """Return whether an error means that memory ran out; on a CPU, torch raises a plain RuntimeError then."""
     if isinstance(error, RuntimeError):
         return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in _OUT_OF_MEMORY)
     return isinstance(error, MemoryError)
 
 
 def may_be_out_of_memory(error: BaseException) -> bool:
-    """Return whether memory ran out, or CUDA's libraries raised an error that may mean this."""
+    """Return whether an error means that memory ran out, or may mean it (some errors of CUDA's libraries)."""
     is_likely = isinstance(error, RuntimeError) and any(text in str(error) for text in _PERHAPS_OUT_OF_MEMORY)
     return is_likely or is_out_of_memory(error)
 
 
 def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) -> Result:
-    """Return `compute(parts)`; whenever memory runs out, double the number of parts, up to `most`."""
+    """Return `compute(parts)`; each time memory runs out, retry with twice as many parts, up to `most`."""
     while True:
         try:
             return compute(parts)
@@ -472,7 +472,7 @@ def evaluate_with_room(objective: Objective[ModelOf], model: ModelOf, *, last: b
 
 
 def free_memory() -> None:
-    """Free unused device memory. A lost device raises no error here; the next computation reports it."""
+    """Free device memory that torch reserves but does not use. A lost device raises no error here."""
     # reference cycles, such as those of tracebacks, may still hold tensors
     gc.collect()
     if torch.cuda.is_available() and torch.cuda.is_initialized():

@@ -34,14 +34,14 @@ _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
 def version(settings: TrialSettings) -> str:
-    """Return the version of this package and of all plug-ins that a trial uses, as text."""
+    """Return the versions of this package and of all plug-ins that a trial uses, as one text."""
     others = sorted(set(map(shown, settings.code.values())))
     return " with ".join([__version__, *([", ".join(others)] if others else [])])
 
 
 @cache
 def commit() -> str | None:
-    """Return the commit of this code in the form of `describe_code`; later calls return the cached result."""
+    """Return the git commit of activemem's own code, as `describe_code` writes it."""
     return describe_code(Path(__file__).parents[2])
 
 
@@ -65,7 +65,7 @@ def describe_code(root: Path) -> str | None:
 
 
 def device_name(device: torch.device) -> str:
-    """Return the name of the GPU, or of the processor with the number of threads."""
+    """Describe a device: the GPU's name, or the processor's name and the number of threads."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
@@ -73,7 +73,7 @@ def device_name(device: torch.device) -> str:
 
 
 def reset_peak_memory(device: torch.device) -> None:
-    """Reset the measurement of peak memory, if the system supports it."""
+    """Start a new measurement of peak memory on a device, if the system supports it."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     elif sys.platform == "linux":
@@ -179,7 +179,7 @@ def trial_row(
     reason: str | None,
     started: datetime,
 ) -> TrialRow:
-    """Return the store's row for a trial that ends now.
+    """Return the row that the store gets for a trial that ends now.
 
     The first line of `reason` summarises why it has this `status`.
     """
@@ -210,7 +210,7 @@ def trial_row(
 def measured_totals(
     before: Totals, training: Training, device: torch.device, *, device_suffix: str
 ) -> Totals:
-    """Return the resources that a trial has used so far, as measured in its training.
+    """Return the resources that a trial has used so far: its totals, updated from its current training.
 
     `before` are its totals at the last measurement.
     """
@@ -231,7 +231,7 @@ def measured_totals(
 
 
 def keep_model(store: Store, trial: Trial, training: Training, row: TrialRow) -> None:
-    """Store a trained model's file with its weights and final metrics, except the training speed.
+    """Store a trial's trained weights and final metrics in one file, without the training speed.
 
     The speed depends on the machine.
     """
@@ -249,5 +249,5 @@ def keep_model(store: Store, trial: Trial, training: Training, row: TrialRow) ->
 
 
 def last_epoch_metrics(rows: Sequence[MetricRow]) -> dict[str, float]:
-    """Return the metrics of the last epoch; empty before the first epoch has ended."""
+    """Return the metrics of the last epoch among metric rows, by name; empty if there are no rows."""
     return {row.name: row.value for row in rows if row.epoch == rows[-1].epoch}

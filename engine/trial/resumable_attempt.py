@@ -85,7 +85,7 @@ class Claims:
         return self._ended.get(job.trial.id, -1) >= job.attempt
 
     def _refresh(self, *, at_once: bool) -> None:
-        """Read the last attempt number of every trial again if the known numbers are too old.
+        """Read the last attempt number of every trial from the store, if the known numbers are too old.
 
         With `at_once`, they are read in any case.
         """
@@ -97,7 +97,7 @@ class Claims:
 
 
 def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
-    """Return the event that another process has claimed a trial and has not stored its outcome yet."""
+    """Return an event which says that another process holds a trial, whose outcome is not stored yet."""
     owner = state.owner
     return ClaimedElsewhere(
         trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid
@@ -224,7 +224,7 @@ class Attempt:
             return self._fail(error)  # whatever a trial raises is its outcome; the study continues
 
     def _fail(self, error: BaseException) -> Event | None:
-        """End the trial after an exception; return None if the trial is retried with less memory instead."""
+        """End the trial because of an exception; return None if it is retried with less memory instead."""
         if isinstance(error, LeakError | NotANumberError):
             return self._end("failed", str(error))
         if isinstance(error, TimeLimitPassed):
@@ -250,7 +250,7 @@ class Attempt:
         return None
 
     def _start(self) -> Event | None:
-        """Build the training and load its checkpoint. If the trial killed too many workers, end it."""
+        """Build the training and load its checkpoint; end the trial instead if it killed too many workers."""
         if (lost := lost_gpu()) is not None:
             raise MachineError(lost)
         words = failures.take_crash_report(self._checkpoint.folder)
@@ -336,7 +336,7 @@ class Attempt:
         return self._outcome
 
     def close(self) -> None:
-        """Remove the files of the unfinished trial, once its outcome is stored.
+        """Remove the checkpoint of a trial and end its lease, once its outcome is stored.
 
         The checkpoint is kept if the trial could resume from it under a longer time limit.
         """
@@ -415,7 +415,7 @@ class Attempt:
         return True
 
     def _keep_if_last(self, training: Training) -> None:
-        """Store the last state of a training, from which trials with more epochs can continue.
+        """Store the training's last state, so that a trial with more epochs can continue from it.
 
         This is done only if the job asks for it and only the last evaluation is missing.
         """
@@ -432,7 +432,7 @@ class Attempt:
 
     @contextmanager
     def _limited(self, seconds: float | None) -> Iterator[None]:
-        """Within this context, limit the training time, and keep a report if the process dies."""
+        """Within this context, limit the training to `seconds`, and record a report if the process dies."""
         folder = self._checkpoint.folder
         with (
             failures.recording_crashes(folder, self._limit) as descriptor,

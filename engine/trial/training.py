@@ -27,7 +27,7 @@ from .training_parts import Callbacks, GradientNorm, LossTerms, Schedule, to_dev
 
 
 class Work:
-    """Counters of a training's work over all epochs, and the seconds of the current epoch."""
+    """Counters of a training's work: seconds, FLOPs and tokens, and the seconds of the current epoch."""
 
     def __init__(self) -> None:
         self.seconds = self.flops = self.tokens = self.epoch_seconds = 0.0
@@ -35,7 +35,7 @@ class Work:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Within this context, measure the time, and add it to the seconds of the training.
+        """Within this context, measure the time that passes and add it to the seconds of the training.
 
         Time is not added if an exception other than an interruption is raised.
         """
@@ -82,7 +82,7 @@ class TimeBudget:
         self._seconds, self._epochs, self.spent = seconds, epochs, 0.0
 
     def add_step(self, began: float, step: int, device: torch.device) -> int:
-        """Add the time of a step; return how many steps the whole training is expected to take.
+        """Add a step's time to the spent time; return the expected number of steps of the whole training.
 
         The step has the number `step` and began at the time `began`. The estimate divides the time budget by
         the mean time of a step. So the progress of a schedule equals the fraction of the budget that is
@@ -96,7 +96,7 @@ class TimeBudget:
         return max(step + 1, round(step * self._seconds / self.spent))
 
     def is_spent(self, epoch: int) -> bool:
-        """Return whether the seconds for the epochs up to and including `epoch` are used up.
+        """Return whether the part of the budget for epoch `epoch` and all earlier epochs is spent.
 
         Epochs count from 0.
         """
@@ -214,7 +214,7 @@ class Training:
                 between_steps()
 
     def begin_step(self) -> None:
-        """Begin a step; until it ends, the training cannot be saved."""
+        """Begin a training step. The training cannot be saved until `end_step`."""
         self._is_torn, self.step = True, self.step + 1
         if not self.is_stacked:  # in a pack, only the stacked weights have gradients
             self.trained.clear_gradients()
@@ -229,7 +229,7 @@ class Training:
         return sum(shares[1:], start=shares[0])
 
     def add_gradients(self, part: int) -> Tensor:
-        """Add the gradients of one part of the batch; return this part's share of the step's loss."""
+        """Add the gradients from one part of the batch; return the part's share of the batch's loss."""
         train = self.settings.train
         watching = self.terms.watching(self.objective) if self.terms else nullcontext()
         with watching, self.objective.autocast():
@@ -308,11 +308,11 @@ class Training:
 
     @property
     def lacks_last_evaluation(self) -> bool:
-        """Return whether all steps of the training are taken, so that only the last evaluation is missing."""
+        """Return whether only the evaluation after the last epoch is missing, because all steps are taken."""
         return self.epoch + 1 == self.settings.train.epochs and not self.steps_left
 
     def summary(self, last: Metrics) -> Metrics:
-        """Return the final metrics: those of the last epoch, with the speed averaged over all epochs."""
+        """Return the final metrics: the last epoch's (`last`), with the speed averaged over all epochs."""
         return last | {TOKENS_PER_S: self.work.tokens / max(self.seconds, 1e-9)}
 
     def weights(self) -> Mapping[str, Tensor]:
@@ -321,14 +321,14 @@ class Training:
         return self.trained.named() if best is None or best.weights is None else best.weights
 
     def symbols(self) -> Mapping[str, Any] | None:
-        """Describe how the task's text is converted to the model's input symbols; None if there is no text.
+        """Describe how the task's text becomes the model's input symbols; None for a task without text.
 
         The description has only plain values.
         """
         return self.objective.symbols()
 
     def outputs(self) -> WrittenOutputs | None:
-        """Return the generated outputs for the test split, such as translations; None without any."""
+        """Return the model's outputs for the test split, such as translations; None if the task has none."""
         return self.objective.outputs()
 
     def state(self) -> dict[str, Any]:

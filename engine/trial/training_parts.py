@@ -56,7 +56,7 @@ class Schedule:
             group["lr"] = group["initial_lr"] * share
 
     def after_epoch(self, measured: dict[str, float]) -> None:
-        """Pass an epoch's dev loss to a plateau schedule after its warm-up; other schedules ignore it."""
+        """Give an epoch's dev loss to the schedule "plateau" after its warm-up; do nothing for others."""
         if self._settings.name == "plateau" and not self._warming_up:
             self._plateau.step(measured["dev_loss"])
 
@@ -84,7 +84,10 @@ class Schedule:
 
 
 class RecentLosses:
-    """Recent means of the training loss. When a new mean exceeds all of them, the learning rate falls."""
+    """Learning-rate rule that compares means of recent training losses.
+
+    When a new mean exceeds all kept ones, the learning rate falls.
+    """
 
     def __init__(self, settings: OwnScheduleSettings) -> None:
         self._settings = settings
@@ -94,7 +97,7 @@ class RecentLosses:
         self.share = 1.0
 
     def take(self, loss: Tensor) -> None:
-        """Record a step's loss; every few steps, lower the learning rate if their mean loss is too high.
+        """Record the loss of a step; lower the learning rate if the losses of the last steps are too high.
 
         This happens every `every` steps. Their mean is too high if it exceeds the last `patience` means.
         """
@@ -119,7 +122,7 @@ class RecentLosses:
 
 
 def factor(settings: ScheduleSettings, step: int, total_steps: int) -> float:
-    """Return the fraction of the peak learning rate at a step, counted from 1.
+    """Return the learning rate at a step (counted from 1) as a fraction of the peak rate.
 
     "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, scaled to a maximum of
     1); "linear" and "cosine" fall to the floor at the last step, "milestones" to a tenth after each of them.
@@ -157,7 +160,7 @@ Path = tuple[Any, ...]
 
 
 def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path: Path = ()) -> Any:  # noqa: ANN401 -- whatever a state is made of
-    """Copy nested containers, with their tensors moved to a device.
+    """Return a copy of nested containers in which all tensors are on a device.
 
     Tensors at the paths in `but` stay where they are.
     """
@@ -174,7 +177,7 @@ def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path
 
 
 def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return the states of plug-ins for a checkpoint, and which of their tensors are on the CPU.
+    """Return the states of plug-ins for a checkpoint, with a list of their tensors that are on the CPU.
 
     A checkpoint is read onto the CPU, so only this list shows which tensors belong there. It is left out if
     the device is the CPU.
@@ -184,7 +187,7 @@ def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any
 
 
 def own_states_on(saved: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Restore states from `own_states`, with each tensor on the CPU or the device, as it was."""
+    """Return the states that `own_states` saved; tensors that were not on the CPU are moved to `device`."""
     return to_device(saved["states"], device, frozenset(map(tuple, saved.get("on_cpu", ()))))
 
 
@@ -228,7 +231,7 @@ class Callbacks:
         self.started = False
 
     def start(self, model: nn.Module) -> None:
-        """Start each callback; if a start is interrupted, all callbacks start again later."""
+        """Call `on_start` of each callback; if this is interrupted, all of them are called again later."""
         states = deepcopy(self._states)
         for each in self._callbacks:
             self._call(each.name, each.on_start, model, TrainingPosition(0, 0, {}), states[each.name])
@@ -300,7 +303,7 @@ class LossTermError(ActivememError):
 
 
 class Scored(NamedTuple):
-    """The inputs, outputs and targets from which the loss of one part of a batch is computed."""
+    """The tensors from which the loss of one part of a batch is computed."""
 
     inputs: Tensor
     outputs: Tensor
@@ -328,7 +331,7 @@ class LossTerms:
 
     @contextmanager
     def watching(self, objective: Objective[Any]) -> Iterator[None]:
-        """Within this context, record the tensors that the loss terms need when the loss is computed.
+        """Within this context, record the tensors that the loss terms need while the main loss is computed.
 
         These are the loss's inputs, outputs and targets, and the outputs of the modules that the terms watch.
         """
@@ -344,7 +347,7 @@ class LossTerms:
                 objective.observer = None
 
     def after_part(self, step: int, parts: int) -> Tensor:
-        """Return the weighted sum of the loss terms for the part of the batch that was just computed.
+        """Return the weighted sum of all loss terms, for the part of a batch that was just computed.
 
         The batch has `parts` parts.
         """
@@ -362,7 +365,7 @@ class LossTerms:
         return {name: float(total) / steps for name, total in self._sums.items()}
 
     def state(self) -> dict[str, Any]:
-        """Return everything needed to resume between two steps."""
+        """Return the sums and the terms' states, for a checkpoint between two steps."""
         return {"sums": self._sums, **own_states(self._states, self._device)}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -401,7 +404,7 @@ class LossTerms:
 
 
 def check_watched(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise LossTermError if terms watch modules that a trial's model does not have; name all such terms."""
+    """Raise LossTermError that names every loss term which watches a module that its model does not have."""
     distinct = {
         (settings.model, settings.task.interface, settings.train.loss_terms): settings
         for settings in all_settings
@@ -440,7 +443,7 @@ def _removed(hook: torch.utils.hooks.RemovableHandle) -> Iterator[None]:
 
 
 class GradientNorm:
-    """The mean norm of all gradients over the steps of an epoch, before clipping."""
+    """Collector of the norm of all gradients before clipping, averaged over the steps of an epoch."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
@@ -463,7 +466,7 @@ class GradientNorm:
         return {"gradient_norm": float(self._norms) / steps}
 
     def state(self) -> dict[str, Any]:
-        """Return everything needed to resume between two steps."""
+        """Return the sum of the norms, for a checkpoint between two steps."""
         return {"norms": self._norms}
 
     def restore(self, state: dict[str, Any]) -> None:

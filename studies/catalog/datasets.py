@@ -76,7 +76,7 @@ class Dataset:
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
-        """The files that make up the dataset, without duplicates.
+        """The files from which the dataset is read, each once.
 
         A treebank has none here, because its files are found by their numbers.
         """
@@ -85,7 +85,7 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSlice:
-    """The byte range of one split within a file."""
+    """The part of a file that is one split: its bytes from `start` to `stop`."""
 
     source: SourceFile
     start: int = 0
@@ -113,7 +113,7 @@ class Corpus(Dataset):
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
-        """The text files of all splits, without duplicates."""
+        """The files that contain the train, dev and test splits, each once."""
         return tuple(dict.fromkeys(part.source for part in self.splits.values()))
 
 
@@ -170,7 +170,7 @@ class ParallelCorpus(Dataset):
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
-        """The sentence files of all splits, without duplicates."""
+        """The files that contain the sentences of all splits, each once."""
         pairs = (each for files in self.files.values() for each in files)
         sides = (side for each in pairs for side in (each.source, each.target))
         return tuple(dict.fromkeys(side for side in sides if side is not None))
@@ -237,7 +237,7 @@ def dataset_names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
 
 
 def require_dataset(name: str, kind: type[DatasetT] = Dataset) -> DatasetT:
-    """Return the dataset of this kind and name; raise CorpusError with the nearest name or all names."""
+    """Return the dataset with this name; raise CorpusError if there is none of this kind."""
     found = _datasets().get(name)
     if not isinstance(found, kind):
         # a path in place of a name is a common mistake
@@ -275,7 +275,7 @@ def _read_tables(tables: dict[str, Any]) -> _Tables:
 
 
 def _resolve(heading: str, table: dict[str, Any], files: Mapping[str, Any]) -> None:
-    """Expand the short forms in a dataset's table, such as the keys of files.
+    """Replace the short forms in a table of `datasets.toml`, such as keys of files, by full values.
 
     An alphabet is written as a pattern, and a range of files as its first and last number. The table is
     changed in place.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Measure(Protocol):
-    """Interface of a metric that is computed batch by batch over one evaluation, as in torchmetrics.
+    """Interface of an object that computes a metric batch by batch in one evaluation, as in torchmetrics.
 
     A trial creates a new accumulator for each evaluation of its model.
     """
@@ -96,7 +96,7 @@ class Metric:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Return the lowest and the highest possible value, where confidence intervals are cut off."""
+        """Return the lowest and the highest possible value; confidence intervals do not go beyond them."""
         return 0.0 if self.is_share or self.is_positive else -math.inf, 1.0 if self.is_share else math.inf
 
     def format(self, value: float) -> str:
@@ -105,7 +105,7 @@ class Metric:
 
 
 def _read_metrics() -> dict[str, dict[str, Metric]]:
-    """Read `metrics.toml`; return the metrics by heading and name.
+    """Read `metrics.toml`; return its metrics by heading of the file and by name.
 
     Raise ValidationError for unknown or missing keys.
     """
@@ -145,7 +145,7 @@ def register_metric(
     is_share: bool = False,
     kinds: Collection[str] = tuple(kind.name.lower() for kind in TaskKind),
 ) -> Callable[[MeasureT], MeasureT]:
-    """Return a decorator that registers a metric.
+    """Return a decorator that registers a metric with this name.
 
     The decorated class or function makes the metric's `Measure`. With `is_share` the metric's bands and
     intervals stay between 0 and 1. Every trial of one of the `kinds` of task (default: all) reports the
@@ -367,7 +367,7 @@ def is_timed(name: str) -> bool:
 
 
 def is_target(name: str) -> bool:
-    """Return whether a metric's name begins like a target: `steps_to[…]`."""
+    """Return whether a name has the form of a target, such as `steps_to[dev_loss<=1.5]`."""
     return name.partition("[")[0] in CURRENCIES
 
 

@@ -21,7 +21,7 @@ AnySettingsT = TypeVar("AnySettingsT", bound=StrictModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsEntry(Generic[AnySettingsT]):
-    """A registered class of settings, such as those of an optimiser, with its name, title and metrics.
+    """Entry of a registry of settings, such as those of an optimiser: the class, its name, title and metrics.
 
     `source` is a publication or an author.
     """
@@ -194,7 +194,7 @@ class OptimizerSettings(NamedSettings):
 
     @property
     def state_per_weight(self) -> int:
-        """The largest number of values that the optimiser stores for each parameter.
+        """The highest number of values that the optimiser stores for a parameter, such as its moments.
 
         It is used to estimate memory.
         """
@@ -202,7 +202,7 @@ class OptimizerSettings(NamedSettings):
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """True if the number of stored values depends on a weight's name or shape, not only its size."""
+        """True if the optimiser stores different numbers of values for weights of equal size."""
         return False
 
 
@@ -240,12 +240,12 @@ class OwnOptimizerSettings(OptimizerSettings):
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """True if the number of moments depends on the weights' names and shapes."""
+        """True if weights of equal size can have different numbers of moments, as for Muon and Adafactor."""
         return self.name in ("muon", "adafactor")
 
     @property
     def own_momentum(self) -> float:
-        """The momentum in the settings or, if they have none, the default of this optimiser's rule."""
+        """The momentum in the settings, or else the default momentum of this optimiser."""
         return MOMENTUMS[self.name] if self.momentum is None else self.momentum
 
 
@@ -295,7 +295,7 @@ def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]],
 
 
 def changed_optimizer(settings: OptimizerSettings, changes: Mapping[str, Any]) -> OptimizerSettings:
-    """Return a copy of the settings with new values of these keys; raise ValueError for an unknown key.
+    """Return a copy of an optimiser's settings with these changes; raise ValueError for an unknown key.
 
     Only the learning rate of a plug-in's optimiser can change, because the meaning of its other keys is
     unknown.

@@ -25,12 +25,12 @@ SPLITS = ("train", "dev", "test")
 
 
 def own_source(sha256: str) -> SourceFile:
-    """Return the description of a file whose name in the data folder is its SHA-256."""
+    """Return a description of the user's file that has this SHA-256, which is its name in the data folder."""
     return SourceFile(names=(sha256,), digest=f"sha256:{sha256}")
 
 
 def _described(facts: BaseModel, title: str) -> dict[str, Any]:
-    """Return the arguments for the `Dataset` of the user's own files, such as its name and its licence."""
+    """Return the arguments of a `Dataset` for the user's own files, such as its name, title and licence."""
     common = {"folder": FOLDER, "own": True, "licence": "unknown", "source": "files that a study names"}
     return {"name": own_name(facts), "title": title, **common}
 
@@ -51,7 +51,7 @@ class OwnPart(_Facts):
 
 
 class OwnText(_Facts):
-    """The user's text, with three splits.
+    """The user's text in three splits: train, dev and test.
 
     `alphabet` has the bytes of the text except line ends, in hexadecimal digits.
     """
@@ -89,7 +89,7 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 
 
 class OwnShards(_Facts):
-    """One file or folder of documents that a training corpus mixes with others.
+    """One source of documents (a file or folder) in a training corpus that mixes several.
 
     `files` has the SHA-256 of each file, and `weight` sets how often training draws from them. `documents`
     and `bytes` count only the training split.
@@ -102,7 +102,7 @@ class OwnShards(_Facts):
 
 
 class OwnCounts(_Facts):
-    """The number of rows of each split."""
+    """The numbers of training, dev and test rows."""
 
     train: int
     dev: int
@@ -110,7 +110,7 @@ class OwnCounts(_Facts):
 
 
 class OwnDocuments(_Facts):
-    """Documents in a column of Parquet files.
+    """The user's documents: texts in one column of Parquet files, from one or more sources.
 
     A row of a mixture is drawn from a source by its weight. Files of `dev` and `test` are for these splits; a
     split without files gets a share of all sources.
@@ -148,7 +148,7 @@ class OwnTokenizer(_Facts):
 
 
 def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
-    """Return a dataset whose only file is the tokenizer; its folder is that of the user's corpora."""
+    """Return a dataset whose only file is the user's tokenizer, in the folder of the user's corpora."""
     return Dataset(**_described(tokenizer, "your own tokenizer"))
 
 
@@ -202,7 +202,7 @@ class OwnPairs(OwnRows):
 
 
 class OwnSequences(OwnRows):
-    """Labelled sequences: `classes` is the number of classes, or None for real-valued labels.
+    """The user's labelled sequences. `classes` is the number of classes, or None for real-valued labels.
 
     `symbols` is the number of distinct tokens (separated by spaces, or list elements) in the training rows.
     """
@@ -218,7 +218,7 @@ def own_name(facts: BaseModel) -> str:
 
 
 def read_facts(*kinds: type[BaseModel], named: bool = True) -> Callable[[object], object]:
-    """Return a Pydantic validator that converts a table into the first of these classes that accepts it.
+    """Return a Pydantic validator that converts a table to the first of these classes which accepts it.
 
     If `named` is set, the validator also accepts a string, which is the name of a corpus.
     """

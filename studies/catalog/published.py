@@ -56,7 +56,7 @@ class PublishedNumber:
 
     @property
     def remaining_note(self) -> str:
-        """The part of `note` that `text_with_deviation` does not show; "" if it shows all of it."""
+        """The part of `note` that does not appear in `text_with_deviation`; "" if there is none."""
         return _DEVIATION.sub("", "" if not self.text else self.note)
 
     @property
@@ -104,7 +104,7 @@ def published_tables() -> Mapping[tuple[str, str], PublishedTable]:
 
 
 def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
-    """Return a mapping from a factor's levels to the rows or columns of a published table that they match.
+    """Match a factor's levels to row or column keys of a published table; return the key of each level.
 
     Levels that match no key are left out. A level matches an equal key, else the key that names its blocks:
     `conv(k=20) + sa` is `sa+conv`. Two levels of the same blocks, such as `conv(k=3)` and `conv(k=20)`, match

@@ -63,12 +63,12 @@ class LossTerm(NamedSettings, ABC):
 
     @property
     def watches(self) -> tuple[str, ...]:
-        """Patterns for the names of the modules whose outputs the term needs: `body.layers.*.part`."""
+        """Patterns, such as `body.layers.*.part`, for the modules of which the term needs the outputs."""
         return ()
 
     @abstractmethod
     def compute(self, step: TrainingStep) -> Tensor:
-        """Return the term as a scalar tensor through which gradients flow."""
+        """Return the value of the term in a training step, as a scalar tensor that has gradients."""
 
 
 TermT = TypeVar("TermT", bound=LossTerm)
@@ -124,12 +124,12 @@ class Callback(NamedSettings, ABC):
         """Run before the first step of a training."""
 
     def on_epoch_end(self, moment: TrainingMoment) -> Mapping[str, float]:
-        """Run after the evaluation of each epoch; return metrics of the epoch."""
+        """Run after each epoch's evaluation; return further metrics of this epoch."""
         del moment
         return {}
 
     def on_end(self, moment: TrainingMoment) -> Mapping[str, float]:
-        """Run after the last epoch's `on_epoch_end`; return metrics of the last epoch."""
+        """Run after the last call of `on_epoch_end`; return further metrics of the last epoch."""
         del moment
         return {}
 

@@ -22,7 +22,7 @@ Cell = tuple[tuple[str, Level], ...]
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number that does not depend on results."""
+    """A number that a claim's text states, which does not depend on results."""
 
     value: float
 
@@ -37,7 +37,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class SignedSum:
-    """A sum of numbers with the signs 1 or −1, computed for each seed."""
+    """A sum of numbers, each added (1) or subtracted (−1), computed for each seed."""
 
     terms: tuple[tuple[int, Number], ...]
 
@@ -82,14 +82,14 @@ class Speedup:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A constant ratio to which a speedup is compared. Both are compared as logarithms."""
+    """The ratio with which a claim compares a speedup; both are compared as logarithms."""
 
     value: float
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison of two numbers, such as `left > right`, or `left` within `margin` of `right`.
+    """A comparison of two numbers: `left > right` and the like, or `left` within `margin` of `right`.
 
     With a speedup on the left both sides are logarithms.
     """
@@ -105,7 +105,7 @@ class Comparison:
         return isinstance(self.left, Speedup)
 
     def accepted_range(self, step: float) -> tuple[float, float]:
-        """Return the range of `left - right` in which the comparison holds, as its lower and upper end.
+        """Return the lowest and the highest difference `left - right` at which the comparison holds.
 
         `step` is the smallest difference that the metric can show. `>=` holds for differences above −step,
         and `==` for differences of less than one step.
@@ -151,7 +151,7 @@ Statement = Comparison | AllOf | AnyOf | NotOf
 
 
 def iter_comparisons(statement: Statement) -> Iterator[Comparison]:
-    """Yield every comparison, in the order of the text."""
+    """Yield every comparison in a statement, in the order of the claim's text."""
     match statement:
         case Comparison():
             yield statement
@@ -206,7 +206,7 @@ Test = Literal["pooled", "t", "permutation", "wilcoxon"]
 
 
 class ClaimSpec(StrictModel):
-    """`[[claim]]`: a name, a statement, and where the paper states the claim."""
+    """Keys of `[[claim]]`: the claim in words, the statement to test, and its source in a paper."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     """the claim in one sentence"""
@@ -249,7 +249,7 @@ GROWTH = 1.5
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """Return the numbers of seeds at which a claim is tested: `first`, then more, at most `most`.
+    """Return the numbers of seeds after which a claim is tested: first with `first`, last with `most`.
 
     Each number is GROWTH times the previous one, rounded up.
     """
@@ -260,7 +260,7 @@ def looks(first: int, most: int) -> tuple[int, ...]:
 
 
 def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return, for each look (interim test), the seeds whose results the look uses.
+    """Return the seeds that each look (interim test of a claim) uses.
 
     A study has `seeds`, and may get the `later` seeds as well.
     """

@@ -64,7 +64,7 @@ class ForClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntaxErrorNode(Spanned):
-    """A part of a claim's text that could not be parsed; its fault is already recorded."""
+    """Stand-in for a part of a claim's text that could not be parsed; its fault is already recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class MetricReference(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumExpression(Spanned):
-    """A sum of terms, each with the sign 1 or −1."""
+    """A sum of terms, each added (1) or subtracted (−1)."""
 
     terms: tuple[tuple[int, SyntaxNode], ...]
 
@@ -227,7 +227,7 @@ RuleResult = TypeVar("RuleResult")
 
 
 class _ParseError(Exception):
-    """Exception by which the parser leaves a faulty part of a claim, after it has recorded the fault.
+    """Exception that makes the parser skip a faulty part of a claim; its fault is already recorded.
 
     The parser then skips the text up to the next closing bracket.
     """
@@ -394,7 +394,7 @@ class _ClaimParser(TokenReader):
         )
 
     def _report_second_brackets(self, start: int) -> None:
-        """Raise the fault for a second pair of brackets; the message suggests one pair with both contents."""
+        """Report a second pair of brackets after a metric, and suggest one pair with both contents."""
         text, second = self._faults.text, self.token
         end = text.find("]", second.end)
         inside = text[second.end : end if end >= 0 else len(text)]
@@ -446,7 +446,7 @@ class _ClaimParser(TokenReader):
         return LevelLiteral(start=start, end=end, text=" ".join(text.split()), tokens=tuple(tokens))
 
     def _junction(self, word: str, part: Callable[[], SyntaxNode]) -> SyntaxNode:
-        """Parse `part { word part }`."""
+        """Parse `part { word part }`, in which `word` is "and" or "or"."""
         start, parts = self.token.start, self._separated(word, part)
         if len(parts) == 1:
             return parts[0]
@@ -574,7 +574,7 @@ class _ClaimParser(TokenReader):
         return self._error(f"expected '{close}' or ',', got {self._found()}")
 
     def _value(self) -> float | None:
-        """Return the number in the next token; for other tokens, report a fault and return None."""
+        """Consume the next token and return its number; if it has none, report a fault and return None."""
         token = self._advance()
         try:
             value = float(token.text)
@@ -587,7 +587,7 @@ class _ClaimParser(TokenReader):
         return value
 
     def _found(self, token: Token | None = None) -> str:
-        """Return a token, by default the next one, in quotes for a message."""
+        """Return a token (by default the next one) in quotes, as messages show it."""
         token = token or self.token
         if token.kind == "end":
             return "the end"

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The metrics, factors and cells of a study, to which its claims may refer.
+    """The metrics, factors and cells to which the claims of a study may refer.
 
     `factors` does not include the seed. `ladder` has the factors of `[ladder]`, which set sizes of a model.
     """
@@ -85,7 +85,7 @@ class Scope:
         object.__setattr__(self, "_cells_by_key", {cell_key(cell): cell for cell in self.cells})
 
     def at_level(self, factor: str, level: Level) -> Scope:
-        """Return the scope of the cells with this level of a factor."""
+        """Return the scope that has only those cells with this level of a factor."""
         wanted = cell_key([(factor, level)])
         cells = tuple(cell for key, cell in self._cells_by_key.items() if wanted <= key)
         return replace(self, factors={**self.factors, factor: (level,)}, cells=cells)
@@ -95,7 +95,7 @@ class Scope:
         return self._names[factor].find(name)
 
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
-        """Return the cells with these levels of the named factors.
+        """Return the cells that have these levels; `named` has a level for some of the factors.
 
         If several cells match, and one of them has the baseline's levels of all other factors, return only
         that cell.
@@ -155,7 +155,7 @@ def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
 
 
 def _different_targets(comparison: Comparison) -> str:
-    """Return a message if a comparison mixes costs of different kinds or for different targets, else ""."""
+    """Return an error message if a comparison mixes costs of two kinds or for two targets; otherwise ""."""
     targets = sorted(_targets(comparison.left) | _targets(comparison.right), key=repr)
     by_currency = {f"{each.currency}_to": each for each in targets}
     if len(by_currency) > 1:
@@ -205,7 +205,7 @@ _OPERATOR = re.compile(r"[+*>]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundLevel(syntax.Spanned):
-    """The level that a variable of a claim stands for, as text, with its position in the claim."""
+    """The level, as text, that a variable of a claim has as its value, and its position in the claim."""
 
     text: str
 
@@ -220,7 +220,7 @@ Candidate = tuple[str, Number]
 def resolve_claim(
     scope: Scope, faults: FaultCollector, said: syntax.SyntaxNode, each: str | None = None
 ) -> Statement | None:
-    """Resolve a parsed claim (`said`) to a statement about cells; return None if faults are reported.
+    """Resolve a parsed claim (`said`) to a statement about cells; return None if it has faults.
 
     If the claim is made at each level of a factor, `each` is that factor and `scope` has one level of it.
     """
@@ -355,7 +355,7 @@ class _Resolver:
         return NotOf(found) if sign == "!=" else found
 
     def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:
-        """Return the right side of a comparison with a speedup; report a fault if the two cannot be compared.
+        """Resolve the side of a comparison that stands opposite a speedup; report a fault if they do not fit.
 
         The right side must be a number above 0, or a speedup in the same kind of cost.
         """
@@ -414,7 +414,7 @@ class _Resolver:
         return Reduction(function, known) if known and len(known) == len(parts) else None
 
     def _named_number(self, node: syntax.MetricReference, bound: Bindings) -> Number | None:
-        """Return the number that a name denotes: a variable's value, or a metric in one cell.
+        """Resolve a name, with or without brackets, to a variable's number or to a metric in one cell.
 
         If several cells match, the message says which level must be named.
         """
@@ -438,7 +438,7 @@ class _Resolver:
         return self.fail(node.word, message)
 
     def _quantities(self, node: syntax.MetricReference, bound: Bindings) -> tuple[Quantity, ...] | None:
-        """Return a metric in each of the cells that have the levels in its brackets."""
+        """Resolve a metric with brackets to one quantity for each cell that has the bracketed levels."""
         word, sound = node.word, True
         if word.text not in self._scope.metrics:
             what = "unknown metric" if not node.bare or not bound else "unknown metric or variable"
@@ -463,7 +463,7 @@ class _Resolver:
         return tuple(Quantity(metric, cell) for cell in cells)
 
     def _selectors(self, node: syntax.MetricReference) -> Iterator[tuple[str, syntax.LevelLiteral]]:
-        """Yield the factors and levels in a metric's brackets; report unknown and repeated factors.
+        """Yield the pairs of factor and level in a metric's brackets; report unknown and repeated factors.
 
         Unknown and repeated factors are yielded, too. The seed, and the factor `each`, are only reported.
         """
@@ -567,7 +567,7 @@ class _Resolver:
         return kept
 
     def _find_all(self, named: list[BoundLevel], known: Iterator[str], where: str) -> list[Level]:
-        """Return the known levels with these names; report unknown names."""
+        """Return those levels of `known` that have these names; report names of no level."""
         names, found = NamedLevels(dict.fromkeys(known), where), list[Level]()
         for one in named:
             try:
@@ -681,7 +681,7 @@ class _Resolver:
         return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
 
     def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str | None:
-        """Return > if the winning level must have the higher metric, or < if it must have the lower one.
+        """Return ">" if the level that wins must have the higher metric, "<" if it must have the lower one.
 
         `best` and `worst` follow the metrics' direction. Metrics without a better direction, or with opposite
         ones, are faults.
@@ -727,7 +727,7 @@ def _resized(cell: Cell, size: Mapping[str, Level]) -> Cell:
 
 
 def _moved(number: Number, size: Mapping[str, Level]) -> Number:
-    """Return a copy of a number in which every metric refers to a cell of the model size `size`."""
+    """Return a copy of a number with each of its metrics moved to the cell that has the model size `size`."""
     match number:
         case Quantity():
             return replace(number, cell=_resized(number.cell, size))
@@ -742,7 +742,7 @@ def _moved(number: Number, size: Mapping[str, Level]) -> Number:
 
 
 def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement | None]) -> Statement | None:
-    """Combine statements into one `AllOf` or `AnyOf`; return None if one of them is faulty (None)."""
+    """Combine statements into an `AllOf` or `AnyOf`; return None if one of them is None (faulty)."""
     known = tuple(part for part in parts if part is not None)
     if not known or len(known) < len(parts):
         return None
@@ -805,7 +805,7 @@ def _read(
 def _resolve(
     spec: ClaimSpec, said: syntax.SyntaxNode, scope: Scope, faults: FaultCollector
 ) -> list[Claim] | None:
-    """Return the claims of a `[[claim]]` table, with all its names looked up in `scope`; None after a fault.
+    """Return the claims that a `[[claim]]` table makes about the cells of a scope; None after a fault.
 
     With `each`, there is one claim for each level of that factor, and otherwise a single claim.
     """
@@ -828,7 +828,7 @@ def _claim(spec: ClaimSpec, statement: Statement, scope: Scope) -> Claim:
 
 
 def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> Claim | None:
-    """Convert an expression to a claim, so that a test of the claim also estimates the expression's value.
+    """Convert an expression to a claim, by which a test can estimate the expression's value.
 
     The expression is one side of a claim's comparison: `loss[mixer=sa] - loss[mixer=ssd]`, or a speedup.
     Report faults and return None if it is invalid.
@@ -838,7 +838,7 @@ def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> C
 
 
 def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, Scope]]:
-    """Yield the claims that a `[[claim]]` table makes, each with the cells to which it may refer.
+    """Yield each claim that a `[[claim]]` table makes, with the scope to which it may refer.
 
     With `each`, there is one claim for each level of that factor, over the cells with this level. Without
     `each`, there is one claim over all cells. A level without cells, such as one left out by sampling, is
@@ -856,7 +856,7 @@ def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, S
 
 
 def _scopes(diagnostics: Diagnostics, design: Design) -> Sequence[Scope | None]:
-    """Return the scopes in which the names of a claim are looked up, in this order.
+    """Return the scopes in which to look up the names in claims, the first one first.
 
     The first scope is the study's. If overrides have changed the levels, the second is that of the file
     without them, so that a claim about removed levels is not a fault. If factors or cells are faulty, the

@@ -28,7 +28,7 @@ class StepwiseSettings(PartSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Stepwise(Design):
-    """A design in which each cell has one more change than the previous one, up to the `target`."""
+    """A design of cells in a row, each with one change more than the one before, from baseline to target."""
 
     settings: StepwiseSettings
 
@@ -36,7 +36,7 @@ class Stepwise(Design):
 
     @property
     def target(self) -> dict[str, Level]:
-        """The levels that `target` names, by factor."""
+        """The levels that `[study] design` names as the target, by factor."""
         named = self.settings.target.items()
         return {name: NamedLevels(self.factors[name], f"of {name}").find(level) for name, level in named}
 
@@ -96,7 +96,7 @@ class Stepwise(Design):
 
 
 class Cumulative(Stepwise):
-    """A design that adds one change after the other, in the order of the file."""
+    """A stepwise design whose changes come in the order of the study file."""
 
     title = "one change after the other, from the baseline to the target"
 

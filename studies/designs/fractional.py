@@ -44,13 +44,13 @@ Row = tuple[int, ...]
 
 
 class TwoLevels(Design):
-    """Base class of designs for factors with two levels; a run's level 0 is that of the baseline."""
+    """Base class of designs for factors with two levels, numbered 0 (that of the baseline) and 1."""
 
     has_conditions = False
     most_factors: ClassVar[int]
 
     def runs(self) -> tuple[Row, ...]:
-        """Return the runs of the design. Each run lists one level's index for each factor with two levels."""
+        """Return the runs of the design: tuples with the number of the level (0 or 1) of each factor."""
         raise NotImplementedError
 
     @property
@@ -76,7 +76,7 @@ class TwoLevels(Design):
             yield ("study", "design"), message
 
     def aliases(self) -> Aliases | None:
-        """Return the effects that the design cannot tell apart; None if no factor has two levels.
+        """Return the groups of effects that the design cannot tell apart; None if no factor has two levels.
 
         Effects name factors by their indices in `two_level`.
         """
@@ -125,7 +125,7 @@ class FractionalSettings(PartSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Fractional(TwoLevels):
-    """A design whose runs are the smallest regular fraction with at least the given resolution."""
+    """A design with the runs of the smallest regular fraction that has at least the given resolution."""
 
     settings: FractionalSettings
 
@@ -188,13 +188,13 @@ def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, 
 
 
 def rows_of(columns: Sequence[int]) -> tuple[Row, ...]:
-    """Return the runs of a fraction. Each column is a bit mask of the basic factors that it combines."""
+    """Return the runs of a fraction with these columns, bit masks of the basic factors that they combine."""
     basic = max(columns, default=0).bit_length()
     return tuple(tuple((column & run).bit_count() % 2 for column in columns) for run in range(1 << basic))
 
 
 def word_lengths(columns: Sequence[int]) -> tuple[int, ...]:
-    """Return the number of words with one letter, two letters, and so on in the defining relation.
+    """Count the words of each length (one letter, two letters, …) in the defining relation of a fraction.
 
     The function counts them from the runs: the weights of a code determine the weights of its dual
     (MacWilliams 1963).
@@ -207,7 +207,7 @@ def word_lengths(columns: Sequence[int]) -> tuple[int, ...]:
 
 
 def _invariant(levels: Sequence[Sequence[int]]) -> object:
-    """Return a value that stays the same if the factors or runs of a fraction are permuted."""
+    """Return a value that is equal for two fractions if they differ only in the order of factors or runs."""
     high = list(map(sum, zip(*levels, strict=True)))
     return tuple(sorted(high)), tuple(sorted(tuple(sorted(compress(high, each))) for each in levels))
 
@@ -227,7 +227,9 @@ Effect = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aliases:
-    """Groups of main effects and two-factor interactions that the runs cannot tell apart, ignoring signs.
+    """Groups of effects (main effects and two-factor interactions) that the runs cannot tell apart.
+
+    Signs of effects are ignored.
 
     `groups` has groups of two or more effects with equal contrasts. `partial` counts correlations between a
     main effect and an interaction by size, without the sizes 0 and 1.
@@ -248,7 +250,7 @@ class Aliases:
 
 
 def find_aliases(rows: Sequence[Row]) -> Aliases:
-    """Find the aliases in runs of factors with two levels, 0 and 1."""
+    """Find the effects that these runs of factors with two levels (0 and 1) cannot tell apart."""
     factors = range(len(rows[0]))
     contrasts = [
         int("".join(str(row[factor]) for row in rows), 2) for factor in factors

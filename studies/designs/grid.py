@@ -12,7 +12,7 @@ from ..schema.settings import Level
 
 
 class Grid(Design):
-    """A design with all combinations of the factors' levels, which a grid counts without making them."""
+    """A design with all combinations of the factors' levels, which are counted without being made."""
 
     title = "all combinations of the factors' levels"
 

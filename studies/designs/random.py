@@ -37,7 +37,7 @@ class SampleSettings(PartSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Sample(Design):
-    """A design of different cells of the grid, drawn with a seed."""
+    """Base class of designs that draw different cells of the grid with a seed."""
 
     settings: SampleSettings
 
@@ -45,7 +45,7 @@ class Sample(Design):
 
     @property
     def sizes(self) -> tuple[tuple[str, int], ...]:
-        """The number of levels of each factor."""
+        """The name of each factor and its number of levels."""
         return tuple((name, len(levels)) for name, levels in self.inner.items())
 
     @property
@@ -54,7 +54,7 @@ class Sample(Design):
         return math.prod(count for _, count in self.sizes)
 
     def cell_at(self, row: Row) -> dict[str, Level]:
-        """Return the level of each factor, given the index of each factor's level."""
+        """Return the cell in which each factor has the level with the given index."""
         return {name: levels[number] for (name, levels), number in zip(self.inner.items(), row, strict=True)}
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
@@ -66,7 +66,7 @@ class Sample(Design):
             yield path, fault
 
     def drawing_fault(self) -> str:
-        """Return the error message if drawing finds fewer cells than requested, else ""."""
+        """Return an error message if fewer cells than requested could be drawn, else ""."""
         raise NotImplementedError
 
     def describe_draw(self) -> str:
@@ -77,7 +77,7 @@ class Sample(Design):
 
 
 class Random(Sample):
-    """A design of cells that are drawn independently."""
+    """A sample whose cells are drawn independently of each other."""
 
     title = "different cells of the grid, drawn at random"
 
@@ -116,7 +116,7 @@ DESIGN = Random
 
 @lru_cache(maxsize=16)
 def random_rows(levels: tuple[tuple[str, int], ...], cells: int, seed: int) -> tuple[Row, ...]:
-    """Draw `cells` different cells; `levels` has the name and the number of levels of each factor.
+    """Draw `cells` different cells, given the name and the number of levels of each factor in `levels`.
 
     A larger number extends a smaller one. Each level is drawn independently, so an additional level of a
     factor does not change the levels of the others.

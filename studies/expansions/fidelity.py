@@ -42,7 +42,7 @@ class Fidelity(Expansion):
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the setting that a search uses as fidelity; None for epochs (the default) or after a fault.
+        """Return the setting that grows from rung to rung; None if it is epochs (the default) or has a fault.
 
         Faults are reported, except faults of other [search] keys, which `read_search` reports.
         """
@@ -96,7 +96,7 @@ class Fidelity(Expansion):
         return len(self.rungs) - 1
 
     def level(self, rung: int) -> dict[str, Level]:
-        """Return the value of the growing setting on a rung, as a mapping from the setting's name."""
+        """Return the growing setting and its value on a rung, as a mapping with one entry."""
         return {self.name: self.rungs[rung]}
 
     def rung_of(self, levels: Mapping[str, Level]) -> int | None:
@@ -118,7 +118,7 @@ class Fidelity(Expansion):
         return min(range(self.top + 1), key=lambda first: (begun.get(first, 0) / self._share(first), first))
 
     def _share(self, first: int) -> int:
-        """Return how many points of a Hyperband round start on rung `first`.
+        """Return how many of the points in one round of Hyperband start on rung `first`.
 
         It is ⌈(s_max + 1) / (s + 1) · η^s⌉ (Li et al. 2018), where s is the number of higher rungs.
         """
@@ -127,7 +127,7 @@ class Fidelity(Expansion):
 
     @property
     def least_points(self) -> int:
-        """The smallest number of points with which at least one point reaches the last rung.
+        """The number of points that a search needs at least, so that one of them reaches the last rung.
 
         With brackets it is the number of rungs: each bracket gets one of the first points, and the last
         bracket starts on the last rung.
@@ -149,7 +149,7 @@ class Fidelity(Expansion):
         return counts
 
     def _first_rungs(self, points: int) -> dict[int, int]:
-        """Return how many of these points start on each rung.
+        """Return how many of the first `points` points of a search start on each rung.
 
         The points fill whole rounds of Hyperband first. The remaining points are assigned one by one.
         """
@@ -167,7 +167,7 @@ EXPANSION = Fidelity
 
 
 def promoted_count(ended: int, reduction: int) -> int:
-    """Return how many points are promoted to the next rung after `ended` points have finished a rung."""
+    """Return how many of `ended` points that have finished a rung are promoted to the next rung."""
     return ended // reduction
 
 
@@ -187,7 +187,7 @@ class _FidelityError(Exception):
 
 
 def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int], dict[str, Any]]:
-    """Return the fidelity's value on each rung, and the tables of the study that change.
+    """Return the value of the fidelity `name` on each rung, and the study's tables that must change for it.
 
     The change lets each rung set its own value. A key of [task] or [train] gets a placeholder; a dimension of
     the search space is removed.
@@ -229,7 +229,7 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
 
 
 def _between(first: int, top: int, reduction: int) -> list[int]:
-    """Return the rungs' values from `first` to `top`; each is `reduction` times the previous one.
+    """Return the value on each rung, from `first` to `top`; each is `reduction` times the previous one.
 
     The last value is always `top`, so the factor before it may be larger than `reduction`.
     """
@@ -243,7 +243,7 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
 
 
 def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the bounds of `fidelity = "data"`, and `[train]` with a placeholder for `steps_per_epoch`.
+    """Return what `fidelity = "data"` needs: its bounds, and `[train]` with its steps as a placeholder.
 
     The bounds are 1 and the number of steps of an epoch in the study file.
     """
@@ -258,7 +258,7 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 
 def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the bounds of `fidelity = "length"`, and the table with a placeholder for its longest length.
+    """Return what `fidelity = "length"` needs: its bounds, and the table with a length as a placeholder.
 
     The bounds are the shortest and the longest training length in the study file.
     """
@@ -284,5 +284,4 @@ def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 
 def _whole(value: object, *, at_least: int) -> int | None:
-    """Return the value if it is a whole number of at least `at_least`, else None."""
     return value if type(value) is int and value >= at_least else None  # a bool is an int, but not this type

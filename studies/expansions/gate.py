@@ -85,7 +85,7 @@ class Gates(Expansion):
         return next((place for place, gate in enumerate(self.gates) if claim in gate.opened_by), None)
 
     def without_held(self, study: Study, first: int) -> Study:
-        """Return a study without the cells that gate number `first` (from 0) and later gates hold back.
+        """Return a study without the cells that the gates from number `first` (counted from 0) on hold back.
 
         The claims that open this gate are decided on the remaining cells only, so that cells that the gate
         holds back cannot change the verdicts.
@@ -175,7 +175,7 @@ class Gates(Expansion):
         return stages
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Yield each stage's name, its maximum cost, and the claims that must be confirmed first.
+        """Yield a note on each stage: its maximum cost, and the claims that must be confirmed first.
 
         Stage 1 has the trials that no gate holds back; each gate adds a stage.
         """
@@ -207,7 +207,7 @@ def stage_cost(trials: Sequence[PlannedTrial]) -> str:
 def _read_levels(
     diagnostics: Diagnostics, path: KeyPath, settings: GateSettings, design: Design
 ) -> dict[str, list[Level]] | None:
-    """Return the levels of a gate's held-back cells, by factor. Report unknown levels and return None."""
+    """Return the levels of the cells that a gate holds back, by factor; None after a fault."""
     found: dict[str, list[Level]] = {}
     for factor, value in settings.holds.items():
         if factor not in design.factors or factor == SEED:

@@ -47,7 +47,7 @@ class LadderSettings(StrictModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Ladder(Expansion):
-    """The sizes of a ladder: a list of values for each size's name, with one value for each rung.
+    """The sizes of a ladder: for each name, such as `width`, a list with one value for each rung.
 
     `tables` have the sizes as factors that change together. `width` names the list that fills d_model, if
     any.
@@ -109,7 +109,7 @@ EXPANSION = Ladder
 
 
 def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str, Any]:
-    """Return changed tables of the study, in which the ladder's sizes are factors that change together.
+    """Return those tables of a study that change when the ladder's sizes become factors.
 
     Every combination of the other factors is trained at every size.
     """
@@ -128,7 +128,7 @@ def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str
 
 
 def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the tables of the study that cannot be combined with a ladder."""
+    """Yield a fault for each key of the study file that cannot be combined with `[ladder]`."""
     study, train = data.get("study"), data.get("train")
     if isinstance(study, Mapping) and "design" in study and (design := study["design"]) != "grid":
         message = 'expected design = "grid" with a [ladder], since all factors cross it'
@@ -175,7 +175,7 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
 
 
 def _readable_sizes(table: object) -> dict[str, list[int]]:
-    """Return the valid sizes of a ladder's table by name; the table may have faults.
+    """Return the valid sizes in a table `[ladder]` that may have faults, by name.
 
     They are needed to check the rest of the study. A list that is too short is filled with its last number,
     and a size with an invalid number is left out. All lists are empty if no size is left.

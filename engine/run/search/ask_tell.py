@@ -54,7 +54,7 @@ FIRST_DRAWN = 10
 
 
 class SobolSampler(optuna.samplers.QMCSampler):
-    """Optuna's sampler of a scrambled Sobol sequence, which takes the element at a given position."""
+    """Optuna's sampler of a scrambled Sobol sequence, which always proposes the element number `place`."""
 
     def __init__(self, seed: int, place: int, *, draw_seed: int) -> None:
         drawn = optuna.samplers.RandomSampler(seed=draw_seed)
@@ -62,7 +62,7 @@ class SobolSampler(optuna.samplers.QMCSampler):
         self._place = place
 
     def _find_sample_id(self, study: optuna.Study, search_space: dict[str, BaseDistribution]) -> int:
-        """Return the position that the constructor was given.
+        """Return the element's number in the sequence, which the constructor was given.
 
         Optuna counts positions in its own study, but a study restored from the store lacks this count.
         """
@@ -71,7 +71,7 @@ class SobolSampler(optuna.samplers.QMCSampler):
 
 
 class CmaEsSampler(optuna.samplers.CmaEsSampler):
-    """Optuna's CMA-ES, which keeps no state: for each proposal it starts again, at the best ended point."""
+    """Optuna's CMA-ES without memory: for each proposal it restarts from the best ended point."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -99,7 +99,7 @@ MakeSampler = Callable[[int, int], BaseSampler]
 
 
 class RestartableSampler(BaseSampler):
-    """Sampler that builds a new Optuna sampler, with its own seed, for each proposal.
+    """Sampler that builds a new Optuna sampler, with a newly derived seed, for each proposal.
 
     The seed follows from the seed of the search and the numbers of points and of rejected proposals so far.
     Optuna's samplers keep a random generator between proposals, which a killed search loses. Here a proposal
@@ -163,7 +163,7 @@ class RestartableSampler(BaseSampler):
 
 
 def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object], base: type[Any]) -> Any:  # noqa: ANN401 -- an instance of the base
-    """Return the object that a plug-in makes. Raise PluginError if it is not an instance of the base."""
+    """Return the object that a plug-in makes; raise PluginError if its class is not a subclass of `base`."""
     with named_errors(registry, name):
         found = make()
     if not isinstance(found, base):
@@ -210,7 +210,7 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
-    """Return the attribute that tells Optuna's genetic samplers the generation of a stored point.
+    """Return the attribute by which an Optuna genetic sampler knows the generation of a stored point.
 
     `ended` is the number of points that ended before this one. Genetic samplers note the generation on each
     trial that they propose. For points from the store, the generation follows from the order in which they
@@ -361,7 +361,7 @@ class AskTell:
     def frozen(
         self, point: SearchPoint, end: PointEnd, attributes: Mapping[str, object] | None = None
     ) -> FrozenTrial:
-        """Return an ended search point in the form of a finished Optuna trial."""
+        """Convert an ended search point of this study to a finished Optuna trial."""
         return frozen_trial(self._study, point, end, attributes=attributes)
 
 
@@ -374,7 +374,7 @@ def frozen_trial(
     notes: Mapping[str, object] | None = None,
     attributes: Mapping[str, object] | None = None,
 ) -> FrozenTrial:
-    """Return an ended search point in the form of a finished Optuna trial.
+    """Convert an ended search point to a finished Optuna trial.
 
     `course` is its metric by epoch. `notes` and `attributes` become user and system attributes.
     """

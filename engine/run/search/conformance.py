@@ -79,7 +79,7 @@ def points_are_within_the_space(name: str) -> None:
 
 
 def points_are_not_all_one(name: str) -> None:
-    """Check that more than one distinct search point is proposed."""
+    """Check that a sampler does not propose the same search point each time."""
     assert len({str(values) for values in _search(name, 0, _POINTS)}) > 1, "every proposed point is the same"
 
 
@@ -140,7 +140,7 @@ def first_point_is_kept(name: str) -> None:
 
 
 def scheduler_is_repeatable(name: str) -> None:
-    """Check that the same curves are pruned at the same epochs, because a resumed search replays them."""
+    """Check that a scheduler prunes equal curves at equal epochs, as a resumed search requires."""
     generator = random.Random(5)
     courses = [[generator.random() for _ in range(_EPOCHS)] for _ in range(_POINTS)]
     assert _given_up(name, courses) == _given_up(name, courses), "the same curves are pruned differently"

@@ -208,7 +208,7 @@ class Proposal:
 
 
 class PointAnswer(StrEnum):
-    """The possible answers to a submitted search point."""
+    """What happened to a submitted search point: accepted, waiting, known or refused."""
 
     ACCEPTED = "accepted"  # the next run trains it
     WAITING = "waiting"  # submitted before, or begun by a run
@@ -262,7 +262,7 @@ class HandInAnswer:
         rows: Sequence[Mapping[str, Any]] = (),
         faults: Sequence[str] = (),
     ) -> Self:
-        """Return the answer to a point, given the stored rows of its trials."""
+        """Make the answer to a submitted point from the stored rows of its trials, or from its faults."""
         trials = tuple(
             PointOutcome(
                 **{name: row[name] for name in ("trial", "seed", "status", "reason")},
@@ -314,7 +314,7 @@ class SearchService:
         return found
 
     def hand_in_all(self, lines: Iterable[object]) -> Iterator[HandInAnswer]:
-        """Yield the answer to each line, as `hand_in` gives it; empty lines are counted, but not answered."""
+        """Submit the point on each line, and yield the answers; empty lines are counted, but not answered."""
         for number, line in enumerate(lines, start=1):
             if not isinstance(line, str) or line.strip():
                 yield replace(self.hand_in(line), line=number)

@@ -58,7 +58,7 @@ class RungBoard:
         self._ended: dict[tuple[int, int], list[tuple[float, int, str]]] = {}  # the best first
 
     def next_first(self) -> int:
-        """Return the rung on which the next new search point starts."""
+        """Return the number of the rung on which the next new search point starts."""
         return self._fidelity.next_first(self._counts)
 
     def begin(self, point: str, rung: int) -> None:
@@ -109,7 +109,7 @@ class SeedRace:
             self._eligible.append(eligible)
 
     def is_promising(self, losses: Mapping[int, float]) -> bool:
-        """Return whether a search point with these losses may still be the best; false if a loss is NaN."""
+        """Return whether a search point may still be the best, given its loss by seed; False after a NaN."""
         if not all(map(math.isfinite, losses.values())):
             return False
         places = [place for place, seed in enumerate(self._seeds) if seed in losses]
@@ -127,7 +127,7 @@ class SeedRace:
 
 
 def make_race(study: Study) -> SeedRace | None:
-    """Return the race of a study's search; None if the search has no race."""
+    """Return a race without results for a study's search; None if the search has no race."""
     search = study.search
     if search is None or not isinstance(search.scheduler, RaceSettings):
         return None
@@ -199,7 +199,7 @@ class TrackedPoints:
         return list(self._points[state].values())
 
     def running_here(self, name: str) -> TrackedPoint:
-        """Return the search point with this name, which this driver trains."""
+        """Return the point that this driver trains under this name (the id of its first trial)."""
         return self._points[PointState.RUNNING_HERE][name]
 
     def move(self, tracked: TrackedPoint, state: PointState) -> None:
@@ -284,7 +284,7 @@ class Search:
         return has_more and bool(self._tracked.of(PointState.RUNNING_HERE))
 
     def propose(self) -> tuple[SearchPoint, str] | None:
-        """Return the next search point that no driver has begun, and its sampler; None at the end.
+        """Return the next search point that no driver has begun, and who proposed it; None at the end.
 
         From then on the point counts as a point in training.
         """
@@ -303,7 +303,7 @@ class Search:
         return self._tracked.count()
 
     def missing_trials(self, point: SearchPoint) -> list[Trial]:
-        """Return the trials of a search point that have no outcome, which a run would train."""
+        """Return those trials of a search point that a run must still train."""
         return [job.trial for job in self._missing(point)]
 
     def outcomes(self, point: SearchPoint) -> tuple[Mapping[str, Any], ...]:
@@ -322,7 +322,7 @@ class Search:
         return self._ask_tell.should_prune(tracked.trial, {epoch: value})
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Report the search point's value to Optuna; if the cohort was pruned, store its trials as pruned."""
+        """Report an ended cohort's search point to Optuna; store its trials as pruned if it was pruned."""
         tracked = self._tracked.running_here(name)
         jobs, events = tracked.jobs, list[Event]()
         if not completed:
@@ -366,7 +366,7 @@ class Search:
             self._rungs.begin(point.global_id, point.rung)
 
     def _trials_to_run(self, point: SearchPoint) -> list[Job]:
-        """Return the trials of a search point to train now.
+        """Return the trials of a search point that this driver should train next.
 
         These are all missing trials; in a race, only those of the next seed, or none.
         """
@@ -379,7 +379,7 @@ class Search:
         return []
 
     def _end(self, tracked: TrackedPoint) -> None:
-        """Report the end of a search point to Optuna, if all its trials have outcomes.
+        """End a search point and report it to Optuna, if all its trials have outcomes.
 
         Otherwise, wait for the drivers that train the missing trials.
         """

@@ -86,7 +86,7 @@ class StoredPoints:
         self.attempts = store.follow((*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ())))
 
     def read_ends(self, jobs: Iterable[Job]) -> None:
-        """Read the stored outcomes of these jobs, if possible without listing the store's other files.
+        """Read the stored outcomes of jobs that have just ended, if possible without listing the whole store.
 
         If a job has no such file, read all new rows of the store.
         """
@@ -104,7 +104,7 @@ class StoredPoints:
         return replace(self._last, trials=self._study.point_trials(values, rung), rung=rung)
 
     def of_levels(self, levels: Iterable[Mapping[str, Level]]) -> list[SearchPoint]:
-        """Return the distinct search points to which trials with these factor levels belong.
+        """Return the distinct search points that these factor levels of trials describe.
 
         Levels outside the search space are skipped.
         """
@@ -162,7 +162,7 @@ class StoredPoints:
         return any(row["status"] == "pruned" for row in rows)
 
     def losses(self, point: SearchPoint) -> dict[int, float]:
-        """Return the loss of a point for each seed whose trials have all ended.
+        """Return the loss of a search point with each seed, for the seeds of which all trials have ended.
 
         The loss is the first objective, signed so that lower is better. The loss is NaN if a trial of the
         seed failed.
@@ -194,20 +194,23 @@ class StoredPoints:
         return all(excess <= 0 for excess in self.end(point).excess.values())
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
-        """Return the mean of a metric or cost over rows; NaN if a row does not have it."""
+        """Return the mean of a metric or cost over a point's trials; NaN if a trial has no value."""
         if is_known_before(name):
             return fmean(model_cost(name, each.settings) for each in point.trials[: self._alike])
         return fmean(row_value(row, name) for row in rows)
 
     def _mean_at(self, epoch: int, rows: Sequence[Mapping[str, Any]]) -> float:
-        """Return the mean of the first objective after an epoch; NaN if the trial of a row lacks it."""
+        """Return the mean of the first objective after `epoch` over the trials of these rows.
+
+        Return NaN if a trial has no value for this epoch.
+        """
         frame = self.attempts.frame(row["trial"] for row in rows)
         values = self._store.metric_course(self._metric, frame).filter(epoch=epoch)["value"].to_list()
         return fmean(values) if len(values) == len(rows) else math.nan
 
 
 def mean_course(point: SearchPoint, courses: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-    """Return the mean of a metric over a point's trials, for each epoch that all of them have reached."""
+    """Return the mean of a metric over a point's trials after each epoch that all of them have reached."""
     found = [courses.get(trial.id, {}) for trial in point.trials]
     shared = sorted(set.intersection(*(set(course) for course in found)))
     return {epoch: fmean(course[epoch] for course in found) for epoch in shared}
@@ -285,7 +288,7 @@ class BegunPoints:
                 self._seen.add(trial.id)
 
     def _end(self, trial: str, row: Mapping[str, Any]) -> datetime:
-        """Return when a trial finished.
+        """Return when a stored trial finished.
 
         For a reused trial of another study, return when this study adopted it.
         """

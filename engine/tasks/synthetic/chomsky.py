@@ -113,7 +113,7 @@ def _brackets(length: int, draws: Draws) -> Written:
 
 
 def _symbol(token: int) -> int:
-    """Convert a token of an expression to this task's symbols, in which numbers come before signs."""
+    """Convert a token of the parsed expression to this task's symbol, where numbers come before signs."""
     return token - FIRST_NUMBER if token >= FIRST_NUMBER else MODULUS - PLUS + token
 
 
@@ -149,14 +149,14 @@ def _odds_first(length: int, draws: Draws) -> Written:
 
 
 def _numbers(length: int, draws: Draws) -> tuple[list[int], int, int]:
-    """Draw two positive binary numbers, lowest bit first, separated by 2; return also their values."""
+    """Draw two positive binary numbers, lowest bit first, separated by 2; return the row and both values."""
     size = 1 + next(draws) % (length - 2)
     one, other = (_above_zero(bits, draws) for bits in (size, length - 1 - size))
     return [*one, 2, *other], _value(one), _value(other)
 
 
 def _above_zero(size: int, draws: Draws) -> list[int]:
-    """Draw the bits of a positive number; if they are all 0, set the lowest bit."""
+    """Draw the bits of a positive number, the lowest first; if all are 0, set the lowest to 1."""
     bits = _symbols(size, draws)
     return bits if any(bits) else [1, *bits[1:]]
 

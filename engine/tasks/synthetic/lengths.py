@@ -12,7 +12,7 @@ PADDING = 0
 
 
 def draw_lengths(task: LengthTask, count: int, test_set: str | None, generator: Generator) -> Tensor:
-    """Draw `count` training lengths; for a test set, return the length in its name `count` times."""
+    """Draw the lengths of `count` training sequences; in a test set, all have the length that is its name."""
     if test_set is not None:
         return torch.full((count,), int(test_set))
     low, high = task.lengths
@@ -20,7 +20,7 @@ def draw_lengths(task: LengthTask, count: int, test_set: str | None, generator: 
 
 
 def pad_behind(inputs: Tensor, ends: Tensor) -> Tensor:
-    """Replace inputs (count, tokens) by padding from the end (count,) of each sequence on."""
+    """Replace the tokens of inputs (count, tokens) by padding from each sequence's end (count,) on."""
     return inputs.masked_fill(torch.arange(inputs.shape[1]) >= ends[:, None], PADDING)
 
 

@@ -44,7 +44,7 @@ def _write_list(length: int, draws: Iterator[int], most: int) -> tuple[list[int]
 
 
 def _sizes(length: int, draws: Iterator[int], most: int) -> list[int]:
-    """Draw the lengths of a list's arguments in tokens. Their sum is `length`.
+    """Divide `length` tokens randomly among the arguments of a list; return the length of each argument.
 
     A length is 1, for a digit, or large enough for a list.
     """

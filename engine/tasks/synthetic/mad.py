@@ -141,7 +141,7 @@ def _memorization(task: MadSettings, generator: Generator, training: bool) -> tu
 
 
 def _compression(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw symbols and a marker at the end; the targets equal the inputs."""
+    """Draw symbols with a marker as the last one; the targets equal the inputs."""
     del training
     symbols = torch.randint(task.usual, (task.length,), generator=generator)
     symbols[-1] = task.usual

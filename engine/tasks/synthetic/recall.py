@@ -65,7 +65,7 @@ def _fill(task: MqarSettings, examples: Examples, generator: Generator) -> Examp
 
 
 def _different(count: int, symbols: int, chosen: int, generator: Generator) -> Tensor:
-    """Draw rows (count, chosen) of distinct numbers below `symbols`, uniformly.
+    """Draw `count` rows of `chosen` distinct numbers below `symbols`; all rows are equally likely.
 
     If few of many are chosen, rows with duplicates are drawn again; otherwise random keys are sorted.
     """

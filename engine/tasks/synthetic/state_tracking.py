@@ -41,7 +41,7 @@ def draw_parity(task: ParitySettings, count: int, test_set: str | None, generato
 
 
 def solve_parity(_task: ParitySettings, inputs: Tensor) -> Tensor:
-    """Return the parity of the bits up to each token, encoded as 1 and 2."""
+    """Return, at each token, the parity of the bits up to it, encoded as 1 and 2."""
     return (inputs == 2).cumsum(1) % 2 + 1
 
 
@@ -65,7 +65,7 @@ def draw_modular(
 
 
 def solve_modular(task: ModularArithmeticSettings, inputs: Tensor) -> Tensor | None:
-    """Return the value of the expression up to each token.
+    """Return, at each token, the value of the expression up to this token.
 
     The loop tracks a sum, and the product of the last factors, which is not added to the sum yet. Return None
     if there are brackets, because part of an expression then has no value.
@@ -177,7 +177,7 @@ def draw_word_problem(
 
 
 def solve_word_problem(task: WordProblemSettings, inputs: Tensor) -> Tensor:
-    """Return the product of all elements up to each position."""
+    """Return, at each position, the product of the group elements up to it."""
     table = multiplication_table(task.group)
     products = [inputs[:, 0]]
     for element in inputs.unbind(1)[1:]:

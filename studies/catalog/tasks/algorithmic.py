@@ -27,7 +27,7 @@ MAX_TEST_LENGTHS = 10_000
 
 
 class LengthRange(StrictModel):
-    """A range of `test_lengths` from a first to a last length."""
+    """The form of `test_lengths` that gives a first and a last length."""
 
     first: Length
     """the shortest length"""
@@ -100,7 +100,7 @@ class SymbolSettings(AlgorithmicSettings):
     @field_validator("vocab")
     @classmethod
     def _omit_default(cls, vocab: int | None, info: ValidationInfo) -> int | None:
-        """Return None for the default (the paper's number of symbols), else the number in the study file.
+        """Replace the task's default number of symbols (the paper's) by None; keep other numbers.
 
         A study that writes the default then has the same trial ids as a study without the key.
         """
@@ -115,7 +115,7 @@ class SymbolSettings(AlgorithmicSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlgorithmicTask(TaskSpec):
-    """An algorithmic task: its valid lengths, and how far away an input can be and still change an output.
+    """An algorithmic task: its valid lengths, and the distance from which an input can change an output.
 
     `length` always means the nominal length, which a curriculum grows and tables report. `required_reach` is
     the distance of the furthest input on each side that can change some output. `unguessable_reach` is the
@@ -143,11 +143,11 @@ class AlgorithmicTask(TaskSpec):
         return "Length"
 
     def sequence_length(self, length: int) -> int:
-        """Return how many tokens a sequence has if its length in `[task]` is `length`."""
+        """Return the number of tokens of a sequence with the nominal length `length`."""
         return 2 * length if self.doubles_length else length
 
     def lengths(self, shortest: int, longest: int) -> range:
-        """Return all valid lengths of the task from the shortest to the longest."""
+        """Return the task's valid lengths from `shortest` to `longest`, both included."""
         return range(shortest, longest + 1, 2 if self.odd_lengths_only else 1)
 
     def check_length(self, length: int) -> None:
@@ -191,7 +191,7 @@ def _everything(length: int) -> Reach:
 
 
 def _three_quarters(length: int) -> Reach:
-    """Return how far a model must see to sort without guessing: 3/4 of the length on each side.
+    """Return how far a model must see to sort a sequence without guessing: 3/4 of its length on each side.
 
     With fewer symbols in sight, a model guesses where one value ends.
     """
@@ -203,12 +203,12 @@ def _one_copy_back(length: int) -> Reach:
 
 
 def _partner(length: int) -> Reach:
-    """Return how far a model must see for a task on pairs of bits: to the next bit, if there is one."""
+    """Return how far a model must see for a task on pairs of bits: one token to the right."""
     return Reach(left=0, right=min(1, length - 1))
 
 
 def _addition_needs(length: int) -> Reach:
-    """Return how far away an input can be, on each side, and still change an output of addition.
+    """Return the largest distance on each side at which an input can change an output of addition.
 
     To the left, an output depends on the first operand's bit of the same weight; to the right, through
     carries, on the last bit. At length 5 the operands 0, 1, 2 exclude the longest carry, and the right side
@@ -225,7 +225,7 @@ def _addition_certain(length: int) -> Reach:
 
 
 def _multiply_needs(length: int) -> Reach:
-    """Return how far away an input can be, on each side, and still change an output of multiplication.
+    """Return the largest distance on each side at which an input can change an output of multiplication.
 
     To the left it is as in addition. To the right, the product's first bit after a zero depends on the last
     bit. At lengths 5 and 7 the first bits of the product depend on fewer bits.

@@ -78,7 +78,7 @@ class GeneratedTask(TaskSettings, ABC):
         """Draw `count` training examples with a random generator."""
 
     def test_sets(self) -> Mapping[str, Draw]:
-        """The test sets by name, such as `50` for length 50; all trials have the same test examples."""
+        """Return for each test set, by name, the function that draws it; `50` has examples of length 50."""
         return {}
 
     @property
@@ -107,7 +107,7 @@ class GeneratedTask(TaskSettings, ABC):
         return None
 
     def solve(self, inputs: Tensor) -> Tensor | None:
-        """Return the targets of these inputs; None if inputs do not determine the targets.
+        """Compute the targets of inputs; return None if the inputs do not determine them.
 
         Tests use it to check `required_reach` and the targets of drawn examples.
         """
@@ -172,7 +172,7 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
 
 
 def check_statements(task: GeneratedTask) -> None:
-    """Check a plug-in's task; raise TaskError if a property of it fails or a test set's name is invalid."""
+    """Raise TaskError if a plug-in's task has a property that fails, or a test set with an invalid name."""
     try:
         names, _, _ = tuple(task.test_sets()), task.required_reach, task.has_one_shape
     except Exception as error:  # any exception is reported as the plug-in's

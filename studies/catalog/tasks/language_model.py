@@ -66,7 +66,7 @@ class LanguageModelSettings(TaskSettings):
 
     @property
     def by_line(self) -> bool:
-        """True if each row of a batch is a whole line, sentence or document, not a fixed number of tokens."""
+        """True if a row of a batch is a whole line or sentence; False if it is a fixed number of tokens."""
         return self.batching in ("lines", "sentences")
 
     @property
@@ -77,7 +77,7 @@ class LanguageModelSettings(TaskSettings):
 
 
 def corpus_of_task(task: LanguageModelSettings) -> Corpus:
-    """Return the corpus of a `[task]` table.
+    """Return the corpus that a language model's `[task]` names.
 
     Raise CorpusError if the corpus is unknown or does not support the tokens.
     """

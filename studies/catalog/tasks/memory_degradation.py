@@ -24,7 +24,7 @@ class DegradationSettings(TaskSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DegradationProblem(TaskSpec):
-    """Random sequences of `min_length` to `max_length` symbols, and their targets.
+    """A toy problem: how its random sequences of `min_length` to `max_length` symbols are drawn.
 
     There are `sequences` distinct sequences, of which the fraction `dev_fraction` is for validation. The
     paper measures memory on `test_sequences` further sequences. Fields with a default of 0 apply to some
@@ -53,12 +53,12 @@ class DegradationProblem(TaskSpec):
 
     @property
     def vocab(self) -> int:
-        """The number of symbols, special tokens included."""
+        """The number of symbols that a model reads and writes, including the special tokens."""
         return NUM_SPECIAL_TOKENS + self.symbols
 
     @property
     def tokens(self) -> int:
-        """The number of tokens of every sequence, with start, end and padding."""
+        """The number of tokens to which every sequence is padded, including its start and end tokens."""
         return self.max_length + 2
 
 

@@ -51,7 +51,7 @@ class Population:
         self._worths: list[Worth] = []  # values of the living points, computed when needed
 
     def learn(self, before: int) -> None:
-        """Read all trials with a number below `before`; call this method once before each trial."""
+        """Add the newly ended search points to the population, up to the Optuna trial number `before`."""
         if before == self._before:
             return
         self._before = before
@@ -60,7 +60,7 @@ class Population:
                 self._add(trial)
 
     def worth(self, place: int) -> Worth:
-        """Return the key that ranks a member of the population; the lowest key is the best.
+        """Return the sort key of one member of the population; the best member has the lowest key.
 
         `place` is the index of the point in the population.
         """
@@ -78,7 +78,7 @@ class Population:
             self._worths = []
 
     def _compare(self) -> list[Worth]:
-        """Return the key that ranks each member of the population; the lowest key is the best.
+        """Return a sort key for each member of the population; the best member has the lowest key.
 
         A key has the distance beyond the limits, and then the loss or, with several objectives, the front
         and the crowding distance.
@@ -182,7 +182,7 @@ def cross(first: Mapping[str, Any], second: Mapping[str, Any], rng: Random) -> d
 
 
 class PointChanges:
-    """Mutations of points of a space, each in one dimension."""
+    """Mutations of search points; each changes the value of one dimension."""
 
     def __init__(self, space: Mapping[str, BaseDistribution]) -> None:
         self._neighbours = {
@@ -199,7 +199,7 @@ class PointChanges:
 
 
 def _neighbours(distribution: BaseDistribution) -> Callable[[Any, Random], Any]:
-    """Return a function that mutates a value of one dimension.
+    """Return a function that replaces a value of one dimension by another value of this dimension.
 
     It returns another option or, for a range of numbers, a number near the old one. The distance to the old
     number is normally distributed. The step is on the logarithmic scale if the range has one.

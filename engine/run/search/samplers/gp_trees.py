@@ -58,7 +58,7 @@ class KernelSettings:
     noise: float
 
     def scaled(self, points: Sequence[Numbers]) -> Numbers:
-        """Return the features of points, each divided by its group's length scale; a row is a point."""
+        """Return a matrix with a row for each point: its features, divided by their group's length scale."""
         pairs = zip(points, self.lengths, strict=True)
         return np.hstack([each / length for each, length in pairs])
 
@@ -104,13 +104,16 @@ class GaussianProcess:
 
 
 def likeliest(points: Sequence[Numbers], values: Numbers, grid: Iterable[KernelSettings]) -> KernelSettings:
-    """Return the kernel settings in `grid` that make the values most likely; the first of equal ones."""
+    """Return those kernel settings in `grid` that give the values the highest likelihood."""
     distances = [squared_distances(each, each) for each in points]
     return max(grid, key=lambda settings: log_likelihood(distances, values, settings))
 
 
 def log_likelihood(distances: Sequence[Numbers], values: Numbers, settings: KernelSettings) -> float:
-    """Return the log marginal likelihood at the best signal variance, up to a constant."""
+    """Return the log marginal likelihood of values under kernel settings, up to a constant.
+
+    The signal's variance is the one that makes the values most likely.
+    """
     root = _cholesky(distances, settings)
     whitened = solve_triangular(root, values, lower=True, check_finite=False)
     # values that are all 0 would have no logarithm
@@ -232,7 +235,7 @@ class TreeSampler(optuna.samplers.BaseSampler):
         return values if is_whole else self._completed(values, rng)
 
     def _completed(self, values: Mapping[str, Level], rng: Random) -> Values:
-        """Return a valid search point with as many of these values as possible.
+        """Make a valid search point of these values.
 
         Dimensions that are inactive for the values are dropped, and missing active ones are drawn.
         """
@@ -268,12 +271,12 @@ class Beliefs:
         self._highest = 0.0
 
     def best(self) -> list[Values]:
-        """Return the best observed search points, the best one first."""
+        """Return the search points with the best observed values, the best point first."""
         order = np.argsort(-self._scores, kind="stable")
         return [self._members[place].values for place in order[:PARENTS].tolist()]
 
     def update(self) -> None:
-        """Fit the Gaussian process to newly ended search points and to points in training."""
+        """Fit the Gaussian process again to all ended search points and to the points in training."""
         observed, renewed = self.observed, last_renewal(len(self.observed.ended))
         if renewed != self._renewed:
             self._read = self._renewed = renewed
@@ -304,7 +307,7 @@ class Beliefs:
         return list(islice(self._ranked(self._pool), PARENTS))
 
     def best_of(self, candidates: Sequence[Values]) -> Values | None:
-        """Return the candidate with the highest expected improvement; None if all have been proposed."""
+        """Return the new candidate with the highest expected improvement; None if no candidate is new."""
         return next(self._ranked(candidates), None)
 
     def _ranked(self, candidates: Sequence[Values]) -> Iterator[Values]:
@@ -349,7 +352,7 @@ def last_renewal(ended: int) -> int:
 
 
 def normal_scores(order: Sequence[tuple[Goodness, int]]) -> Numbers:
-    """Replace values by normal quantiles of their ranks, so that an outlier does not distort the model.
+    """Replace values by normal quantiles of their ranks, so that an outlier does not distort the process.
 
     Equal values get the same quantile.
     """

@@ -85,7 +85,7 @@ def _scaled(numbers: IntDistribution | FloatDistribution, value: float) -> float
 
 
 def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:
-    """Return the value that Optuna suggests for one dimension.
+    """Ask Optuna for the value of one dimension of a trial.
 
     The other dimensions need not be defined.
     """
@@ -142,12 +142,12 @@ def point_key(values: Mapping[str, Any]) -> PointKey:
 
 
 def whole_study(study: optuna.Study) -> optuna.Study:
-    """Return the study behind Hyperband's view of one bracket; return any other study unchanged."""
+    """Return the whole Optuna study, also if Hyperband passes a view of a part of it (a bracket)."""
     return getattr(study, "_study", study)
 
 
 class PerStudyCache(Generic[KnownT]):
-    """Cache of the state that a sampler computes from an Optuna study. It holds the state of one study.
+    """Cache of what a sampler computes from an Optuna study. It holds the result for one study at a time.
 
     A search with rungs has several studies.
     """
@@ -157,7 +157,7 @@ class PerStudyCache(Generic[KnownT]):
         self._last: tuple[optuna.Study, KnownT] | None = None
 
     def of(self, study: optuna.Study) -> KnownT:
-        """Return the state for a study; build it again if the last call was for a different study."""
+        """Return the result for a study; compute it again if the last call was for a different study."""
         whole = whole_study(study)
         if self._last is None or self._last[0] is not whole:
             self._last = whole, self._make(whole)
@@ -178,7 +178,7 @@ class EndedPoint:
 
     @property
     def worth(self) -> tuple[float, tuple[bool, int, float]]:
-        """Return the key that ranks points in a search with limits; the highest key is the best.
+        """Return the sort key of an ended point in a search with limits; the best point has the highest key.
 
         The distance beyond the limits is compared first, and then the goodness.
         """
@@ -229,7 +229,7 @@ class Proposals:
 
     @property
     def tries(self) -> int:
-        """Return the number of proposals since the last search point began."""
+        """Return how many proposals were rejected since the last search point began."""
         return self._rejected.total()
 
     def read(self, before: int) -> list[FrozenTrial]:
@@ -275,7 +275,7 @@ class SearchObservations(Proposals):
         self.training: list[dict[str, Any]] = []
 
     def learn(self, before: int) -> None:
-        """Read the new trials with a number below `before`."""
+        """Read the search points that are new or have ended, up to the Optuna trial number `before`."""
         found = self.read(before)
         self.training = [each.params for each in found if not each.state.is_finished()]
         for trial in sorted(found, key=when_ended):
@@ -285,7 +285,7 @@ class SearchObservations(Proposals):
 
 
 def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:
-    """Return the key that ranks an ended trial; higher is better.
+    """Return a sort key for an ended Optuna trial; the best trial has the highest key.
 
     `sign` is -1 if lower values of the objective are better, else 1.
     """
@@ -411,7 +411,7 @@ class _LabelWalk:
                 return _leaf(node)
 
     def _block(self, node: BlockNode) -> Labels:
-        """Return the labels of a block. They are cached unless an argument contains another block."""
+        """Return the labels of a block; take them from a cache unless an argument contains another block."""
         arguments = tuple((name, self._filled(value)) for name, value in node.arguments)
         if not all(isinstance(value, int | float | str) for _, value in arguments):
             return self.labels_of(node.name, arguments)
@@ -441,7 +441,7 @@ class _LabelWalk:
                 return [self.node(node)]
 
     def labels_of(self, name: str, arguments: Iterable[tuple[str, Value]]) -> Labels:
-        """Return the labels of a block, and count the labels of all nodes inside it."""
+        """Return the labels of a block with these arguments, and count the labels of all nodes inside it."""
         return self._label(name, [self._label(each, [self.node(value)]) for each, value in arguments])
 
     def _label(self, name: str, inner: Sequence[Labels]) -> Labels:
@@ -468,7 +468,7 @@ class _ValuePlaces:
             self._low, self._turn = low, math.pi / 2 / (high - low or 1)
 
     def of(self, value: Level) -> list[tuple[int, float]]:
-        """Return the nonzero features of a value, as pairs of the feature's index and its number.
+        """Return the nonzero features of a dimension's value, as pairs of a feature's index and its number.
 
         An option is one-hot. A number becomes an angle in a quarter circle, given by its cosine and sine.
         """

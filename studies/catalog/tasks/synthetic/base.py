@@ -40,7 +40,7 @@ RULES: dict[str, Rule] = {}
 
 
 class SyntheticTask(GeneratedTask, ABC):
-    """Base class for the `[task]` keys of a task whose examples the engine draws."""
+    """Base class for the `[task]` keys of a built-in task whose examples are drawn at random."""
 
     test_examples: int = Field(default=1000, ge=1, le=100_000)
     """the number of examples of each test set"""
@@ -52,7 +52,7 @@ class SyntheticTask(GeneratedTask, ABC):
 
     @property
     def most_tokens(self) -> int:
-        """The number of tokens of the longest input, in training and test sets."""
+        """The number of tokens of the longest input in training or in a test set."""
         return self.sizes.tokens
 
     def draw(self, count: int, generator: Generator) -> Examples:
@@ -104,7 +104,7 @@ class LengthTask(SyntheticTask, ABC):
         return tuple(map(str, self.test_lengths))
 
     def input_tokens(self, length: int) -> int:
-        """Return how many input tokens a sequence has if its length in `[task]` is `length`."""
+        """Return the number of input tokens of a sequence with the length `length` in `[task]`."""
         return length
 
     @property

@@ -82,7 +82,7 @@ class MadSettings(SyntheticTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the task's sizes: the tokens of a sequence that the model reads, and the symbols.
+        """Return the task's sizes: how many tokens of a sequence the model reads, and the number of symbols.
 
         In in-context recall and noisy recall, the model does not read the last token of a sequence.
         """

@@ -20,7 +20,7 @@ class ParitySettings(LengthTask):
     """
 
     def input_tokens(self, length: int) -> int:
-        """Return the number of input bits: the length without the answer."""
+        """Return the number of input bits of a sequence: its length without the answer."""
         return length - 1
 
     @property
@@ -50,7 +50,7 @@ class ModularArithmeticSettings(LengthTask):
         return None if length >= 3 else "expected lengths of at least 3: a number, = and the answer"
 
     def input_tokens(self, length: int) -> int:
-        """Return the number of input tokens: the length without the answer.
+        """Return the number of input tokens of a sequence: its length without the answer.
 
         Without brackets, an even length is first rounded down to an odd length.
         """
