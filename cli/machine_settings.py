@@ -312,7 +312,7 @@ def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault
 
 
 def _ray(environment: Mapping[str, str]) -> _Layer:
-    """Return the address of the Ray cluster in the variable RAY_ADDRESS, as settings.
+    """Return settings that have the address of the Ray cluster in the variable RAY_ADDRESS.
 
     It is used if the other settings name no cluster.
     """

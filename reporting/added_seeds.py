@@ -113,7 +113,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def expect(self, group: Sequence[QuestionT], ahead: int) -> tuple[Sequence[QuestionT], float]:
-        """Return which questions of a group get more seeds, and how many of them are likely to be decided.
+        """Return the questions of a group that get more seeds, and how many of them will probably be decided.
 
         The second number is an expected value for the next `ahead` looks.
         """

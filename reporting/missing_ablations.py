@@ -87,9 +87,10 @@ class MissingError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedCell:
-    """A cell to train for a request: a model of the study with one change. Both have a label.
+    """A cell to train for a request: a model of the study with one change.
 
-    `tables` are the study file's tables with all placeholders filled, and `settings` are those of one seed.
+    `model` and `change` are their labels. `tables` are the study file's tables with all placeholders filled,
+    and `settings` are those of one seed.
     """
 
     model: str
@@ -371,7 +372,7 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
 
 
 def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCell | None:
-    """Return the cell that is defined by `tables`; None if the settings in them are invalid together."""
+    """Return the cell that these tables of settings define; None if the settings do not fit together."""
     try:
         settings = resolve_settings(Template(tables=tables), {})
     except InvalidTableError:
@@ -429,7 +430,7 @@ def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
 
 
 def _is_null(model: RequestedCell, recipe: Recipe) -> bool:
-    """Return whether a changed recipe computes the same as the model's, since its spans are never exceeded.
+    """Return whether a recipe computes the same as the model's, as both differ only in spans without effect.
 
     A span (window) of a block has no effect if no sequence is longer.
     """
@@ -566,7 +567,7 @@ def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterat
 
 
 def _other_values(path: KeyPath, settings: TrialSettings) -> list[object]:
-    """Return the values of a setting that a reviewer asks for, other than its own."""
+    """Return the values of a setting that a reviewer may ask for in place of the present one."""
     own: Any = _value_at(settings, path)
     if path in _BATCH:
         return [] if own is None else [max(1, own // 2), 2 * own]
@@ -610,7 +611,7 @@ def _near_lengths(value: int | tuple[int, int]) -> list[object]:
 
 
 def _more_seeds(study: Study, bases: Mapping[str, Trial], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield one request that trains all cells with SEEDS seeds."""
+    """Yield one request: to train each cell with several seeds, since the study has only one."""
     names = _recipe_factors(study)
     found: list[RequestedCell] = []
     for trial in cells:
@@ -629,7 +630,7 @@ def _labels(cell: RequestedCell, names: Sequence[str]) -> dict[str, str]:
 
 
 class _NoHoleError(Exception):
-    """Raised if no model with `{placeholders}` for factors gives all requested cells."""
+    """Error if the tables of cells differ by more than placeholders for single values can express."""
 
 
 def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -717,7 +718,7 @@ def _holed_table(
 
 
 def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the tables with labels that are equal only for equal tables, so that they can be levels."""
+    """Add a label to each table, so that the tables can be levels. Only equal tables have equal labels."""
     distinct: list[Mapping[str, Any]] = []
     for table in tables:
         if table not in distinct:

@@ -260,7 +260,7 @@ def _arrow(theirs: PublishedTable, column: str) -> str:
 
 
 def _cell(number: PublishedNumber | None, notes: Footnotes, *, noted: bool) -> Cell:
-    """Return a cell that shows the paper's number.
+    """Return a table cell with a number of the paper and no number of a study.
 
     If `noted`, its remark is marked as a footnote.
     """

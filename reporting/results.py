@@ -327,7 +327,7 @@ class StudyResults:
 
 
 def _engine(module: str) -> Any:  # noqa: ANN401 -- a module
-    """Return a module of the engine, which trains and measures, as reporting does not."""
+    """Import a module of the engine, which only the methods that train or measure need."""
     return import_module(f"activemem.engine.{module}")
 
 

@@ -257,7 +257,7 @@ class Study:
         return self.fidelity.planned(self.num_points, has_baseline=bool(self.baseline))
 
     def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
-        """Return the trials at both ends of a search's space, for each level of `across`.
+        """Return the trials at both ends of a search's space, at each combination of the levels of `across`.
 
         At one end all dimensions have their first value, at the other their last value. `level`, if given, is
         the level of the rung, such as `{"epochs": 10}`.
@@ -278,7 +278,7 @@ class Study:
         return (*self.seeds, *range(first, first + max(0, more)))
 
     def point_trials(self, values: Mapping[str, Level], rung: int | None = None) -> tuple[Trial, ...]:
-        """Return the trials of a search point: one for each seed and level of `across`.
+        """Return the trials of a search point: one for each seed and combination of the levels of `across`.
 
         The trials belong to `rung`, by default the last rung.
         """
@@ -311,7 +311,7 @@ class Study:
     def trial_for(
         self, values: Mapping[str, Level | Recipe], seed: int = 0, at: Mapping[str, Level] | None = None
     ) -> Trial:
-        """Return the trial that trains a search point at one of `point_levels`, with one seed.
+        """Return the trial that trains a search point with one seed. `at` is one of `point_levels`.
 
         `values` maps names in `dimensions` to values. Values of inactive dimensions are ignored. Raise
         ValueError for missing values, unknown names, and values that do not fit.

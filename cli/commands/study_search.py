@@ -319,7 +319,7 @@ def tell(study: StudyFile, *, overrides: OverridesOption = None, results: Result
 
 
 def _search_of(study: str, overrides: list[str] | None, results: str | None) -> StudyResults:
-    """Return a study as its file is now, with its store."""
+    """Return a study with its store. The study is as its file is now, not as it was in its last run."""
     from ...reporting.results import StudyResults
     from ...studies.study import load_study
     from ..machine_settings import load_settings

@@ -239,7 +239,7 @@ def _has_run_out(request: RunRequest, status: StudyStatus) -> bool:
 
 
 def _check_reachable(address: str | None) -> None:
-    """Raise SettingsError if no Ray cluster answers at an address of a host and a port."""
+    """Raise SettingsError if no Ray cluster answers at an address such as `10.0.0.1:6379`."""
     if address is None or address == "auto":
         return
     host, _, port = address.rpartition(":")

@@ -64,7 +64,7 @@ def _names(kind: str) -> Iterable[str]:
 
 
 def _titles(kind: str) -> dict[str, str]:
-    """Return a mapping from designs, or from kinds of tables or figures, to what each is or shows."""
+    """Map each design, or each kind of table or figure, to a short description of it."""
     if kind == "designs":
         return {name: find_design(name).title for name in DESIGNS}
     return {  # the first line of the docstring is `[[table]] kind = "points"`: then what the table shows

@@ -36,7 +36,7 @@ _MOST_OWNERS = 4
 
 
 class KeyFact(NamedTuple):
-    """A key of study files. Its name has no table, but dots between the keys of inline tables."""
+    """A key of study files. Its name leaves out the table, and has dots between the keys of inline tables."""
 
     name: str
     field: FieldInfo

@@ -179,7 +179,7 @@ _POINT_FORMS = (_named, _short, _bare)
 
 
 def format_level(level: Level) -> str:
-    """Return a level with four digits at most."""
+    """Return a level as text; a decimal number has at most four digits."""
     return f"{level:.4g}" if isinstance(level, float) else level_name(level)
 
 
@@ -244,7 +244,7 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _numbers(factor: str, levels: Sequence[Level | None]) -> Sequence[Level]:
-    """Return the levels that are shown as bare numbers. Seeds and booleans are shown with the name."""
+    """Return the levels to show as bare numbers. Seeds and booleans are shown with the factor's name."""
     numbers = [level for level in levels if isinstance(level, int | float) and not isinstance(level, bool)]
     return [] if factor == _SEED else numbers
 

@@ -164,7 +164,7 @@ class CellResults:
         return tuple(dict.fromkeys(gaps))
 
     def is_censored(self, comparison: Comparison) -> bool:
-        """Return whether a comparison has the cost to reach a target, but a training that never reached it.
+        """Return whether a comparison uses the cost to reach a target that some training never reached.
 
         A training that diverged counts, too.
         """
@@ -180,7 +180,7 @@ class CellResults:
         return tuple(dict.fromkeys(notes))
 
     def step(self, comparison: Comparison) -> float:
-        """Return the smallest difference that a comparison of left and right can resolve.
+        """Return the resolution of a comparison: the smallest difference that its two sides can have.
 
         It is the larger of the resolutions of both sides.
         """
@@ -194,7 +194,7 @@ class CellResults:
         return self._comparable.pool(comparison, seeds)
 
     def rounding_sd(self, comparison: Comparison) -> float:
-        """Return the standard deviation that rounded values alone give to a comparison's difference.
+        """Return the standard deviation of a comparison's difference that comes from rounded values alone.
 
         Rounding a value to steps of s adds s / √12.
         """
@@ -221,12 +221,15 @@ class CellResults:
         return 10.0**-known.decimals
 
     def _evaluate(self, number: Number, seed: int) -> float | None:
-        """Return a number of a claim for one seed. Return None if it is undefined, or a part is missing."""
+        """Return the value of a side of a comparison, or of a part of it, for one seed; None if unknown.
+
+        A value is unknown if it is undefined, such as ∞ − ∞, or if a trial lacks a value.
+        """
         value = self._compute(number, seed)
         return None if value is None or math.isnan(value) else value
 
     def _compute(self, number: Number, seed: int) -> float | None:  # noqa: PLR0911 -- one return for each kind
-        """Return the value of a number for one seed, which is NaN if it is undefined, such as ∞ − ∞.
+        """Compute what `_evaluate` returns, but return NaN for a value that is undefined, such as ∞ − ∞.
 
         Return None if a part is missing.
         """
@@ -259,7 +262,7 @@ class CellResults:
                 return 0.0 if fast == slow else slow - fast
 
     def _log_middle(self, quantity: Quantity, seed: int) -> float | None:
-        """Return the logarithm of a trial's estimated cost to reach a target.
+        """Return the logarithm of the estimated cost at which the trial of one seed reached its target.
 
         The target is reached at an unknown time between two evaluations, so the cost is taken halfway between
         them.
@@ -271,7 +274,7 @@ class CellResults:
         return math.log(value - self._smallest_step(quantity.metric, trial) / 2)
 
     def _relative_step(self, quantity: Quantity) -> float:
-        """Return how exactly the cost to reach a target is known, such as 0.02 for 2 %; a mean over seeds.
+        """Return the relative error of a cost to reach a target, averaged over seeds: 0.02 stands for 2 %.
 
         It is the cost between two evaluations, divided by the cost of reaching the target.
         """
@@ -464,7 +467,7 @@ class ComparableCells:
         return Pool(variance=variance, degrees=int(variance**2 / weight))
 
     def _groups(self, weights: Mapping[Quantity, float]) -> dict[_Group, float] | None:
-        """Return, for each group of comparable cells, the sum of the squared weights in a comparison.
+        """Map each group of comparable cells to the sum of its quantities' squared weights in a comparison.
 
         `weights` are the factors of the quantities in left minus right. If the weights of a group add up to
         0, effects that all cells of a seed share drop out of the difference; otherwise return None.

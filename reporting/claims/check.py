@@ -380,7 +380,7 @@ class _LabelWriter:
         return text
 
     def levels(self, cell: Cell, only: CellKey) -> list[str]:
-        """Return the names of the levels that a cell shares with `only`."""
+        """Return the names of those levels of a cell that are in `only`."""
         return [
             self._name(*each)
             for each in cell
@@ -388,9 +388,9 @@ class _LabelWriter:
         ]
 
     def _quantity(self, quantity: Quantity) -> str:
-        """Return a metric in a cell as text.
+        """Write a quantity (a metric in a cell) as text.
 
-        The short form has only its levels, unless there are none or metrics are named.
+        The short form has only the levels of the cell, unless there are none or metrics are named.
         """
         kept = [
             (factor, level)

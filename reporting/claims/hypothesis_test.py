@@ -78,7 +78,7 @@ class PairedTest:
 
     @cached_property
     def _limit(self) -> PairedTest | None:
-        """Return a replacement for this test if a difference is infinite; None if all are finite.
+        """Return a test that replaces infinite differences by finite ones; None if all are finite already.
 
         Infinite differences count as 1 or −1, and finite differences as 0.
         """

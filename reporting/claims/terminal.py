@@ -97,7 +97,6 @@ def claims_to_terminal(
 
 
 def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
-    """Split a text into lines of at most `width` characters, but never at hyphens."""
     return wrap(text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
 
 
@@ -320,7 +319,6 @@ def _quantities(study: Study) -> list[Quantity]:
 
 
 def _trials_of(study: Study, compared: Iterable[Quantity]) -> list[Trial]:
-    """Return the trials of the cells that are compared."""
     cells = [dict(quantity.cell) for quantity in compared]
     return [
         trial

@@ -219,7 +219,7 @@ def _opposite(verdict: Verdict) -> Verdict:
 
 
 def _resolving_verdicts(statement: AllOf | AnyOf) -> tuple[Verdict, Verdict]:
-    """Return the verdict that a single part can give a statement, then the verdict that needs all parts.
+    """Return the verdict that one part alone can decide, then the verdict for which all parts must agree.
 
     A single refuted part refutes "all of"; a single confirmed part confirms "any of".
     """

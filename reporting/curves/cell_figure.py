@@ -269,7 +269,7 @@ class CellFigure(CurveKind):
 
     @property
     def count_places(self) -> tuple[str, ...]:
-        """Return the columns that identify a mark (such as a point or a bar) of the figure.
+        """Return the columns of the figure's values that identify a mark, such as a point or a bar.
 
         Values with equal entries in these columns share one mark.
         """

@@ -123,7 +123,7 @@ def _labels(spec: CellFigure, metrics: pl.DataFrame) -> dict[str, dict[str, str]
 def _noted(
     spec: CellFigure, frame: pl.DataFrame, metrics: pl.DataFrame, labels: Mapping[str, Mapping[str, str]]
 ) -> dict[int, dict[int, str]]:
-    """Return the texts for the notes below a heat map that show a second metric, by panel and index.
+    """Return the texts that show a second metric in the notes below a heat map, by panel and index.
 
     A text has the label of the index, the label of the next index, and the mean of a second metric. The shown
     metric names the second metric in its field `noted`.

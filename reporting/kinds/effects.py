@@ -329,7 +329,7 @@ class _EffectsColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """A row of a table of effects: a factor, an interaction, a level, or another share of the variance.
+    """A row of a table of effects: a factor, an interaction, a level, or a share that no factor explains.
 
     A factor with more than two levels also has a row for each level, where `level` is its index.
     """
@@ -342,7 +342,7 @@ class _Row:
 
 
 def _rows(factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsColumn]) -> Iterator[_Row]:
-    """Yield the rows of the table: factors, interactions of factors, and other shares of the variance.
+    """Yield the rows of a table of effects: factors, interactions, and shares that no factor explains.
 
     A factor with more than two levels has a further row for each level.
     """

@@ -1,4 +1,4 @@
-"""`incumbent`: the progress of a search.
+"""`incumbent`: a line of the best value that a search has found so far, over its points.
 
 Each point of the search is a dot in the order of training, a step line shows the best value so far, and a
 dashed line shows the baseline.

@@ -264,7 +264,7 @@ def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
 
 
 def _place(spec: LawKeys, one: Observation) -> tuple[str, ...]:
-    """Return the keys of the levels that identify a cell, without the seed and the factors in `over`."""
+    """Return a key that is equal for trials of one cell: all levels but those of the seed and of `over`."""
     return tuple(
         level_key(level) for name, level in one.levels.items() if name != SEED and name not in spec.over
     )

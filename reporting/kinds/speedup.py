@@ -105,7 +105,7 @@ class SpeedupTable(TableKind):
 def _column(
     spec: SpeedupTable, subject: ResultSubject, name: str, levels: Sequence[Level], notes: Footnotes
 ) -> list[Cell]:
-    """Return the cells of a target's column, one for each row."""
+    """Return the table cells in the column of one target, one for each row."""
     values = trial_values(subject.study.name, [each.id for each in subject.trials], subject.outcomes, name)
     known = {row["trial"]: row for row in values.iter_rows(named=True)}
     per_epoch = cost_per_epoch(name, subject.outcomes)

@@ -148,7 +148,7 @@ def _appendix(now: Snapshot) -> Iterator[str]:
 
 
 def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
-    """Yield a paragraph on the trials, training hours, devices and program versions.
+    """Yield a LaTeX paragraph on the trials of all studies: hours, devices and program versions.
 
     A trial that belongs to several studies counts once.
     """
@@ -172,7 +172,7 @@ def _hours(rows: pl.DataFrame) -> str:
 
 
 def _data(studies: Sequence[Snapshot]) -> Iterator[str]:
-    """Yield a paragraph on the corpora with their sources and licences."""
+    """Yield a LaTeX paragraph on the corpora of all studies, with their sources and licences."""
     found = dict[str, Dataset]()
     generated = set[str]()
     for now in studies:

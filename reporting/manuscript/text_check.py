@@ -66,7 +66,7 @@ def _texts(paper: Manuscript, text: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _length(line: str) -> int:
-    """Return the length of a line of LaTeX up to its comment."""
+    """Return the length of a line of LaTeX without its comment."""
     found = _COMMENT.search(line)
     return found.end() - 1 if found else len(line)
 

@@ -203,7 +203,7 @@ def breakable(text: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return the SHA-256 of a text in LaTeX, with allowed line breaks."""
+    """Return a text's SHA-256 hash as LaTeX code, which may break across lines."""
     digits = hashlib.sha256(text.encode()).hexdigest()
     parts = (digits[at : at + _HASH_PART] for at in range(0, len(digits), _HASH_PART))
     broken = r"\allowbreak{}".join(parts)

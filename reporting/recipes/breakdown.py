@@ -256,7 +256,7 @@ class Sizes:
         return ", ".join(parts)
 
     def as_data(self) -> dict[str, Any]:
-        """Return the sizes by option name.
+        """Return a mapping from names of options, such as `d_model`, to the sizes.
 
         `masked` means that no position sees later positions.
         """

@@ -194,7 +194,7 @@ def _d_model(row: Mapping[str, Any]) -> int:
 
 
 def _main_metric(done: Sequence[Mapping[str, float]]) -> str | None:
-    """Return the metric to show for stored trainings: one with a better direction (higher or lower).
+    """Return the metric to show for stored trainings, one for which either higher or lower is better.
 
     It is the first in catalog order; the training loss is used only if there is no other metric.
     """

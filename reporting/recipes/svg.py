@@ -251,7 +251,7 @@ def _conditions(analysis: Analysis, sizes: Sizes, y: float) -> Iterator[str]:
 
 
 def _text(x: float, y: float, text: str, mark: str = "") -> str:
-    """Return a text element that is vertically centred at `y`."""
+    """Return the SVG element of a text that begins at `x` and is vertically centred at `y`."""
     marked = f' class="{mark.strip()}"' if mark.strip() else ""
     return f'<text x="{x}" y="{y + 4.5}"{marked}>{escape(replace_unprintable(text))}</text>'
 

@@ -111,7 +111,7 @@ class StoreNow:
 
 
 class StoreReader:
-    """Reader of a store that several threads share.
+    """Reader of a store, shared by several threads.
 
     While one thread reads, the others get the last snapshot.
     """

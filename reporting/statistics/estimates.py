@@ -230,7 +230,7 @@ MAX_PAIRS = 10_000
 def pairs_needed(
     effect_size: float, level: float, *, min_pairs: int = 2, degrees_per_pair: float = 1.0
 ) -> int | None:
-    """Return how many pairs a t test needs to detect an effect with power POWER.
+    """Return how many pairs a t test needs to detect an effect with a power of 80 % (POWER).
 
     `effect_size` is in standard deviations. Each pair after the first adds `degrees_per_pair` degrees of
     freedom: more than 1 if the variance is pooled. The result is at least `min_pairs`; None if more than
@@ -260,9 +260,10 @@ def _power(effect_size: float, n: int, degrees: float, level: float) -> float:
 
 
 def detectable(error: float, degrees: int, level: float) -> float:
-    """Return the smallest difference that a two-sided t test at this level detects with a power of POWER.
+    """Return the smallest difference that a two-sided t test detects with a power of 80 % (POWER).
 
-    `error` is the standard error of the difference, and `degrees` its degrees of freedom.
+    `error` is the standard error of the difference, `degrees` its degrees of freedom, and `level` the
+    significance level.
     """
     from scipy.special import nctdtr  # noqa: PLC0415 -- as above
 

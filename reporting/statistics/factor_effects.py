@@ -286,7 +286,7 @@ class FactorModel:
         return Contrast(value=value, error=error, low=value - half, high=value + half)
 
     def _inflation(self, term: Term) -> float:
-        """Return the variance of a term's effects, divided by the variance in the model; at least 1.
+        """Return the variance of a term's effects, divided by the variance in the linear model; at least 1.
 
         The variance of the effects is estimated in two ways: from the effects of each seed, and from the
         noise of the cells that each effect compares (White 1980). The squared residuals are scaled up for
@@ -430,7 +430,7 @@ class TermColumns:
 
     @cached_property
     def cells(self) -> TermColumns:
-        """Return the columns for a single observation of each cell, all with the same seed.
+        """Return the columns of a model with one observation for each cell, all with the same seed.
 
         A cell is an observed combination of levels.
         """

@@ -107,10 +107,10 @@ def _centred(values: Sequence[float]) -> list[float]:
 
 
 def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
-    """Choose the variance for a comparison of n pairs; return it with its degrees of freedom.
+    """Return the larger of the own and the pooled variance of a comparison, and its degrees of freedom.
 
-    The variance is the larger of the comparison's own variance and the pooled variance. If the own variance
-    is larger, its degrees of freedom fall with the square of the ratio of both, but not below n − 1.
+    The comparison has n pairs. If its own variance is larger, the pooled degrees of freedom fall with the
+    square of the ratio of both variances, but not below n − 1.
     """
     if own <= pool.variance:
         return pool.variance, pool.degrees

@@ -179,7 +179,7 @@ def fit_offset_law(points: Sequence[tuple[float, float]]) -> OffsetLaw | None:
 def _grid(
     u: Numbers, y: Numbers, steeps: tuple[float, float], shares: tuple[float, float]
 ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Return a grid of exponents and offset shares, with the best law and its squared error at each.
+    """Return a grid of exponents and offset shares, and for each pair the best law and its squared error.
 
     The four arrays are exponents, shares, the best logarithm of `top` for each pair, and the sum of squared
     residuals.

@@ -227,7 +227,7 @@ class TableCells:
 
     @cached_property
     def fallbacks(self) -> Mapping[tuple[str, str], Tally]:
-        """Return the values of the metric `otherwise`, by row and column.
+        """Return the values of the metric that the key `otherwise` names, by row and column.
 
         Cells without a value of their own metric show it.
         """
@@ -383,7 +383,7 @@ class TableCells:
         return f"> {metric.format(tally.bound)}" if tally.limits else tally.placeholder
 
     def _fallback_cell(self, row: str, column: TableColumn) -> Cell | None:
-        """Return a cell that shows the metric `otherwise`, since its own metric has no value.
+        """Return a cell that shows the metric of the key `otherwise`, since its own metric has no value.
 
         Return None if this metric has no value either.
         """

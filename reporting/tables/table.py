@@ -218,7 +218,7 @@ class Footnotes:
         self._marks: dict[str, str] = {}
 
     def mark(self, sentence: str) -> str:
-        """Return the mark of a sentence: a to z, then aa, ab and so on."""
+        """Return the mark of a footnote with this sentence. New marks are a to z, then aa, ab and so on."""
         number, letters = len(self._marks) + 1, ""
         # letters have no zero: z is followed by aa
         while number:

@@ -34,7 +34,7 @@ from .settings import GradientMeasure, TrainSettings, TrialSettings, read_recipe
 
 
 def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
-    """Return the metrics that a trial reports after every epoch, whatever its results and machine.
+    """Return the metrics that a trial with these settings always reports after every epoch.
 
     Metrics that may be missing in some epochs, or that depend on the machine, are left out.
     """
@@ -77,9 +77,10 @@ def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def task_metrics(spec: TaskSpec) -> dict[str, str]:
-    """Return the metrics of a task, each with the key that adds it, or "" if every trial reports it.
+    """Return the metrics that trials of a task can report, each with the key of the study file that adds it.
 
-    Metrics that are known only from a probe or from the user's own corpus are left out.
+    The key is "" if every trial reports the metric. Metrics that are known only from a probe or from the
+    user's own corpus are left out.
     """
     trials = _example_trials(spec)
     found = {name: "" for name in final_metrics(trials[0]) if all(_reports(name, each) for each in trials)}
@@ -198,7 +199,7 @@ def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def _flops_fault(trials: Iterable[TrialSettings]) -> str:
-    """Return why the FLOPs of these trials' trainings cannot be counted; "" if they can."""
+    """Return why it cannot be counted how many FLOPs these trials spend on training; "" if it can."""
     found = (uncounted_kernels(read_recipe(each.model.recipe).root) for each in trials)
     fault = next(filter(None, found), "")
     return f"{fault}: expected steps, tokens or seconds" if fault else ""

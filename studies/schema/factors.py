@@ -253,7 +253,7 @@ def omitted_arguments(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
-    """Return a mapping from blocks to the arguments that are equal wherever the block is used."""
+    """Map each block in these levels to its arguments. Leave out blocks whose arguments differ."""
     calls: dict[str, set[str]] = {}
     for text in level_names(levels):
         for name, arguments in _CALL.findall(text):
@@ -262,7 +262,7 @@ def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
 
 
 def bare_level_names(level: Level) -> tuple[str, ...]:
-    """Return shorter names of a level, with fewer and fewer nested arguments.
+    """Return shorter and shorter names of a level. Each leaves out the innermost arguments of the one before.
 
     `sa(pos=rope(theta=1e4))` gives `sa(pos=rope)` and `sa`.
     """

@@ -138,7 +138,7 @@ def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePo
 def check_search_ends(
     diagnostics: Diagnostics, settings: SearchSettings, ends: Iterable[TrialSettings]
 ) -> None:
-    """Report objectives and limits for which a trial at an end of the search space has no value.
+    """Report objectives and limits that have no value for a trial at an end of the search space.
 
     `ends` are trials with the first or last values of all dimensions. Also report an objective that is known
     too late for a scheduler that reads it after each epoch, and a first rung after all trials have ended.
@@ -190,7 +190,10 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
 
 
 def _too_late(name: str, search: SearchSettings, ends: Sequence[TrialSettings]) -> str:
-    """Return an error message if the scheduler reads a metric that is known only at the end; else ""."""
+    """Return an error message if a metric is known only after training, but the scheduler needs it earlier.
+
+    Return "" otherwise. Such a scheduler compares points after each epoch.
+    """
     for each in ends if search.compares_epochs else ():
         if name in (late := last_metrics(each)):
             early = [one for one in final_metrics(each) if one not in late]

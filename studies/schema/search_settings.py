@@ -54,7 +54,7 @@ class SearchObjective:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A bound that a point must respect in its mean over seeds, such as `seconds < 60`."""
+    """A bound on the mean of a quantity over a search point's seeds, such as `seconds < 60`."""
 
     name: str
     sign: str
@@ -213,7 +213,7 @@ Directions = Annotated[
 
 
 class SearchBudget(StrictModel):
-    """`budget`: no new point begins once the trainings of this search have reached one of these limits."""
+    """`budget`: limits on all trainings of a search. Once one of them is reached, no new point begins."""
 
     trainings: int | None = Field(default=None, ge=1)
     """number of trainings, pruned ones included"""

@@ -303,7 +303,7 @@ class TrainSettings(StrictModel, table="train"):
         return found
 
     def sequences(self, tokens: int) -> int:
-        """Return the number of sequences in a step if the longest of them has `tokens` tokens."""
+        """Return how many sequences a training step takes if the longest of them has `tokens` tokens."""
         if self.batch_tokens is None:
             return self.batch_size
         return max(1, min(self.batch_size, self.batch_tokens // tokens))
@@ -387,7 +387,6 @@ def _wrap_in_list(names: object) -> object:
 
 
 def _check_each_once(names: Sequence[str]) -> None:
-    """Raise ValueError if a name occurs twice."""
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"expected each name once, got {', '.join(twice)} twice")
 
@@ -404,7 +403,7 @@ _recipes: dict[str, Recipe] = {}
 
 
 def read_recipe(text: str) -> Recipe:
-    """Return the recipe of a text, cached; raise RecipeError for an invalid text."""
+    """Parse the text of a recipe, or return it from a cache; raise RecipeError for an invalid text."""
     found = _recipes.get(text)
     if found is None:
         found = parse(text)

@@ -139,7 +139,7 @@ class SearchPoints:
 
 
 def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = ()) -> SearchPoints:
-    """Return the points of a search with their results: its objectives, its limits and other metrics."""
+    """Return the points of a search, each with its values of the objectives, the limits and `metrics`."""
     assert study.search is not None, "only a search has points"
     goals, bounds = study.search.objectives, study.search.bounds
     tried = study_outcomes(study, outcomes, all_seeds=True)
@@ -186,7 +186,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
 def _below(
     values: Mapping[str, Level], rows: Sequence[Mapping[str, Any]], measured: Iterable[str]
 ) -> FoundPoint:
-    """Return a pruned search point: its trainings ended below the last rung, so its metrics are empty."""
+    """Return a search point that was pruned below the last rung. Its metrics are empty."""
     return FoundPoint(
         values=values,
         trials=tuple(row["trial"] for row in rows),

@@ -141,7 +141,7 @@ class Document:
         return fault_at(text, self._narrowed(path, within) or span, message, override=text != self.text)
 
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
-        """Return where a part of a text value stands in the file; None if the value contains escapes.
+        """Return the span in the file of a part (`within`) of a text value; None if the value has escapes.
 
         With escapes, offsets in the value differ from those in the file.
         """

@@ -1,4 +1,4 @@
-"""Errors that show the faults of a study file below its lines, and texts of shell commands."""
+"""Errors that show each fault of a study file below its line, and functions that write shell commands."""
 
 from __future__ import annotations
 

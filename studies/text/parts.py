@@ -23,7 +23,7 @@ class PartSettings(StrictModel):
 
 
 def part_table(given: object) -> Mapping[str, Any]:
-    """Return a part as a table, which has only the name if the file gives only that.
+    """Return a part of a study (such as its sampler) as a table: `"tpe"` becomes `{name = "tpe"}`.
 
     Return an empty table for a value that is neither a name nor a table.
     """

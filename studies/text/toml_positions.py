@@ -186,14 +186,14 @@ class _Scanner:
         return False
 
     def skip(self, pattern: re.Pattern[str]) -> str:
-        """Consume and return the match of a pattern at this position."""
+        """Consume the match of a pattern at the current position, and return its text."""
         match = pattern.match(self.text, self.offset)
         assert match is not None, f"no {pattern.pattern} at {self.offset}"
         self.offset = match.end()
         return match.group()
 
     def record(self, path: KeyPath, place: KeyValueSpan) -> None:
-        """Record the position of a path, unless it already has one."""
+        """Record where the key and the value at a path stand, unless this is already recorded."""
         self.places.setdefault(path, place)
 
 

@@ -40,7 +40,7 @@ _GAP = 12.0
 
 
 def render(table: Table) -> str:
-    """Return a `table` environment.
+    """Return the LaTeX code of a table, in one or more `table` environments.
 
     Published numbers are smaller, and on a second line of each row.
     """

@@ -52,7 +52,7 @@ def _line(cells: list[str]) -> str:
 
 
 def _is_text(cell: Cell) -> bool:
-    """Return whether a cell has a level in words."""
+    """Return whether a cell shows only the name of its best level, and no number."""
     return bool(cell.picked) and cell.estimate is None
 
 
