@@ -6,7 +6,7 @@ it. If a result has all that a program needs, the page contains the result itsel
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -18,14 +18,14 @@ from pydantic_core.core_schema import FloatSchema
 
 from ..grammar import Cardinality, Fault
 from ..reporting.claims.verdicts import ClaimResult
+from ..reporting.manuscript.paper_file import PaperNumber
 from ..reporting.missing_ablations import RequestCost
 from ..reporting.paper import PaperClaim, PaperFigure, PaperStudy, PrintedTable
 from ..reporting.recipes.breakdown import RecipeCosts
 from ..reporting.recipes.nearest import StoredResult
 from ..reporting.results import StudyResults
 from ..reporting.search.noise import NoiseFloor
-from ..storage import Store
-from ..storage.store_upkeep import Finding, FindingKind, Forgotten, StoreCheck
+from ..storage.store_upkeep import Finding, Forgotten, StoreCheck
 from ..studies.catalog.datasets import KINDS, Corpus, ParallelCorpus, Treebank, dataset_owner
 from ..studies.expansions.ladder import PlannedRung, planned_rungs
 from ..studies.planning.data_facts import DataFacts
@@ -151,27 +151,6 @@ class BlockPage(BlockEntry):
     source: str
     parameters: Sequence[Mapping[str, Any]]
     example: Mapping[str, Any]
-
-
-class BlockCheckEntry(Page):
-    """The result of a check of a block; `passed` is null if the check does not apply, or cannot be made."""
-
-    name: str
-    passed: bool | None
-    finding: str
-
-
-class BlockVerifyPage(Page):
-    """The results of all checks of a block; `against` is the layer it was compared with, if any.
-
-    `comparable` is false if the two could not be compared.
-    """
-
-    block: str
-    against: str | None
-    passed: bool
-    comparable: bool
-    checks: Sequence[BlockCheckEntry]
 
 
 class TaskEntry(Page):
@@ -598,28 +577,6 @@ class StudyStatusPage(StudyStatusEntry):
         )
 
 
-class StudyForgetPage(Page):
-    """The output of `study forget`: the trials, rows and files of a study that were removed.
-
-    With --dry-run, `removed` is false, and these are the parts to remove.
-    """
-
-    removed: bool
-    study: str
-    trials: Sequence[str]
-    rows: Mapping[str, int]
-    files: Sequence[Path]
-    bytes: int
-
-    @classmethod
-    def of(cls, study: str, store: Store, gone: Forgotten, *, removed: bool) -> Self:
-        """Return the page about the removed parts of a study. File names are relative to the store."""
-        files = [path.relative_to(store.root) for path in gone.files]
-        return cls(
-            removed=removed, study=study, trials=gone.trials, rows=gone.rows, files=files, bytes=gone.size
-        )
-
-
 class StudyRenamePage(Page):
     """A study's new and old name, and the number of renamed trials."""
 
@@ -736,22 +693,11 @@ class PaperShowPage(Page):
     papers: Sequence[PaperEntry]
 
 
-class PaperNumberEntry(Page):
-    """A number in the text of the user's own paper.
-
-    `text` is null if the number has no value yet. `gaps` says which results are missing.
-    """
-
-    text: str | None
-    source: str
-    gaps: str
-
-
 class PaperBuildPage(Page):
     """The files of the user's own paper, and the numbers of its text by name."""
 
     files: Sequence[Path]
-    numbers: Mapping[str, PaperNumberEntry]
+    numbers: Mapping[str, PaperNumber]
 
 
 class PaperFaultEntry(Page):
@@ -851,55 +797,17 @@ class ModelScorePage(Page):
     bits_per_byte: float | None
 
 
-class FindingEntry(Page):
-    """A fault of a file in a store; `path` is relative to the store."""
-
-    kind: FindingKind
-    path: Path
-    reason: str
-    bytes: int
-
-    @classmethod
-    def all_of(cls, store: Store, findings: Iterable[Finding]) -> list[Self]:
-        """Return an entry for each finding of a store check."""
-        return [
-            cls(kind=each.kind, path=each.path.relative_to(store.root), reason=each.reason, bytes=each.size)
-            for each in findings
-        ]
-
-
-class StoreCheckPage(Page):
-    """Faults of a store's files, and files that a repair has quarantined."""
-
-    files: int
-    bytes: int
-    findings: Sequence[FindingEntry]
-    quarantine: Mapping[str, int]
-    moved: Sequence[FindingEntry]
-
-    @classmethod
-    def of(cls, store: Store, found: StoreCheck, moved: Iterable[Finding] = ()) -> Self:
-        """Return the page about a check and the files that were moved."""
-        number, size = found.quarantined
-        return cls(
-            files=found.files,
-            bytes=found.size,
-            findings=FindingEntry.all_of(store, found.findings),
-            quarantine={"files": number, "bytes": size},
-            moved=FindingEntry.all_of(store, moved),
-        )
-
-
 class StoreCleanPage(Page):
     """Unused files, and whether they were removed."""
 
     removed: bool
-    leftovers: Sequence[FindingEntry]
+    leftovers: Sequence[Finding]
 
 
 def all_pages() -> Mapping[str, type[Any]]:
     """Return the page of each command with JSON output, or a line's entry for commands that print lines."""
-    from ..engine.inference.export import Exported  # these load torch
+    from ..blocks.testing.passport import Passport  # these load torch
+    from ..engine.inference.export import Exported
     from ..engine.inference.predictions import Prediction
     from ..engine.probes.coordinates import StudyCoordinates
     from ..engine.run.search.proposals import HandInAnswer, Proposal
@@ -917,14 +825,14 @@ def all_pages() -> Mapping[str, type[Any]]:
         "show METRIC": MetricEntry,
         "show NAME": NameEntry,
         "show KEY": KeysPage,
-        "block verify": BlockVerifyPage,
+        "block verify": Passport,
         "study run": StudyStatusPage,
         "study watch": StudyStatusPage,
         "study plan": StudyPlanPage,
         "study coordinates": StudyCoordinates,
         "study show": StudyShowPage,
         "study status": StudyStatusPage,
-        "study forget": StudyForgetPage,
+        "study forget": Forgotten,
         "study rename": StudyRenamePage,
         "study export": StudyExportPage,
         "study list": StudyListPage,
@@ -948,8 +856,8 @@ def all_pages() -> Mapping[str, type[Any]]:
         "paper show": PaperShowPage,
         "paper build": PaperBuildPage,
         "paper check": PaperCheckPage,
-        "store check": StoreCheckPage,
-        "store repair": StoreCheckPage,
+        "store check": StoreCheck,
+        "store repair": StoreCheck,
         "store clean": StoreCleanPage,
         "data list": DataPage,
         "data check": DataPage,

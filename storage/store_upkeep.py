@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -172,12 +172,15 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One problem with a file of the store; `size` is its bytes, or 0 if the file does not exist."""
+    """One problem with a file of the store, with the file's size in bytes, or 0 if it does not exist.
+
+    `path` is relative to the store in the results of StoreUpkeep's methods.
+    """
 
     kind: FindingKind
     path: Path
     reason: str
-    size: int
+    bytes: int
 
 
 def size_bytes(path: Path) -> int:
@@ -258,7 +261,7 @@ def _last_change(path: Path, now: float) -> float:
 
 
 def _leftover(path: Path, reason: str) -> Finding:
-    return Finding(kind=FindingKind.LEFTOVER, path=path, reason=reason, size=size_bytes(path))
+    return Finding(kind=FindingKind.LEFTOVER, path=path, reason=reason, bytes=size_bytes(path))
 
 
 _CHECKPOINTS: Final = ("state.pt", "previous.pt", STARTS_FILE, NOTE_FILE)
@@ -266,22 +269,24 @@ _CHECKPOINTS: Final = ("state.pt", "previous.pt", STARTS_FILE, NOTE_FILE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCheck:
-    """The result of a check of a store: the problems, and the numbers and sizes of the files.
+    """The faults of a store's files, and files that a repair has quarantined.
 
-    - `findings` are the problems, the most serious first.
-    - `files` is the number of files that were read, and `size` their bytes.
-    - `quarantined` is the number of files in quarantine, and their bytes.
+    - `files` is the number of files that were read, and `bytes` their total size.
+    - `findings` are the faults, the most serious first.
+    - `quarantine` has the number of "files" in quarantine, and their "bytes".
+    - `moved` are the files that a repair has just moved there.
     """
 
-    findings: tuple[Finding, ...]
     files: int
-    size: int
-    quarantined: tuple[int, int]
+    bytes: int
+    findings: tuple[Finding, ...]
+    quarantine: Mapping[str, int]
+    moved: tuple[Finding, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Return whether the store has no file at all."""
-        return not (self.files or self.findings or self.quarantined[0])
+        return not (self.files or self.findings or self.quarantine["files"])
 
     @property
     def has_faults(self) -> bool:
@@ -326,7 +331,7 @@ def _check(path: Path, quarantine: Quarantine) -> Finding | None:
         fault = FindingKind.FOREIGN, str(error).removeprefix(f"{path}: ")
     if fault is None:
         return None
-    return Finding(kind=fault[0], path=path, reason=fault[1], size=size_bytes(path))
+    return Finding(kind=fault[0], path=path, reason=fault[1], bytes=size_bytes(path))
 
 
 def _rows_fault(path: Path, quarantine: Quarantine) -> tuple[FindingKind, str] | None:
@@ -349,7 +354,7 @@ def _foreign(layout: Layout) -> Iterator[Finding]:
             strangers += [each for each in inside if path == each or each.suffix != ".parquet"]
     for path in strangers:
         reason = "a store has no file of this name"
-        yield Finding(kind=FindingKind.FOREIGN, path=path, reason=reason, size=size_bytes(path))
+        yield Finding(kind=FindingKind.FOREIGN, path=path, reason=reason, bytes=size_bytes(path))
 
 
 def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
@@ -362,7 +367,7 @@ def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
     for trial, attempt, study, _ in rows.iter_rows():
         path = quarantine.layout.attempt_file("metrics", study, trial, attempt)
         reason = "metrics of this trial are lost; study run trains the trial again"
-        yield Finding(kind=FindingKind.INCOMPLETE, path=path, reason=reason, size=0)
+        yield Finding(kind=FindingKind.INCOMPLETE, path=path, reason=reason, bytes=0)
 
 
 _ORDER: Final = ("trials", *(dataset for dataset in SCHEMAS if dataset != "trials"))
@@ -371,16 +376,18 @@ _ORDER: Final = ("trials", *(dataset for dataset in SCHEMAS if dataset != "trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """The trials, rows and files of a study that were removed, or that a dry run would remove.
+    """The trials, rows and files of a study that were removed, or to remove if `removed` is false.
 
-    `rows` counts the rows of each dataset. `files` are weights, checkpoints and last states, and `size` is
-    their total size.
+    `rows` counts the rows of each dataset. `files` are weights, checkpoints and last states, relative to the
+    store, and `bytes` is their total size.
     """
 
+    removed: bool
+    study: str
     trials: tuple[str, ...]
     rows: Mapping[str, int]
     files: tuple[Path, ...]
-    size: int
+    bytes: int
 
 
 class StoreUpkeep:
@@ -413,6 +420,18 @@ class StoreUpkeep:
 
         Files written meanwhile may be reported as incomplete.
         """
+        findings, read = self._find_faults()
+        quarantine = self._layout.quarantine
+        away = [path for path in quarantine.rglob("*") if path.is_file() and path.name != "notes.txt"]
+        return StoreCheck(
+            files=len(read),
+            bytes=sum(map(size_bytes, read)),
+            findings=self._relative(findings),
+            quarantine={"files": len(away), "bytes": sum(map(size_bytes, away))},
+        )
+
+    def _find_faults(self) -> tuple[list[Finding], list[Path]]:
+        """Return the problems, the most serious first, and all files that were read."""
         layout = self._layout
         kept = (layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
         for folder in (layout.studies, *kept):
@@ -427,27 +446,24 @@ class StoreUpkeep:
         with suppress(StoreError):  # raised for a file of another version, which is a finding already
             found += [*_incomplete(quarantine), *find_leftovers(quarantine)]
         kinds = list(FindingKind)
-        away = [path for path in layout.quarantine.rglob("*") if path.is_file() and path.name != "notes.txt"]
-        return StoreCheck(
-            findings=tuple(sorted(found, key=lambda each: (kinds.index(each.kind), each.path))),
-            files=len(read),
-            size=sum(map(size_bytes, read)),
-            quarantined=(len(away), sum(map(size_bytes, away))),
-        )
+        return sorted(found, key=lambda each: (kinds.index(each.kind), each.path)), read
 
-    def repair(self) -> list[Finding]:
+    def _relative(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        return tuple(replace(each, path=each.path.relative_to(self._layout.root)) for each in findings)
+
+    def repair(self) -> tuple[Finding, ...]:
         """Move every damaged file to quarantine, and return a finding for each.
 
         Trials that have lost their row or their metrics run again. A trial with a damaged checkpoint resumes
         from the previous one.
         """
         quarantine = Quarantine(self._layout)
-        damaged = [each for each in self.check().findings if each.kind is FindingKind.DAMAGED]
+        damaged = [each for each in self._find_faults()[0] if each.kind is FindingKind.DAMAGED]
         for finding in damaged:
             quarantine.move(finding.path, finding.reason)
-        return damaged
+        return self._relative(damaged)
 
-    def clean(self, *, dry: bool = False) -> list[Finding]:
+    def clean(self, *, dry: bool = False) -> tuple[Finding, ...]:
         """Remove files that nothing uses any more, and return them; a `dry` run removes nothing.
 
         These are unfinished files of dead processes, and checkpoints of trials that have ended for good. The
@@ -461,7 +477,7 @@ class StoreUpkeep:
         found = find_leftovers(Quarantine(layout, dry=True), now)
         if not dry:
             layout.place.delete(*(leftover.path for leftover in found))
-        return found
+        return self._relative(found)
 
     def forget(self, study: str, trials: Collection[str], *, dry: bool = False) -> Forgotten:
         """Remove these trials of a study with all their files; a `dry` run removes nothing.
@@ -482,10 +498,12 @@ class StoreUpkeep:
         there = {trial for rows in stored.values() for trial in rows["trial"]}
         there |= {path.name.partition(".")[0] for path in files}
         found = Forgotten(
+            removed=not dry,
+            study=study,
             trials=tuple(sorted(there)),
             rows={dataset: len(rows) for dataset, rows in stored.items() if len(rows)},
-            files=files,
-            size=sum(map(size_bytes, files)),
+            files=tuple(path.relative_to(layout.root) for path in files),
+            bytes=sum(map(size_bytes, files)),
         )
         if not dry:
             with self._claimed("forget", there | self._with_leases(trials)):

@@ -49,21 +49,16 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passport:
-    """The checks of a block and, if it was compared with another layer, the checks of the comparison."""
+    """The results of all checks of a block; `against` is the layer it was compared with, if any.
+
+    `passed` is true if no check has failed, and `comparable` is false if the two could not be compared.
+    """
 
     block: str
     against: str | None
+    passed: bool
+    comparable: bool
     checks: tuple[Check, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Return True if no check has failed."""
-        return all(check.passed is not False for check in self.checks)
-
-    @property
-    def comparable(self) -> bool:
-        """Return False if a comparison with the other layer was impossible, else True."""
-        return not any(check.finding.startswith(_NOT_COMPARABLE) for check in self.checks)
 
 
 def verify_block(text: str, *, against: str | None = None, width: int = 32) -> Passport:
@@ -106,7 +101,13 @@ def verify_block(text: str, *, against: str | None = None, width: int = 32) -> P
             _check(f"{name} as theirs", partial(compare, node, layer))
             for name, compare in comparisons.items()
         ]
-    return Passport(block=text, against=layer and layer.text, checks=tuple(checks))
+    return Passport(
+        block=text,
+        against=layer and layer.text,
+        passed=all(check.passed is not False for check in checks),
+        comparable=not any(check.finding.startswith(_NOT_COMPARABLE) for check in checks),
+        checks=tuple(checks),
+    )
 
 
 _TRANSDUCER = "expected a block that maps one sequence to another, got the transducer {}"

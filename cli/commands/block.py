@@ -43,9 +43,7 @@ def verify(
 
     found = verify_block(name, against=against, width=d_model)
     if as_json:
-        from ..pages import BlockVerifyPage
-
-        print_json(BlockVerifyPage.model_validate(found))
+        print_json(found)
     else:
         print_stdout(format_passport(found))
     if not found.passed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,11 +51,11 @@ def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json:
     store = _open_store(results)
     found = store.upkeep.clean(dry=dry_run)
     if as_json:
-        from ..pages import FindingEntry, StoreCleanPage
+        from ..pages import StoreCleanPage
 
-        print_json(StoreCleanPage(removed=not dry_run, leftovers=FindingEntry.all_of(store, found)))
+        print_json(StoreCleanPage(removed=not dry_run, leftovers=found))
     else:
-        print_stdout("\n".join(views.format_clean(store, found, dry=dry_run)))
+        print_stdout("\n".join(views.format_clean(found, dry=dry_run)))
 
 
 def _open_store(results: str | None) -> Store:
@@ -70,7 +70,7 @@ def _open_store(results: str | None) -> Store:
 
 
 def _report_faults(
-    store: Store, results: str | None, moved: Sequence[Finding] | None, *, as_json: bool
+    store: Store, results: str | None, moved: tuple[Finding, ...] | None, *, as_json: bool
 ) -> None:
     """Check a store, and print the files that a repair has moved (`moved`), then all faults.
 
@@ -79,15 +79,13 @@ def _report_faults(
     from ...storage import StoreError
     from ..views.store_upkeep import format_check
 
-    found = store.upkeep.check()
+    found = replace(store.upkeep.check(), moved=moved or ())
     if results is not None and found.is_empty:
         kind = "a folder" if store.address is None else "an address"
         raise StoreError(f"{store.place}: expected a store, got {kind} without store files")
     if as_json:
-        from ..pages import StoreCheckPage
-
-        print_json(StoreCheckPage.of(store, found, moved=moved or ()))
+        print_json(found)
     else:
-        print_stdout("\n".join(format_check(store, found, moved)))
+        print_stdout("\n".join(format_check(store, found, repaired=moved is not None)))
     if found.has_faults:
         raise typer.Exit(EXIT_FAILED)

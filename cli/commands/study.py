@@ -210,11 +210,9 @@ def forget(
     found, store = opened.study, opened.store
     gone = store.upkeep.forget(found.name, stored_part(found, store, only or ()), dry=dry_run)
     if as_json:
-        from ..pages import StudyForgetPage
-
-        print_json(StudyForgetPage.of(found.name, store, gone, removed=not dry_run))
+        print_json(gone)
     else:
-        print_stdout("\n".join(format_forgotten(found.name, gone, dry=dry_run)))
+        print_stdout("\n".join(format_forgotten(gone)))
 
 
 @app.command()

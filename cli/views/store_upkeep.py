@@ -9,25 +9,16 @@ from ...storage import Store
 from ...storage.store_upkeep import Finding, FindingKind, Forgotten, StoreCheck
 from ...studies.text.units import format_bytes, plural
 
-_TOTALS = {
-    FindingKind.DAMAGED: "damaged",
-    FindingKind.UNREADABLE: "unreadable",
-    FindingKind.INCOMPLETE: "incomplete",
-    FindingKind.FOREIGN: "foreign",
-    FindingKind.UNSEALED: "without checksum",
-    FindingKind.LEFTOVER: "leftover",
-}
 
-
-def format_check(store: Store, found: StoreCheck, moved: Sequence[Finding] | None = None) -> list[str]:
+def format_check(store: Store, found: StoreCheck, *, repaired: bool) -> list[str]:
     """Return the result of a store check as lines: totals, findings, and commands that mend the store.
 
-    `moved` are the files that a repair has quarantined; they come first.
+    After a repair, the files that it has quarantined come first.
     """
-    lines = [_totals(store, found), *_lines(store, found.findings)]
-    if moved is not None:
-        count = f"{plural(len(moved), 'damaged file')} moved to {store.place}/quarantine"
-        lines = [count if moved else "nothing is damaged", *_lines(store, moved), *lines]
+    lines = [_totals(store, found), *_lines(found.findings)]
+    if repaired:
+        count = f"{plural(len(found.moved), 'damaged file')} moved to {store.place}/quarantine"
+        lines = [count if found.moved else "nothing is damaged", *_lines(found.moved), *lines]
     kinds = {finding.kind for finding in found.findings}
     if FindingKind.DAMAGED in kinds:
         lines.append("Repair: activemem store repair")
@@ -36,44 +27,45 @@ def format_check(store: Store, found: StoreCheck, moved: Sequence[Finding] | Non
     return lines
 
 
-def format_clean(store: Store, found: Sequence[Finding], *, dry: bool) -> list[str]:
+def format_clean(found: Sequence[Finding], *, dry: bool) -> list[str]:
     """Return a list of the removed files, or of the files to remove in a dry run, with their size."""
     if not found:
         return ["no leftovers"]
-    size = format_bytes(sum(finding.size for finding in found))
+    size = format_bytes(sum(finding.bytes for finding in found))
     verb = "would be removed" if dry else "removed"
-    return [*_lines(store, found), f"{verb}: {plural(len(found), 'leftover')}, {size}"]
+    return [*_lines(found), f"{verb}: {plural(len(found), 'leftover')}, {size}"]
 
 
-def format_forgotten(study: str, gone: Forgotten, *, dry: bool) -> list[str]:
+def format_forgotten(gone: Forgotten) -> list[str]:
     """Return a list of the removed parts of a study, or of the parts to remove in a dry run."""
     if not gone.trials:
-        return [f"{study}: the store has none of its trials"]
-    verb = "would be removed" if dry else "removed"
+        return [f"{gone.study}: the store has none of its trials"]
+    verb = "removed" if gone.removed else "would be removed"
     parts = [f"{plural(count, 'row')} of {dataset}" for dataset, count in gone.rows.items()]
     parts += [
-        f"{plural(len(gone.files), 'file')} of models and checkpoints, {format_bytes(gone.size)}"
+        f"{plural(len(gone.files), 'file')} of models and checkpoints, {format_bytes(gone.bytes)}"
     ] * bool(gone.files)
-    return [f"{study}: {plural(len(gone.trials), 'trial')} {verb}", *(f"  {part}" for part in parts)]
+    return [f"{gone.study}: {plural(len(gone.trials), 'trial')} {verb}", *(f"  {part}" for part in parts)]
 
 
 def _totals(store: Store, found: StoreCheck) -> str:
     """Describe a store in one line, such as `results · 288 files, 1.2 MB · 1 damaged · 2 leftover`."""
     counts = Counter(finding.kind for finding in found.findings)
-    parts = [store.place, f"{plural(found.files, 'file')}, {format_bytes(found.size)}"]
-    parts += [f"{counts[kind]} {name}" for kind, name in _TOTALS.items() if counts[kind]]
+    parts = [store.place, f"{plural(found.files, 'file')}, {format_bytes(found.bytes)}"]
+    names = {FindingKind.UNSEALED: "without checksum"}
+    parts += [f"{counts[kind]} {names.get(kind, kind)}" for kind in FindingKind if counts[kind]]
     if not counts:
         parts.append("there is no store yet" if found.is_empty else "all files intact")
-    number, size = found.quarantined
-    parts += [f"{number} in quarantine, {format_bytes(size)}"] if number else []
+    away = found.quarantine
+    parts += [f"{away['files']} in quarantine, {format_bytes(away['bytes'])}"] if away["files"] else []
     return " · ".join(parts)
 
 
-def _lines(store: Store, findings: Sequence[Finding]) -> list[str]:
+def _lines(findings: Sequence[Finding]) -> list[str]:
     width = max((len(finding.kind.value) for finding in findings), default=0)
     lines: list[str] = []
     for finding in findings:
-        size = f"   {format_bytes(finding.size)}" if finding.size else ""
-        lines.append(f"  {finding.kind.value:<{width}}   {finding.path.relative_to(store.root)}{size}")
+        size = f"   {format_bytes(finding.bytes)}" if finding.bytes else ""
+        lines.append(f"  {finding.kind.value:<{width}}   {finding.path}{size}")
         lines.append(f"  {'':<{width}}   {finding.reason}")
     return lines

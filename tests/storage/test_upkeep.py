@@ -57,7 +57,7 @@ def age(path, seconds=DAY_S):
 
 
 def told(root, findings):
-    return [(each.kind.value, str(each.path.relative_to(root)), each.reason) for each in findings]
+    return [(each.kind.value, str(each.path), each.reason) for each in findings]
 
 
 @pytest.fixture(scope="module")
@@ -87,10 +87,10 @@ def names(root):
 
 def test_a_sound_store_has_no_findings(root, sound):
     found = sound.upkeep.check()
-    assert (found.findings, found.has_faults, found.quarantined) == ((), False, (0, 0))
+    assert (found.findings, found.has_faults, found.quarantine["files"]) == ((), False, 0)
     assert found.files == 2 + 2 * 2 + 1 + 2 + 2
-    assert found.size == sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
-    assert sound.upkeep.repair() == sound.upkeep.clean() == []
+    assert found.bytes == sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
+    assert sound.upkeep.repair() == sound.upkeep.clean() == ()
 
 
 def test_a_check_reports_every_fault_and_changes_nothing(root, sound, caplog):
@@ -156,13 +156,13 @@ def test_a_repair_leaves_nothing_damaged(root, sound):
     flip(sound.files.checkpoint_dir(make_trial_id(300)) / "state.pt")
     assert len(sound.upkeep.repair()) == 4
     assert sound.upkeep.check().findings == ()
-    assert sound.upkeep.check().quarantined[0] == 4
+    assert sound.upkeep.check().quarantine["files"] == 4
     left = Store(root).trials()["trial"].to_list()
     assert set(left) < set(before)
     assert len(before) - len(left) == 150
     assert not sound.files.weights_file(make_trial_id(2)).exists()
     assert [path.name for path in sound.files.checkpoint_dir(make_trial_id(300)).iterdir()] == ["previous.pt"]
-    assert sound.upkeep.repair() == []
+    assert sound.upkeep.repair() == ()
 
 
 def test_a_trial_whose_metrics_are_damaged_is_incomplete_until_it_has_run_again(root, caplog):
@@ -234,8 +234,8 @@ def test_leftovers_are_reported_with_their_sizes_and_removed(root, leftovers):
     for dry in (True, False):
         assert names(root) == before
         found = leftovers.upkeep.clean(dry=dry)
-        assert [(str(each.path.relative_to(root)), each.reason, each.size) for each in found] == expected
-    assert leftovers.upkeep.clean() == []
+        assert [(str(each.path), each.reason, each.bytes) for each in found] == expected
+    assert leftovers.upkeep.clean() == ()
     assert sorted(path.name for path in (root / "checkpoints").iterdir()) == [
         make_trial_id(number) for number in (3, 4, 6)
     ]
@@ -246,7 +246,7 @@ def test_current_files_are_kept_by_a_machine_whose_clock_is_days_fast(root, soun
     begun.write_bytes(b"half")
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() + 3 * DAY_S)
-    assert sound.upkeep.clean() == []
+    assert sound.upkeep.clean() == ()
     assert begun.exists()
 
 
@@ -274,7 +274,7 @@ def test_a_compaction_removes_at_once_what_a_killed_process_was_writing(root):
         assert sorted(path.parent.name for path in begun) == ["unfinished", "weights"]
         for path in begun:
             age(path)
-        assert store.upkeep.clean() == []  # it is slow, but it lives
+        assert store.upkeep.clean() == ()  # it is slow, but it lives
     finally:
         writer.kill()
         writer.communicate()
@@ -292,9 +292,9 @@ def test_a_temporary_name_of_a_dead_process_is_not_taken_for_that_of_its_success
     for path in (own, earlier, stranger):
         path.write_bytes(b"half")
     age(own)
-    assert [each.path for each in store.upkeep.clean()] == [earlier]
+    assert [each.path for each in store.upkeep.clean()] == [earlier.relative_to(root)]
     age(stranger)
-    assert [each.path for each in store.upkeep.clean()] == [stranger]
+    assert [each.path for each in store.upkeep.clean()] == [stranger.relative_to(root)]
     assert own.exists()
 
 
@@ -325,6 +325,6 @@ def test_a_file_of_another_version_is_reported_and_the_rest_is_checked(root, sou
     start = data.index(b"activemem.sealed")
     path.write_bytes(add_checksum(data[:start] + data[start + 52 :], version=99))
     assert [(each.kind, each.path) for each in sound.upkeep.check().findings] == [
-        (FindingKind.DAMAGED, uncompacted_path(root, 201)),
-        (FindingKind.FOREIGN, path),
+        (FindingKind.DAMAGED, uncompacted_path(root, 201).relative_to(root)),
+        (FindingKind.FOREIGN, path.relative_to(root)),
     ]

@@ -63,7 +63,7 @@ def test_a_longer_training_continues_and_equals_one_from_the_start(text, tmp_pat
     assert set(told["continued_after"]) == {2}
     assert whole.trials()["continued_from"].null_count() == len(whole.trials())
     assert store.upkeep.check().findings == ()
-    assert store.upkeep.clean() == []
+    assert store.upkeep.clean() == ()
     assert store.files.trials_with_final_checkpoint() == {*shorter.values(), *trials}
 
 
