@@ -325,7 +325,7 @@ def _ray(environment: Mapping[str, str]) -> _Layer:
 
 
 def _environment(environment: Mapping[str, str]) -> _Layer:
-    """Return the settings in variables such as ACTIVEMEM_CPUS; empty variables are ignored."""
+    """Return the settings in environment variables such as ACTIVEMEM_CPUS; empty variables are ignored."""
     texts = {
         name: text
         for name, text in environment.items()
@@ -345,7 +345,10 @@ def _variable(name: str) -> str:
 
 
 def _value(name: str, text: str) -> float | bool | str | list[str]:
-    """Return a variable's value with the type of its setting: number, boolean, list of paths, or text."""
+    """Convert the text of an environment variable to its setting's type: number, boolean, paths or text.
+
+    A text that does not fit is returned unchanged.
+    """
     if name == "plugins":
         return [each for each in text.split(os.pathsep) if each]
     if name in ("cpus", "gpus", "time_limit_s"):

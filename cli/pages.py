@@ -805,7 +805,7 @@ class StoreCleanPage(Page):
 
 
 def all_pages() -> Mapping[str, type[Any]]:
-    """Return the page of each command with JSON output, or a line's entry for commands that print lines."""
+    """Return, for each command with JSON output, the class of that output, or of a line of it."""
     from ..blocks.testing.passport import Passport  # these load torch
     from ..engine.inference.export import Exported
     from ..engine.inference.predictions import Prediction
@@ -867,14 +867,14 @@ def all_pages() -> Mapping[str, type[Any]]:
 
 
 class _NullableNumbers(GenerateJsonSchema):
-    """JSON Schema in which numbers may be null, since JSON has no infinity and no NaN."""
+    """Generator of JSON Schemas in which numbers may be null, since JSON has no infinity and no NaN."""
 
     def float_schema(self, schema: FloatSchema) -> JsonSchemaValue:
         return super().float_schema(schema) | {"type": ["number", "null"]}
 
 
 def pages_schema() -> dict[str, Any]:
-    """Return one JSON Schema of all pages: each is a property, by its command."""
+    """Return one JSON Schema for the JSON output of all commands, with a property for each command."""
     pages: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
         (command, "serialization", TypeAdapter(page)) for command, page in all_pages().items()
     ]

@@ -119,7 +119,7 @@ class OpenResult(ABC, Generic[QuestionT]):
         """
 
     def count(self, group: Sequence[QuestionT]) -> int:
-        """Return the number of questions in a group."""
+        """Return how many questions a group counts as. The comparisons of a claim count as one."""
         return len(group)
 
     def seeds(self, question: QuestionT, ahead: int) -> Sequence[int]:
@@ -384,8 +384,6 @@ def judged_differences(made: TableCells) -> list[list[JudgedDifference]]:
 
 @dataclass(frozen=True)
 class _OpenTable(OpenResult[JudgedDifference]):
-    """A table of a study to which seeds may be added."""
-
     kind: ClassVar = "table"
     made: TableCells
 
@@ -423,7 +421,7 @@ class _OpenTable(OpenResult[JudgedDifference]):
 
     @cached_property
     def _not_ended(self) -> dict[tuple[str, str], dict[int, list[Trial]]]:
-        """Return, for each row and column, the trials that have not ended, grouped by seed."""
+        """Return, for each row and column of the table, the trials that have not ended, by seed."""
         spec, study = self.made.spec, self.made.study
         ended = set(self.made.outcomes.filter(pl.col("status") != "incomplete")["trial"])
         # the table's trials have the displayed names of rows as levels, so the study's own are returned

@@ -311,7 +311,7 @@ def find_missing(study: Study) -> MissingAblations:
 
 
 def _recipe_factors(study: Study) -> list[str]:
-    """Return the factors with text levels, such as blocks, that occur in the recipe."""
+    """Return the factors that occur in the recipe and have texts as levels, such as blocks."""
     names = study.template.names_at(RECIPE_PATH, study.factors)
     return [name for name in names if any(isinstance(level, str) for level in study.factors.get(name, ()))]
 

@@ -118,7 +118,7 @@ COMMIT_DIGITS = 7
 
 
 def short_commit(commit: str) -> str:
-    """Return a commit with its hash shortened, as in 5d02964+a1b2c3d4 for one with local changes.
+    """Shorten the hash of a commit, for example to 5d02964, or to 5d02964+a1b2c3d4 with local changes.
 
     The part after the plus, which identifies local changes, is kept.
     """

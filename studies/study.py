@@ -120,7 +120,7 @@ class Study:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """The trials of a grid without repetition, in the order of the file; empty for a search."""
+        """The distinct trials of a grid, in the order of the file; empty for a search."""
         return self.grid.trials
 
     @property

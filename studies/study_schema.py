@@ -35,7 +35,7 @@ _HOLE = {"type": "string", "pattern": r"\{\w+\}", "description": "a hole that a 
 
 
 class _Schema(GenerateJsonSchema):
-    """Generator of the JSON Schema, with a description of each key.
+    """Generator of the JSON Schema of a table in study files, with a description of each key.
 
     The schema allows any value for keys that a custom validator checks.
     """
@@ -102,7 +102,10 @@ def _designs(definitions: dict[str, Any]) -> Iterable[dict[str, Any]]:
 
 
 def _task() -> dict[str, Any]:
-    """Return the schema of a task: its name, and keys that depend on it (`activemem show NAME`)."""
+    """Return the JSON Schema of a table [task]: a name, and any other keys, which depend on the name.
+
+    `activemem show NAME` lists the keys of a task.
+    """
     name = {"anyOf": [{"enum": sorted(task_names())}, {"type": "string"}], "description": "the task"}
     return {"type": "object", "properties": {"name": name}, "required": ["name"]}
 
@@ -116,9 +119,10 @@ def _table(name: str, model: type[StrictModel], definitions: dict[str, Any]) -> 
 
 
 def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
-    """Return a JSON Schema that also allows the short notations of study files.
+    """Return a JSON Schema that also allows the short forms of study files, such as a name for a table.
 
-    A name stands for a table with only that name, a single text for a list of it, and a hole for any value.
+    A name stands for a table with only that name, a single text for a list of it. If `holes`, a placeholder
+    stands for any value.
     """
     found: dict[str, Any] = {
         key: [_relaxed(one, holes=holes) for one in each]

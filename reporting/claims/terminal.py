@@ -246,7 +246,7 @@ def _row(
     needed: int | None,
     notes: tuple[str, ...] = (),
 ) -> _ClaimRow:
-    """Return the row of a claim or of one of its comparisons.
+    """Return the row of a claim or of a comparison, with the numbers of `finding`.
 
     `head` has the verdict and the text of the row.
     """

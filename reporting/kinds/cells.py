@@ -130,7 +130,7 @@ class CellsTable(TableKind):
     @field_validator("smallest_difference", mode="before")
     @classmethod
     def expand_number(cls, found: object, info: ValidationInfo) -> object:
-        """Return `smallest_difference` as a mapping by metric, also if it is a number for the only metric."""
+        """Return `smallest_difference` as a mapping from metrics. A single number is for the only metric."""
         metrics = info.data.get("value", ())
         if not isinstance(found, float | int) or isinstance(found, bool):
             return found

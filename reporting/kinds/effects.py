@@ -283,7 +283,7 @@ def _factor_means(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EffectsColumn:
-    """One column of the table: the linear model of a metric, and the effects that it estimates.
+    """One column of a table of effects: the linear model of a metric, and the effects that it estimates.
 
     A term is a factor or a pair of factors.
     """

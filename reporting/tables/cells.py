@@ -431,7 +431,7 @@ def _difference_text(difference: Difference | None, metric: Metric, significance
 
 
 def spread_texts(estimate: Estimate | None, metric: Metric, spread: Spread) -> tuple[str, str]:
-    """Return the text after `±`, and the text of the interval.
+    """Return the spread of an estimate (the text after `±`) and its interval as texts.
 
     At least one of them is empty.
     """

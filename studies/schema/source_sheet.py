@@ -69,7 +69,7 @@ class SourceSheet:
     is_given: bool
 
     def names(self, origin: Origin, *, is_default: bool = False) -> tuple[str, ...]:
-        """Return the names of the settings with this origin that the study file states.
+        """Return the names of the settings in the study file that have this origin.
 
         If `is_default` is true, return those with default values instead.
         """

@@ -70,7 +70,7 @@ class FoundPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPoints:
-    """The points of a search whose trainings have ended, sorted by time.
+    """The points of a search that have no unfinished trials, sorted by time.
 
     `gaps` counts the trials without a value of the objectives, by status; `trained` are the trials that were
     trained. `not_finite` has the non-finite final values of each objective.

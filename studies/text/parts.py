@@ -16,7 +16,7 @@ from .strict_model import StrictModel, format_value, validate
 
 
 class PartSettings(StrictModel):
-    """The table of a part; subclasses add the keys of parts that have more than a name."""
+    """Base class for the table of a part of a study. Subclasses add the keys of a part besides `name`."""
 
     name: str
     """its name"""
@@ -33,7 +33,7 @@ def part_table(given: object) -> Mapping[str, Any]:
 
 
 def read_part(given: object, find_model: Callable[[str], type[PartSettings]]) -> object:
-    """Return the settings of a part; raise ValueError with every fault.
+    """Return the settings of a part of a study, such as its sampler; raise ValueError with every fault.
 
     `find_model` returns the class of the part with a name, or raises ValueError for an unknown name.
     """
