@@ -272,10 +272,10 @@ def _run_step(
 
 @contextmanager
 def _recomputed_in(mode: TorchFunctionMode, model: nn.Module) -> Iterator[None]:
-    """Return a context in which `mode` is active whenever a module of the model runs.
+    """Return a context in which a torch mode is active also while the backward pass runs modules again.
 
-    It is needed for modules that the backward pass runs again to recompute activations: torch disables
-    modes in the backward pass.
+    The backward pass does so to recompute activations, but torch disables modes in it. So the mode is entered
+    whenever a module of the model runs.
     """
 
     def enter(*_: object) -> None:
@@ -295,7 +295,7 @@ def _recomputed_in(mode: TorchFunctionMode, model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _plugin_errors_of(model: nn.Module) -> Iterator[None]:
-    """Return a context that turns an exception into a PluginError if a plug-in's block raised it."""
+    """Return a context that raises PluginError in place of an exception from a plug-in's block."""
     try:
         yield
     except Exception as error:
@@ -345,7 +345,7 @@ def _loss(
 
 
 def _loss_of_hidden(model: Model, hidden: Tensor) -> Tensor:
-    """Return some loss of the model, computed from `hidden`, the input of its output layer.
+    """Return the model's loss for targets of zero, computed from the output layer's input `hidden`.
 
     It is the squared error if targets are real numbers, else the negative log-likelihood.
     """
@@ -397,7 +397,7 @@ def _loops(module: nn.Module) -> bool:
 
 
 def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[int, ...]) -> Numbers:
-    """Return costs at `length`: measured there, or extrapolated from the three shorter `lengths`.
+    """Return costs at `length`: measured or, above the greatest of `lengths`, extrapolated from those.
 
     If the length exceeds all `lengths`, a parabola through the measurements at these gives the costs.
     """
@@ -449,7 +449,7 @@ def _flops(run: Callable[[], object]) -> int:
 
 
 def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: int) -> Counter[str]:
-    """Return the FLOPs of a forward pass by module, where inner modules do not count for outer ones."""
+    """Return the FLOPs of a forward pass by module name, each without the FLOPs of modules inside it."""
     found: Counter[str] = Counter()
     counter, before = FlopCounterMode(display=False), 0
 
@@ -535,7 +535,7 @@ class _KeptBytes:
 
     @contextmanager
     def by_module(self) -> Iterator[None]:
-        """Return a context in which each stored tensor counts for the module that is running."""
+        """Return a context in which each stored tensor is counted for the module that stores it."""
         with _entered_modules(self._model, lambda _name: None) as self._names:
             yield
 
@@ -547,7 +547,7 @@ class _KeptBytes:
         return tensor.detach()
 
     def counted(self) -> Mapping[str, int]:
-        """Return a mapping from each module's name to the bytes that it stores."""
+        """Return the bytes of stored tensors by the name of the module that stored them."""
         found: Counter[str] = Counter()
         for storage, name in self._kept.items():
             found[name] += storage.nbytes()
@@ -623,7 +623,7 @@ def _layout(value: Any) -> Any:  # noqa: ANN401 -- as torch passes them
 
 
 def _empty(layout: Any) -> Any:  # noqa: ANN401 -- as `_layout` returns it
-    """Create empty tensors from a description that `_layout` returned."""
+    """Create uninitialised tensors from a description of a function's results (by `_layout`)."""
     if isinstance(layout, _Layout):
         return torch.empty_strided(layout.shape, layout.strides, dtype=layout.dtype, device=layout.device)
     return None if layout is None else tuple(map(_empty, layout))

@@ -64,7 +64,7 @@ def recipe_id(identity_text: str) -> str:
 
 @dataclass(frozen=True)
 class _Renderer:
-    """Renderer of nodes as recipe text.
+    """Writer of nodes as recipe text, with options such as texts in place of holes.
 
     With `sort` it sorts the parts of each sum. `fillings` maps the names of holes to their texts.
     """
@@ -122,7 +122,6 @@ class _Renderer:
         return f"{block.name}({', '.join(texts)})"
 
     def _sum(self, node: SumNode) -> str:
-        """Return the text of a sum, such as `a + b`."""
         texts = [self.render(part, _PRODUCT) for part in node.parts]
         return " + ".join(sorted(texts) if self.sort else texts)
 

@@ -57,7 +57,7 @@ from .vocabulary.spec import (
 def bind(
     call: CallSyntax, parameters: Sequence[Parameter], faults: FaultCollector, *, takes_others: bool = False
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
-    """Find the parameter of each argument of a call; return the pairs in the order of `parameters`.
+    """Pair each argument of a call with its parameter, in the order of `parameters`.
 
     An argument without a parameter is reported in `faults`. With `takes_others`, an argument with an unknown
     name gets a new parameter of kind "any". New parameters come last, in alphabetical order.
@@ -144,7 +144,7 @@ _EXPECTED = {"integer": "a whole number", "real": "a number", "boolean": "true o
 
 
 def parse_untyped_scalar(value: Syntax) -> Scalar | None:
-    """Return a number or a word as a value for a parameter whose type is unknown.
+    """Return the number or word that an argument gives for a parameter of unknown type.
 
     Return None for any other value, and for the name of a block.
     """
@@ -188,7 +188,7 @@ def parse_scalar(
 
 
 def _convert(value: Syntax, parameter: Parameter) -> Scalar | None:
-    """Convert a value to the parameter's type; return None if the value has a different type."""
+    """Convert an argument's value to the type of its parameter; return None if the value has another type."""
     match value, parameter.kind:
         case NumberSyntax(value=int(number)), "integer":
             return number
@@ -349,7 +349,7 @@ def find_conflict(spec: Spec, block: BlockNode) -> str | None:
 
 
 def _representative_values(value: Value) -> list[Value]:
-    """Return the values of an argument with which `find_conflict` tests for conflicts.
+    """Return example values of an argument, with which `find_conflict` searches for conflicts.
 
     A choice gives all its options, and a range gives both ends. A whole-number range also gives its second
     value. A hole gives none.
@@ -450,7 +450,7 @@ class _Checker:
         return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
-        """Report a part that must stand alone, such as `seq2seq`; return whether the part is of this kind.
+        """Report a part that must be a recipe by itself, such as `seq2seq`; return whether it is reported.
 
         Such a block maps a source to a target, and no other recipe can contain it.
         """

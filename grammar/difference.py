@@ -54,10 +54,10 @@ def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
 
 
 def without_defaults(block: BlockNode) -> dict[str, BlockNode]:
-    """Return copies of a block, each with one of its default parts switched off.
+    """Return copies of a block, each with one feature switched off that is on by default.
 
-    Such a part is an argument whose default is on, and which can be off: 0, false or "none". The key of each
-    copy is a text that describes the change.
+    A feature is an argument that can be off: 0, false or "none". The key of each copy is a text that
+    describes the change.
     """
     found: dict[str, BlockNode] = {}
     spec, given = lookup(block.name), dict(block.arguments)
@@ -82,7 +82,7 @@ def without_defaults(block: BlockNode) -> dict[str, BlockNode]:
 
 
 def _without_one(node: Value) -> Iterator[Node]:
-    """Yield copies of a node, each without one of its parts.
+    """Yield copies of a recipe's node, each without one block, part or argument inside it.
 
     Some copies are not valid recipes.
     """
@@ -165,9 +165,9 @@ def _differences(before: Node, after: Node) -> Iterator[str]:
 
 
 def _removed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Describe which arguments of the block `before` are missing in `after`, if nothing else differs.
+    """Describe which arguments of the block `before` are missing in `after`. Return none if more has changed.
 
-    If `after` also has new or changed arguments, return none.
+    More has changed if `after` has new arguments, or arguments with other values.
     """
     if any(argument not in before.arguments for argument in after.arguments):
         return []
@@ -177,9 +177,9 @@ def _removed(before: BlockNode, after: BlockNode) -> list[str]:
 
 
 def _changed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Describe the differences inside each argument that has different values in `before` and `after`.
+    """Describe the differences between two forms of a block, for each argument whose values differ.
 
-    If any of these values is not a part of a recipe, return no differences.
+    If one of these values is not a part of a recipe, return no differences.
     """
     old, new = dict(before.arguments), dict(after.arguments)
     found: list[str] = []
@@ -245,7 +245,7 @@ BLOCK, OPERATOR, PARAMETER, MOST_OF_PARAMETERS = 1.0, 0.5, 0.5, 0.9
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """A recipe's node as the tree edit distance sees it: its name, its weight and its settings.
+    """A recipe's node in the tree edit distance: its name, the cost of removing it, and its settings.
 
     `name` is the name of a block or an operator. `weight` is the cost of inserting or removing the node.
     `settings` are the numbers and words of the node, in declared order.
@@ -309,7 +309,7 @@ class DistanceTree:
     def _fill(
         self, other: DistanceTree, mine: int, theirs: int, between: dict[tuple[int, int], float]
     ) -> None:
-        """Compute distances between subtrees of the two recipes, and store them in `between`.
+        """Compute distances between subtrees of the two recipes, and store them in `between` by position.
 
         `mine` and `theirs` are a keyroot of each tree. A keyroot is the highest node that has a given
         leftmost leaf.
@@ -344,7 +344,7 @@ def tree_distance(first: Node, second: Node) -> float:
 
 
 def _parts(node: Value) -> Iterable[Value]:
-    """Return the children of a node in a DistanceTree, which has no nodes for numbers and words.
+    """Return a recipe node's children that are nodes of its DistanceTree. Numbers and words are not.
 
     The parts of a sum are sorted, because their order has no meaning.
     """
@@ -395,7 +395,7 @@ def _replacing(label: _Label, other: _Label) -> float:
 
 
 def _unlikeness(value: object, other: object) -> float:
-    """Return how different two settings are, from 0 (equal) to 1.
+    """Return how different the values of a setting in two recipes are, from 0 (equal) to 1.
 
     Numbers of the same sign are compared by their ratio.
     """

@@ -37,7 +37,7 @@ It returns a value, the label of a choice's option, a hole, or the dimension its
 
 
 def option_label(option: Value) -> Scalar:
-    """Return the value by which a choice refers to one of its options.
+    """Return the value that stands for an option of a choice, for example in the results of a search.
 
     It is the number or word itself. If the option is a part of a recipe, it is the part's text.
     """
@@ -61,7 +61,7 @@ def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
 
 
 def dimensions(root: Node) -> tuple[tuple[str, Dimension], ...]:
-    """Return pairs of name and search dimension, in the order of the text.
+    """Return each search dimension of a recipe with its name, in the order of the text.
 
     The name is `block.parameter` for a parameter, `count` for a repeat, and `choice` for a choice between
     parts. A second use of a name ends in `.2`, a third in `.3`, and so on.
@@ -169,7 +169,7 @@ class _DimensionResolver:
 def _validate_answer(
     name: str, dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension | HoleNode
 ) -> Value:
-    """Return the resolver's answer; raise ValueError if it is not a value in the range of the dimension."""
+    """Return the value that a resolver chose for a dimension; raise ValueError if it is out of the range."""
     if answer is dimension or isinstance(answer, HoleNode):
         return answer
     number = answer if isinstance(answer, int | float) and not isinstance(answer, bool) else math.nan

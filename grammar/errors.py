@@ -41,7 +41,7 @@ class RecipeError(ActivememError):
 
 
 def _format_faults(text: str, faults: Sequence[Fault]) -> Iterator[str]:
-    """Yield the text, and below it a numbered line for each fault.
+    """Yield the lines of an error message: the wrong recipe, and below it a numbered line for each fault.
 
     For a long text only the lines around faults are shown.
     """

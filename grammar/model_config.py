@@ -304,7 +304,7 @@ class ModelConfig:
             )
 
     def _maximal_updates(self) -> Iterator[Rule]:
-        """Yield the conditions on the settings of a model with maximal updates (`mup`), with messages."""
+        """Yield the rules that `mup` (maximal updates) adds: a condition, and the message if it fails."""
         if self.mup is not None:
             scaled = self.embedding_scale != 1.0 and self.columns is None
             yield self.mup >= 1, f"expected mup of at least 1, got {self.mup}"

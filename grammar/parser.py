@@ -110,7 +110,7 @@ def tokenize(text: str, faults: FaultCollector) -> list[Token]:
 
 
 def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) -> Token:
-    """Return the token of an operator or bracket.
+    """Return the token for the operator or bracket `text`, which is at the position `start` of the recipe.
 
     Report `>`, which is then read as `>>`, and arithmetic such as `3 - 1`.
     """
@@ -151,7 +151,7 @@ def _count_digits(text: str) -> int:
 
 
 def _quoted(text: str, start: int, faults: FaultCollector) -> Token:
-    """Report a quoted text; return a quoted word without quotes so that parsing can continue."""
+    """Report quotes in a recipe; return the token of the word between them, so that parsing can continue."""
     end = start + len(text)
     word = text[1:-1]
     inside = faults.quote(start + 1, end - 1)
@@ -259,8 +259,6 @@ def parse_syntax(text: str, faults: FaultCollector) -> Syntax:
 
 
 class _RecipeParser(TokenReader):
-    """Parser of the text of one recipe."""
-
     def __init__(self, text: str, faults: FaultCollector) -> None:
         super().__init__(tokenize(text, faults))
         self._faults = faults
@@ -439,7 +437,7 @@ class _RecipeParser(TokenReader):
         return None
 
     def _close(self, opened: Token) -> None:
-        """Consume ")"; at the end of the text, report at the opening bracket that ")" is missing.
+        """Consume ")". If the text ends without it, report this at the opening bracket.
 
         Nothing is reported after a part that is nested too deeply, which can hide every later ")".
         """

@@ -95,9 +95,9 @@ def count_derivations(value: Value) -> int:
 
 
 def derive(value: Value, index: int) -> Value:
-    """Return the recipe that derivation number `index` gives, counted from 0.
+    """Return a part of a recipe with combination number `index` of values for its search dimensions.
 
-    A derivation is one combination of values for the search dimensions. Ranges of real numbers stay ranges.
+    Combinations (derivations) are counted from 0. Ranges of real numbers stay ranges.
     """
     match value:
         case IntegerDimension():
@@ -148,9 +148,9 @@ def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation |
 
 
 def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
-    """Find values for the dimensions of several spaces, so that each becomes the member at the same index.
+    """Find values for the search dimensions of each part in `spaces` that turn it into its counterpart.
 
-    Return None if there are none.
+    The counterpart is the element of `members` at the same index. Return None if there are no such values.
     """
     derivation: Derivation = {}
     for (space, start), member in zip(spaces, members, strict=True):
@@ -166,7 +166,7 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Find values for the dimensions in the parts `todo` of a sum or series that turn them into `members`.
+    """Find values for the search dimensions in `todo`, the parts of a sum or series, that give `members`.
 
     Return None if there are none. The order of the parts matters in a series, but not in a sum. An option
     that is a sum in a sum, or a series in a series, gives several parts. `failed` has the arguments that are
@@ -193,7 +193,7 @@ def _find_parts(
 
 
 def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
-    """Return the children of a part, each with the index of the first search dimension inside it."""
+    """Return the children of a part, each with the number of its first search dimension in the recipe."""
     place = start + isinstance(value, Dimension)
     found: list[_Placed] = []
     for inner in children(value):
@@ -203,7 +203,7 @@ def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
 
 
 def _leaves(part: Value, start: int) -> list[_Leaf]:
-    """Return all options of a choice, including those of choices inside it.
+    """Return the options of a choice. An option that is itself a choice is replaced by its own options.
 
     For any other part, return the part itself.
     """

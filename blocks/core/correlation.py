@@ -73,7 +73,7 @@ TILES = (32, 64)
 
 
 def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
-    """Choose the tile size for the frequency domain; return None if the direct computation is faster.
+    """Choose the tile size to correlate in the frequency domain; return None if direct correlation is faster.
 
     A tile is a number of output positions that are computed together. WHOLE means one tile for the whole
     sequence. The choice depends only on sizes, so that trainings are bit-identical.
@@ -120,7 +120,7 @@ def _is_cast_to_bf16(x: Tensor) -> bool:
 
 
 def _by_positions(x: Tensor, weight: Tensor, bias: Tensor | None, left: int, right: int) -> Tensor:
-    """Correlate directly, as torch's convolution of an image of height one.
+    """Correlate directly, by torch's 2-D convolution over the sequence as an image of height one.
 
     Its channels-last form needs no copies; on a CPU it is up to 1.9 times as fast as `conv1d`.
     """
@@ -194,7 +194,7 @@ def _cut(x: Tensor, layout: tuple[int, int, int], taps: int) -> Tensor:
 
 
 def _overlap_add(read: Tensor, sequences: int, tile: int) -> Tensor:
-    """Add overlapping tiles to one tensor (batch, positions, width).
+    """Add overlapping tiles at their positions in one tensor (batch, positions, width).
 
     This is the transpose of `_cut`, which the backward pass needs.
     """
@@ -260,11 +260,11 @@ def _transforms(
 
 
 def _by_three(around: int, of_real: Tensor, of_complex: Tensor) -> Tensor:
-    """Build a transform matrix with one row for each product of real numbers, sorted by frequency.
+    """Join the rows for real and for complex frequencies to one transform matrix, sorted by frequency.
 
-    A real frequency takes one product, whose row is in `of_real`. A complex frequency takes three, in
-    `of_complex`. The first frequency is real. The last one is real if the number of positions `around` is
-    even.
+    Each row gives one product of real numbers. A real frequency takes one product, whose row is in `of_real`.
+    A complex frequency takes three, in `of_complex`. The first frequency is real. The last one is real if the
+    number of positions `around` is even.
     """
     ends = -1 if around % 2 == 0 else None
     last = of_real[around // 2 :] if ends else of_real[:0]

@@ -86,9 +86,9 @@ RandomCall = DropoutCall | KeyCall
 
 @dataclass(slots=True)
 class _Recording:
-    """Recorder of the calls that draw random numbers in a forward pass.
+    """Recorder of all calls in a forward pass that draw random numbers, or player of numbers drawn before.
 
-    With `drawn` it records nothing. It then passes one of these tensors to each call, in order.
+    Without `drawn`, it records. With `drawn`, it passes one of these tensors to each call, in order.
     """
 
     drawn: Iterator[Tensor] | None = None

@@ -150,7 +150,7 @@ class DifferentialAttention(Block):
         return self._attend(q, k, v, visible_keys(q, k, None, causal=True)), known
 
     def _map(self, x: Tensor, start: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return queries and keys, (batch, 2 · heads, length, head_width), and values.
+        """Map the input to queries and keys, (batch, 2 · heads, length, head_width), and to values.
 
         The heads of the first softmax come before those of the second.
         """
@@ -208,7 +208,10 @@ class LatentAttention(Block):
         return self._attend(self._queries(x, angles), self._latents(x, angles), mask, causal=self.causal)
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read one piece of a stream. The state holds the vectors of `_latents`, (batch, positions, ·)."""
+        """Read one piece of a stream. The state holds each position's narrow vector and rotated key.
+
+        It is (batch, positions, latent + rope_width), as `_latents` returns it.
+        """
         angles = self._angles(x, 0 if state is None else state.shape[1], None)
         known = self._latents(x, angles)
         known = known if state is None else torch.cat([state, known], 1)

@@ -65,7 +65,6 @@ class FlaLayer(Block, Initialisable):
             raise self._not_measured(error) from error
 
     def _not_measured(self, error: Exception) -> BuildError:
-        """Return the error for a layer whose costs cannot be measured."""
         return BuildError(_fault(self._name, "cannot be measured on torch's meta device", error))
 
     @torch.no_grad()
@@ -82,7 +81,7 @@ class FlaLayer(Block, Initialisable):
 
 
 def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0) -> nn.Module:
-    """Build a layer with weights from a seed; raise BuildError for unsupported arguments."""
+    """Build the layer `fla.layers.NAME` with weights from a seed; raise BuildError for wrong arguments."""
     use_interpreter()
     try:
         with warnings.catch_warnings(action="ignore"):  # that there is no GPU, and no other kernels
@@ -113,7 +112,7 @@ def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0)
 
 
 def _fault(layer: str, fault: str, error: Exception, hint: str = "") -> str:
-    """Describe in one line what cannot be done with a layer, why, and what to change."""
+    """Return an error message of one line: what cannot be done with a layer, why, and what to change."""
     why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     if why == "'NoneType' object is not callable":
         why = "a package that it calls is not installed"
@@ -133,7 +132,7 @@ def first_output(y: object, x: Tensor) -> Tensor:
 
 
 def _tensors(held: object) -> Iterator[Tensor]:
-    """Yield the tensors in a cache."""
+    """Yield all tensors in the cache of a layer of `fla`, which may be nested in lists, dicts and objects."""
     if isinstance(held, Tensor):
         yield held
     elif isinstance(held, dict | list | tuple):

@@ -48,11 +48,11 @@ class DistanceBias(nn.Module, ABC):
 
 
 class LinearBias(DistanceBias):
-    """Biases of −2^(−8 h / heads) times the distance in positions (Press et al. 2022, section 3).
+    """Biases of attention with `pos=alibi`: the distance times −2^(−8 h / heads), for head number h.
 
-    Heads h count from 1. Difference: the authors' program has other slopes if the number of heads is not a
-    power of two, such as 3, 6 or 12. It takes the slopes of the next smaller power of two, and then every
-    second slope of the next larger.
+    Press et al. 2022, section 3. Heads count from 1. Difference: the authors' program has other slopes if the
+    number of heads is not a power of two, such as 3, 6 or 12. It takes the slopes of the next smaller power
+    of two, and then every second slope of the next larger.
     """
 
     def __init__(self, heads: int) -> None:

@@ -150,7 +150,7 @@ def try_fused_pooling(
 
 
 class _Chunk(NamedTuple):
-    """A chunk of a batch (some rows, or some time steps of one row), and z = W x in this chunk."""
+    """A part of a batch (some rows, or some time steps of one row), with its products z = W x."""
 
     rows: slice
     times: slice
@@ -170,7 +170,7 @@ class _Chunk(NamedTuple):
 
 
 def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
-    """Yield the chunks of x (batch, length, columns) with their products; all chunks share one buffer."""
+    """Yield x (batch, length, columns) in chunks with z = W x. All chunks share one buffer for z."""
     batch, length, _ = x.shape
     width = len(weight)
     most = max(1, (_MAX_BUFFER_CPU if x.device.type == "cpu" else _MAX_BUFFER_ACCELERATOR) // width)
@@ -184,10 +184,10 @@ def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
 
 
 def _slopes(across: Tensor, weights: Tensor, above: Tensor, negative_slope: float) -> Tensor:
-    """Return Σ α x · slope(z) over all times, (batch, columns, width).
+    """Return Σ α x · act′(z) over all times, (batch, columns, width); act′ is the slope of the activation.
 
-    The slope of the activation is 1 where z > 0, else `negative_slope`. x is the argument `across` (batch,
-    columns, length), α is `weights` (batch, length), and `above` is Σ α x over the times with z > 0.
+    The slope is 1 where z > 0, else `negative_slope`. x is the argument `across` (batch, columns, length), α
+    is `weights` (batch, length), and `above` is Σ α x over the times with z > 0.
     """
     everywhere = torch.bmm(across, weights.unsqueeze(-1))
     return torch.add(negative_slope * everywhere, above, alpha=1 - negative_slope)
@@ -222,7 +222,10 @@ class _FusedAttentionPool(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
-        """Return the gradients, by dL/dh_t = α_t g + u_t w, u_t = α_t (1 − e_t²) (g · h_t − g · y)."""
+        """Return the gradients, given the gradient g of the output y.
+
+        The gradient at h_t is α_t g + u_t w, where u_t = α_t (1 − e_t²) (g · h_t − g · y).
+        """
         x, across, weight, ahead, scores, shares, slopes, y = ctx.saved_tensors
         above, level = torch.zeros_like(slopes), -(gradient * y).sum(1).view(-1, 1, 1)
         u = shares * (1 - scores.square())

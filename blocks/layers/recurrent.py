@@ -280,7 +280,7 @@ class Recurrent(Block):
 
 
 def _for_kernel(*weights: Tensor) -> tuple[Tensor, ...]:
-    """Return a layer's weights; on a GPU, as views of one block of memory, which cuDNN requires."""
+    """Return a layer's weights as a fused kernel needs them: on a GPU, in one block of memory for cuDNN."""
     if not weights[0].is_cuda:
         return weights
     return side_by_side(*weights)
@@ -311,7 +311,7 @@ def _needs_single_precision(x: Tensor) -> bool:
 
 
 def _is_one_step_of_cudnn(x: Tensor) -> bool:
-    """Return whether x is on a GPU and has only one position.
+    """Return whether cuDNN would compute a single step: x is on a GPU and has one position.
 
     For such a step cuDNN's kernel would copy the weights. A decoder with input feeding needs many such steps:
     a copy for each would be kept for gradients.

@@ -107,14 +107,17 @@ class AdaptiveSpans(Initialisable):
         return torch.where(left > tiny, left.log(), masked_score(left))[:, None, None]
 
     def note(self, highest: float) -> None:
-        """Update `max_distance` after a step, from `highest`, the largest learned z of all heads.
+        """Update the greatest visible distance after a step; `highest` is the largest share z of any head.
 
-        `max_distance` is the greatest distance that any head sees.
+        The distance is stored as `max_distance`.
         """
         self.max_distance = self._max_distance(highest)
 
     def _max_distance(self, z: float) -> int:
-        """Return the greatest distance at which a learned z gives weight, as a multiple of GRANULARITY."""
+        """Return the greatest distance that a head with the span z · `span` sees, rounded up.
+
+        It is a multiple of GRANULARITY.
+        """
         seen = math.ceil(self.ramp + z * self.span) + self.nearest - 1
         return -(-seen // GRANULARITY) * GRANULARITY
 

@@ -224,7 +224,7 @@ def _parts(model: Model) -> list[nn.Module]:
 
 
 def _clustered_ends(model: Model) -> Iterator[_Tensor]:
-    """Yield the tensors of a clustered embedding and a clustered softmax.
+    """Yield the released program's tensors for a clustered embedding and a clustered softmax.
 
     If the softmax is tied, the program saves their tables and projections twice. The scores of clusters are
     saved in reverse order.
@@ -252,7 +252,7 @@ def _clustered_ends(model: Model) -> Iterator[_Tensor]:
 
 
 def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
-    """Yield the tensors of an attention: its projections, persistent vectors and spans.
+    """Yield the released program's tensors for an attention block: projections, persistent vectors and spans.
 
     Several projections are one tensor in our model.
     """
@@ -297,7 +297,7 @@ def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
 
 
 def _same(module: nn.Module, theirs: str, ours: str) -> Iterator[_Tensor]:
-    """Yield the parameters of a module, which have the same names and shapes in both programs."""
+    """Yield the tensors of a module whose parameters have the same names and shapes in both programs."""
     for name, parameter in module.named_parameters():
         yield _Tensor(name=f"{theirs}.{name}", shape=tuple(parameter.shape), ours=f"{ours}.{name}")
 

@@ -147,7 +147,7 @@ class Model(BaseModel[ResidualStack]):
         return x.squeeze(1) if self.pooled else x
 
     def _hidden_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
-        """Return the output layer's input for the next piece, and the new stream state."""
+        """Return the output layer's input for the next piece of each stream, and the new stream state."""
         if not self.config.causal or self.decoder is not None:
             raise BuildError("expected a causal model for a stream, got one that sees the future")
         if self.positions.kind.by_length:
@@ -160,7 +160,7 @@ class Model(BaseModel[ResidualStack]):
     def _embed(
         self, inputs: Tensor, start: int, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the body's input (batch, length, width), and any position vectors that mixers add again.
+        """Return the body's input (batch, length, width), and position vectors to add again in it, or None.
 
         The first position is `start`.
         """

@@ -228,7 +228,7 @@ def _make_encoding(name: str) -> PositionalEncoding:
 
 
 def _added(name: str, length: int, start: int = 0) -> Tensor:
-    """Return the vectors added to two sequences that begin at a position, (2, length, width)."""
+    """Return the vectors that an encoding adds to two sequences from `start` on, (2, length, width)."""
     x = random_sequences(2, length)
     return (_make_encoding(name)(x, start)[0] - x).detach()
 

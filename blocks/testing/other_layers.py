@@ -325,7 +325,10 @@ def _find(pattern: str, theirs: Mapping[str, Tensor]) -> str | None:
 
 
 def _fused_parts(maps: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> list[_Part]:
-    """Match maps that are rows of a single weight of the layer, and the convolution that follows them."""
+    """Match maps of the block to rows of a single weight of the other layer, such as a joint q, k and v.
+
+    Also match the short convolution that follows these maps.
+    """
     for pattern, names in _FUSED:
         fused = _find(pattern, theirs)
         if fused is None or not maps.keys() >= set(names):
@@ -353,7 +356,7 @@ def _fits(part: _Part, theirs: Mapping[str, Tensor]) -> bool:
 
 @torch.no_grad()
 def _perturb(layer: nn.Module) -> nn.Module:
-    """Add random numbers to weights whose values are all equal, so that outputs depend on them."""
+    """Add random numbers to each weight tensor whose values are equal, so that outputs depend on them."""
     generator = make_generator(1)
     for parameter in layer.parameters():
         if bool((parameter == parameter.flatten()[0]).all()):

@@ -372,7 +372,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         return [unit for unit in self.decoder.units if isinstance(unit, ImageCGRU)]
 
     def _contributions(self, outputs: Tensor) -> list[Tensor]:
-        """Return the terms that embedded outputs (…, width) add to the convolutions of each unit.
+        """Return what embedded outputs (…, width) on the tape add to the convolutions of each unit.
 
         Each is (…, columns, kernel, 3 * maps).
         """

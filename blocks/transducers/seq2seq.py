@@ -41,7 +41,7 @@ class EncodedSource(State):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysValues(State):
-    """A source as a decoder attends to it: vectors and their keys, each (batch, n, width).
+    """The source vectors that a decoder attends to, and the keys that stand for them, each (batch, n, width).
 
     `padding` (batch, n) is true at padding.
     """
@@ -252,7 +252,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
     def _run(
         self, state: RecurrentDecoderState, target: Tensor
     ) -> tuple[Tensor, Tensor | None, RecurrentDecoderState]:
-        """Return all hidden states h′ and contexts c, each (batch, m, units), and the new state.
+        """Return all hidden states h′ and attention contexts c, each (batch, m, units), and the new state.
 
         A context is the attention's weighted mean of the source; without attention c is None.
         """

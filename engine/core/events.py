@@ -240,7 +240,7 @@ class StudyProgress:
                 self.running.pop(event.trial, None)
 
     def advance_clock(self, now: float) -> None:
-        """Count the time up to `now` for every running trial.
+        """Add the time since the last call to the time that each running trial has spent on its epoch.
 
         Events come in batches. The time until a batch arrives is charged to the trials that ran before the
         batch.

@@ -81,7 +81,7 @@ def give_back_memory() -> None:
 
 
 def _glibc() -> ctypes.CDLL | None:
-    """Return the C library if this process can configure its malloc, else None.
+    """Return the C library, with which this process can configure malloc; None if it must not or cannot.
 
     This needs glibc on Linux, and no environment variable that already configures malloc.
     """
@@ -175,21 +175,24 @@ class StoppedMidway(Interruption):
 
 
 class _Alarm:
-    """The process's only timer: the deadlines of the running context, in seconds of the monotonic clock."""
+    """The timer of this process, which ends a training at its time limit or soon after a stop request.
+
+    The two deadlines are in seconds of the monotonic clock, and infinite while there are none.
+    """
 
     def __init__(self) -> None:
         self.limit_at = self.stop_at = math.inf
         self.armed = False
 
     def arm(self) -> None:
-        """Set the timer to the earliest deadline."""
+        """Set the timer to ring at the earlier deadline, or switch it off if there is none."""
         at = min(self.limit_at, self.stop_at)
         # a delay of 0 switches the timer off, so a deadline that has passed gets a small delay
         delay_s = 0.0 if math.isinf(at) else max(at - time.monotonic(), 1e-3)
         signal.setitimer(signal.ITIMER_REAL, delay_s, REPEAT_S if delay_s else 0.0)
 
     def ring(self, _signal: int, _frame: FrameType | None) -> None:
-        """Handle the timer's signal: raise the exception whose deadline has passed."""
+        """Handle the timer's signal: raise StoppedMidway or TimeLimitPassed if its deadline has passed."""
         now = time.monotonic()
         if self.armed and now >= self.stop_at:
             raise StoppedMidway

@@ -79,7 +79,7 @@ def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Ava
 
 
 def _faults(place: Path, dataset: Dataset) -> Iterator[str]:
-    """Yield a message for each faulty local file of a dataset.
+    """Yield a message for each local file of a dataset that is damaged or differs from the published file.
 
     An archive is checked only once if its files have no checksums of their own.
     """

@@ -133,7 +133,7 @@ def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
 
 
 def _require_file(dataset: Dataset, source: SourceFile, place: Path) -> Path:
-    """Return the path of a dataset's file or of its archive; raise DataError if neither exists.
+    """Return the path of a dataset's file, or of the archive with it; raise DataError if neither exists.
 
     If the file has no checksum of its own, verify the checksum of the archive.
     """

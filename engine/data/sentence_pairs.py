@@ -105,10 +105,9 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
 
 
 def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
-    """Yield pairs with their splits, so that no source sentence of test or dev is also in another split.
+    """Yield pairs with their splits. Leave out a pair if an earlier split (test, then dev) has its source.
 
-    The splits are read in the order test, dev, train. A pair is dropped if a side is empty, or if its source
-    is in a test or dev split that was read before.
+    The splits are read in the order test, dev, train. Pairs with an empty side are left out too.
     """
     held_out: set[bytes] = set()
     for split in _SPLITS:
@@ -281,7 +280,7 @@ def _writing(
 
 
 def place_of_writing(spec: PairCorpusSpec, depends: list[Any], folder: Path) -> Path:
-    """Return the folder of a corpus's prepared pairs.
+    """Return the folder for the prepared pairs of a corpus, which may not exist yet.
 
     Its name depends on the spec and on `depends`, which lists what else determines the files.
     """

@@ -93,8 +93,6 @@ def category(label: str) -> str:
 
 
 class _TreeReader(TokenReader):
-    """Parser of bracketed trees."""
-
     def bracket(self, *, inner: bool = False) -> Tree | Leaf:
         """Parse `bracket: "(" label? bracket+ ")" | "(" tag word ")"`.
 

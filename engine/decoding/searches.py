@@ -32,7 +32,7 @@ class Bounds:
         return type(self)(min_length=self.min_length[index], max_length=self.max_length[index])
 
     def after(self, place: int) -> Self:
-        """Return the bounds on the number of further symbols once `place` symbols are written."""
+        """Return the bounds on the number of symbols that may follow after the first `place` symbols."""
         return type(self)(
             min_length=(self.min_length - place).clamp(min=1), max_length=self.max_length - place
         )
@@ -153,9 +153,9 @@ def greedy_search(
 
 
 def _likeliest(logs: Tensor, bounds: Bounds, place: int) -> tuple[Tensor, Tensor]:
-    """Return the most likely symbol of each row at position `place`, and its log-probability (float64).
+    """Return the likeliest symbol at `place` of each output within its bounds, and its log-probability.
 
-    Positions count from 1.
+    Positions count from 1. The log-probabilities are float64.
     """
     allowed = logs.clone()
     allowed[:, PAD] = -torch.inf
@@ -169,7 +169,7 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int) -> tuple[Tensor, Tensor
 
 
 def _still_racing(race: Race, rows: Tensor, written: Outputs, going: Tensor, left: Bounds) -> Tensor:
-    """Record the outputs that have ended; return a mask of those that go on and may still win.
+    """Record the outputs that have ended; return a mask of the unfinished outputs that may still win.
 
     `left` bounds the number of symbols that may follow. The score of each beaten output is set to -inf.
     """
@@ -223,10 +223,10 @@ class Hypotheses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """The best continuations of each sentence, best first, as tensors (sentences, 2 * beam).
+    """The 2 · beam best continuations of each sentence's unfinished outputs, best first.
 
-    `parents` are the rows that are continued. Missing continuations have a score of minus infinity. At least
-    half of all continuations do not end.
+    The tensors are (sentences, 2 * beam). `parents` are the rows that are continued. Missing continuations
+    have a score of minus infinity. At least half of all continuations do not end.
     """
 
     sentences: Tensor  # (sentences,)
@@ -319,7 +319,7 @@ class BeamSearch:
         return Candidates(sentences=sentences, scores=scores, parents=parents, symbols=chosen)
 
     def _choices(self, alive: Hypotheses, logs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the best next symbols of each row: first their log-probabilities, then the symbols.
+        """Return the best next symbols of each unfinished output: their log-probabilities, and the symbols.
 
         The last column is the end symbol.
         """
@@ -333,7 +333,10 @@ class BeamSearch:
         return torch.cat([best, ends[:, None]], 1).double(), torch.cat([symbols, end], 1)
 
     def _end(self, best: Candidates, alive: Hypotheses, coverage: Tensor | None) -> None:
-        """Record the outputs that end at this step, if they are among the `beam` best continuations."""
+        """Store the outputs that end at this step, if they are better than their sentence's best so far.
+
+        Only outputs among the `beam` best continuations count.
+        """
         length = alive.prefix.shape[1]
         ending = best.symbols[:, : self.beam] == END
         scores = best.scores[:, : self.beam].masked_fill(~ending, -torch.inf)

@@ -39,7 +39,7 @@ def write_hub_folder(trained: TrainedModel, path: Path) -> None:
 
 
 def _files(trained: TrainedModel) -> dict[str, Any]:
-    """Return the content of each file of the folder by its name, except the file of weights.
+    """Return the files of a folder for the Hub (name to content), except the file of weights.
 
     A content is a text, or values to write as JSON.
     """

@@ -250,7 +250,7 @@ def _json(data: str | list[str | None]) -> str:
 
 
 def _number_answer(model: Model, settings: TrialSettings) -> _Answerer:
-    """Return a function that predicts numbers for a batch of inputs.
+    """Return a function that predicts the output numbers of a regression model for a batch of inputs.
 
     If the model of a task reads padding like other inputs, sequences are predicted one by one, without
     padding.

@@ -296,7 +296,7 @@ class StreamedObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
 
     @abstractmethod
     def _size_of(self, batch: BatchOf) -> tuple[int, int]:
-        """Return the number of sequences and of symbols in a batch, padding included."""
+        """Return how many sequences and how many symbols a batch has, padding included."""
 
 
 class RegisteredMetrics:

@@ -74,7 +74,7 @@ class Score:
         return self.right / self.count
 
     def metrics(self, split: str) -> Metrics:
-        """Return mean loss, accuracy and the share of faultless sequences, with `split` in their names."""
+        """Return a split's loss, accuracy and share of faultless sequences, with names such as `dev_loss`."""
         return {
             f"{split}_loss": self.loss / self.count,
             f"{split}_accuracy": self.accuracy,
@@ -150,14 +150,14 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
-        """Return the tensors of examples that `_scored_outputs` needs, such as inputs and targets.
+        """Return the tensors of a batch that `_scored_outputs` needs, such as inputs and targets.
 
         They have the same shapes for each batch.
         """
 
     @abstractmethod
     def _scored_outputs(self, model: Model, *scored: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the outputs and the targets at the scored positions."""
+        """Return the model's outputs and the targets at the scored positions of a batch (see `_scored`)."""
 
     @abstractmethod
     def _answers(self, model: Model, examples: Examples) -> Answers:
@@ -180,14 +180,14 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
-        """Return the metrics of a split by name; `index`, such as `[long]`, is added to each name.
+        """Return the metrics of a split from its sums; `index`, such as `[long]`, is added to their names.
 
         The index names one of several test sets.
         """
 
     @abstractmethod
     def _num_scored(self, targets: Tensor) -> int:
-        """Return the number of scored targets."""
+        """Return how many targets of a batch count in the loss."""
 
     @abstractmethod
     def _rightness(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -195,7 +195,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _rows_of_targets(self, examples: Examples) -> Tensor:
-        """Return, for each scored target, the row of its example."""
+        """Return, for each scored target, the index of the example to which it belongs."""
 
     def _registered(self, split: str) -> RegisteredMetrics:
         """Return a new accumulator of the metrics that plug-ins registered for a split.
@@ -378,11 +378,11 @@ class AlgorithmicObjective(FreshObjective[Batch]):
 
     @abstractmethod
     def _dev_batches(self) -> Sequence[Batch]:
-        """Return the dev sequences."""
+        """Return the sequences for evaluation after an epoch, as batches that each have one length."""
 
     @abstractmethod
     def _evaluate_epoch(self, model: Model) -> Metrics:
-        """Return the dev metrics after an epoch."""
+        """Return the metrics that are computed after every epoch, on the dev sequences."""
 
     def _test(self, model: Model) -> Metrics:
         """Return test metrics for each test length, and their means over the lengths.

@@ -301,7 +301,7 @@ def _exact_share(outputs: Sequence[list[int]], split: PairSplit) -> float:
 
 
 def _tree_scores(outputs: Sequence[str], split: PairSplit) -> Metrics:
-    """Return the scores of labelled brackets by EVALB's rules.
+    """Compare the trees in decoded outputs with the gold trees of a split; return scores by EVALB's rules.
 
     An output that is not a tree over its source has no brackets.
     """

@@ -144,11 +144,11 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
 
     @abstractmethod
     def _losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss of each label."""
+        """Return the loss of the model's output for each label."""
 
     @abstractmethod
     def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
-        """Return the metrics of a split; each sequence is scored once."""
+        """Return a model's metrics on a split, with `name` in their names; each sequence is scored once."""
 
 
 class ClassificationObjective(LabelledObjective):

@@ -61,7 +61,7 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScore(Likelihood):
-    """The likelihood of a text. `ends` is the part of it that comes from the ends of lines or documents.
+    """The likelihood of a text, and the part `ends` of it that is due to the ends of lines or documents.
 
     Document ends have 0 bytes. `padded_loss`, only for lines, is the mean over all positions of their
     batches, padding included.
@@ -187,12 +187,12 @@ class _Total:
             self._tokens[place] += int(counted.sum())
 
     def score_after_first_token(self, split: Split) -> TextScore:
-        """Return the score of a split. Its first token, which has no context, was not scored."""
+        """Return the score of a split whose first token is not scored, because it has no context."""
         sizes = 0 if split.line_bytes is None else int(split.line_bytes.sum()) - split.first_bytes
         return self.score(split.words - split.first_words, sizes)
 
     def score(self, words: int, sizes: int, padded_loss: float | None = None) -> TextScore:
-        """Return the score of all tokens so far, which consist of `words` words and `sizes` bytes."""
+        """Return the score of all tokens so far, given the numbers of words and bytes in their text."""
         (nats, end_nats), (tokens, ends) = self._nats, self._tokens
         return TextScore(
             nats=nats,
@@ -207,7 +207,7 @@ class _Total:
 
 
 def _padded_loss(nats: Tensor, lengths: Tensor, rows: int) -> float:
-    """Return the mean loss over all positions of the batches, including padding, which has a loss of 0.
+    """Return the mean loss over all positions of the batches, where padding counts as a loss of 0.
 
     It is lower than the usual loss, and needed to compare with published numbers. It is computed for batches
     of `rows` lines. The program of Dowdell and Zhang (2019) prints this number. An incomplete last batch is

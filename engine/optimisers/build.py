@@ -222,7 +222,10 @@ class ParameterGroupError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSize:
-    """Size of a parameter group: `weights` tensors with `numbers` parameters, out of `of` in the model."""
+    """Size of a parameter group in one model: its numbers of weight tensors and of parameters.
+
+    `weights` tensors match the group. They have `numbers` parameters, and the model has `of`.
+    """
 
     group: ParameterGroupSettings
     weights: int
@@ -494,7 +497,7 @@ def weight_state(settings: TrialSettings) -> WeightState:
 
 
 def _numbers_kept(optimizer: OptimizerSettings, weight: nn.Parameter, *, is_map: bool) -> int:
-    """Return the number of values that an optimiser stores for one weight tensor, such as its momentum.
+    """Return how many values, such as momenta, an optimiser stores for one weight tensor.
 
     `is_map` is true for a weight that Muon updates as a matrix. An optimiser of a plug-in declares a maximum.
     """

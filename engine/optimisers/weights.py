@@ -144,9 +144,9 @@ def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: 
 
 
 def _maps(model: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield each matrix that has a gradient, with its gradient.
+    """Yield each linear map (matrix) in a model's weights that has a gradient, with this gradient.
 
-    A weight may hold several matrices.
+    A weight may hold several maps.
     """
     for weight, found in find_weights(model).items():
         if weight.grad is not None:
@@ -216,9 +216,10 @@ class Weights:
 
     @property
     def settled(self) -> bool:
-        """Return whether the model holds its own weights rather than substitutes, all of the same step.
+        """Return whether the model has its own weights, all from the same step, and no others in their place.
 
-        It does not while an evaluation uses other weights, or after an error in such a swap.
+        Evaluation replaces them for a time, for example by averaged weights. After an error in such a swap,
+        they may be mixed.
         """
         return not self._replaced and (self._average is None or self._average.settled)
 

@@ -87,8 +87,9 @@ def alone_reason(settings: TrialSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackOutlook:
-    """A prediction: the number of trials that will train in packs, and the largest number of equal shape.
+    """A prediction of how a run packs its trials: how many train in packs, and how many alone.
 
+    `together` counts the trials in packs. `largest` is the largest number of trials whose shapes are equal.
     `alone` counts the trials that train alone, by reason.
     """
 
@@ -255,7 +256,7 @@ def take_steps_together(members: Sequence[Member]) -> None:
 
 
 def _take_some(members: Sequence[Member], left_s: float | None) -> None:
-    """Take all remaining steps together; stop early if a checkpoint is due or a time limit is reached.
+    """Take the remaining steps of an epoch for a pack; stop early for a checkpoint or at a time limit.
 
     Each training gets an equal share of the time.
     """
@@ -286,7 +287,7 @@ def _time_left_s(members: Sequence[Member]) -> float | None:
 
 
 def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
-    """Split members into packs of at most `most`, of about equal size; leave out packs of one."""
+    """Split trials into packs of about equal size, at most `most`; leave out packs of one."""
     packs = -(-len(members) // most)
     for begin, end in pairwise(place * len(members) // packs for place in range(packs + 1)):
         if end - begin > 1:

@@ -79,14 +79,13 @@ class StackedPasses:
 
 
 class _LossOf(nn.Module):
-    """Module that returns a model's loss. `functional_call` replaces weights only in modules."""
+    """Wrapper that makes an objective's loss a module, because `functional_call` accepts only modules."""
 
     def __init__(self, model: nn.Module, objective: Objective[Any]) -> None:
         super().__init__()
         self.model, self._objective = model, objective
 
     def forward(self, *batch: Tensor) -> Tensor:
-        """Return the loss of a batch."""
         assert isinstance(self._objective, Stackable), "the caller has checked it"
         return self._objective.loss_of(self.model, *batch)
 
@@ -179,7 +178,6 @@ class StackedSteps:
 
 
 def _stackable(training: Training) -> Stackable:
-    """Return a training's objective, typed as Stackable; the caller has checked this."""
     assert isinstance(training.objective, Stackable), "the caller has checked it"
     return training.objective
 

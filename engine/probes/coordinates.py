@@ -115,9 +115,10 @@ class StudyCoordinates:
 
 
 def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
-    """Yield a row for each layer: its change at each width, and the exponent of the growth with the width.
+    """Yield the rows of a table, one for each layer: its change at each width, and the exponent of growth.
 
-    A table that is too wide is split into blocks of columns.
+    The change grows as the width to the power of the exponent. A table that is too wide is split into blocks
+    of columns.
     """
     widths = layers[0].changes
     columns = [[str(width), *(f"{each.changes[width]:.3g}" for each in layers)] for width in widths]

@@ -38,7 +38,7 @@ _DURATION_KEYS = ("epochs", "steps_per_epoch", "seconds", "stop")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardTrials:
-    """The trials with standard attention to which another trial is compared.
+    """The trials with standard attention with which another trial's memory is compared.
 
     `by_attention` has one trial for each kind of attention. The decoder of a standard trial attends to the
     outputs of the encoder.
@@ -159,7 +159,7 @@ def _probe_study(study: Study, store: Store, machine: Machine, sequences: int) -
 
 
 class _Group:
-    """Trials whose models read the same sequences with the same encoder.
+    """Group of trials whose models read the same sequences with the same encoder, for the memory probe.
 
     The first `requested` test sequences are measured.
     """
@@ -193,7 +193,7 @@ class _Group:
         return metrics
 
     def _measure_one(self, trial: str, split: PairSplit) -> _Measurement:
-        """Return the measurements of one model, which are cached after the first call.
+        """Return the measurements of one trial's model by itself; later calls return cached ones.
 
         Raise ProbeError if the model cannot be measured.
         """
@@ -240,7 +240,7 @@ def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[s
 def _probe(
     group: _Group, stored: Mapping[str, Mapping[str, float]], machine: Machine
 ) -> Iterator[ProbeResult]:
-    """Measure the trials of a group one after the other.
+    """Measure the trials of a group one after the other, store the metrics, and yield each trial's result.
 
     The group's pairs are loaded once, when they are first needed.
     """

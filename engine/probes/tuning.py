@@ -67,7 +67,7 @@ def _tune_study(study: Study, store: Store, machine: Machine) -> Iterator[ProbeR
 
 
 class _Tuning:
-    """The tuning of one trial's decoding. The model is loaded only if outputs are missing."""
+    """The tuning of one trial's decoding settings. The model is loaded only if outputs are missing."""
 
     def __init__(self, trained: TrainedTrial, decode: DecodeSettings, store: Store, machine: Machine) -> None:
         self._trained, self._settings, self._decode = trained, trained.trial.settings, decode

@@ -144,7 +144,7 @@ class GridCohorts:
         return name, [job for _, job in self._jobs[first : self._next]]
 
     def _least(self, second: float, workers: int) -> float:
-        """Return the least work that a cohort should have, so that scheduling takes little of the time.
+        """Return the least work to give a worker at once, so that scheduling takes little of the time.
 
         `second` is the work that one worker does in a second. Until as many cohorts have ended as there are
         workers, the minimum is at most a worker's share of the remaining work. Among cohorts that started
@@ -253,7 +253,7 @@ class OutcomeBuffer:
         return [self._waiting.pop(trial) for trial in stored]
 
     def _flush(self) -> None:
-        """Store the buffered outcomes, except those of trials that another process has taken over.
+        """Store the buffered outcomes. Leave out trials that another process has taken over.
 
         If that fails, drop all buffered outcomes and do not report that their trials have ended.
         """
@@ -440,9 +440,10 @@ class Lockstep:
         return events
 
     def _step(self) -> Iterator[Event]:
-        """Advance by one epoch, and yield the events; the outcomes of ended trials are not stored yet.
+        """Train one more epoch of the trials with the fewest epochs, and yield the events.
 
-        Stop after the event that another process has a trial, or that the machine fails.
+        The outcomes of ended trials are not stored yet. Stop after the event that another process has a
+        trial, or that the machine fails.
         """
         is_starting = any(attempt.epoch is None for attempt in self._open())
         # the first turn only starts the trials

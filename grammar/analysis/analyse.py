@@ -232,9 +232,9 @@ class Analysis:
 
     @property
     def window(self) -> int:
-        """Return how many numbers the model keeps while it generates, however long the past is.
+        """Return how many numbers the model keeps during generation, not counting those in `state`.
 
-        An example is a recurrent state. The numbers for each past token are in `state`, not here.
+        They do not grow with the past. An example is a recurrent state.
         """
         return self.tree.window
 
@@ -427,7 +427,7 @@ class _Analyser:
                 return self._sublayer(node, _layer_names(places, 1), share)
 
     def _series(self, node: SeriesNode, places: _Places, share: float) -> ModelPart:
-        """Return a ModelPart for parts in series.
+        """Return a ModelPart for a series `a >> b` of parts in a residual stack.
 
         A pool outputs one vector, so the parts after it get a length of one.
         """
@@ -451,9 +451,9 @@ class _Analyser:
         return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
     def _branch(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a ModelPart for the content of a sub-layer or, if that is a sum, for one part of the sum.
+        """Return a ModelPart for the content of a sub-layer, such as a block or a sum, without normalisation.
 
-        It does not include a normalisation before or after the node.
+        For a sum it also calls itself with each part.
         """
         match node:
             case BlockNode():
@@ -689,9 +689,9 @@ def _shared(part: ModelPart) -> list[ModelPart]:
 
 
 def _without_state(part: ModelPart) -> ModelPart:
-    """Return the part with `state` and `window` set to zero, also in all parts inside it.
+    """Return a copy of the part in which it and all parts inside it keep no numbers during generation.
 
-    An encoder is such a part: generation runs it only once, so it keeps no state for it.
+    An encoder is such a part: generation runs it only once. The fields `state` and `window` are zero.
     """
     return replace(part, state=0, window=0, parts=tuple(map(_without_state, part.parts)))
 
@@ -701,7 +701,7 @@ def _layer_names(places: _Places, count: int) -> tuple[str, ...]:
 
 
 def _is_within(name: str, modules: tuple[str, ...]) -> bool:
-    """Return whether a module or method lies in one of `modules`, at any depth.
+    """Return whether the named module or method is in one of `modules`, or in a module inside one of them.
 
     `name` is MODULE or MODULE:METHOD.
     """
@@ -709,10 +709,10 @@ def _is_within(name: str, modules: tuple[str, ...]) -> bool:
 
 
 def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
-    """Return a copy of the part in which it and all parts inside it have their `kept` bytes.
+    """Return a copy of the part with the bytes that it and each part inside it store for the backward pass.
 
-    The argument `kept` maps the name of each module to the bytes that it stores for the backward pass. The
-    field `kept` of each part is computed from it.
+    The argument `kept` maps the name of each module to its stored bytes. The field `kept` of each part is
+    computed from it.
     """
     parts = tuple(_with_memory(each, kept) for each in part.parts)
     if not part.modules:

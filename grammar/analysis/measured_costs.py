@@ -41,7 +41,7 @@ _MAX_AGE_S = 30 * 24 * 3600
 
 @lru_cache(maxsize=65536)
 def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> Numbers:
-    """Measure costs by `measure_{what}` of `activemem.blocks.costs`, or read them from a cache.
+    """Return costs from the cache, or measure them by the function `measure_{what}` of `blocks.costs`.
 
     "parameters", "block" and "cache" measure one block, "frame" the parts around the body of a model,
     "transducer" and "step" a whole model. Raise BuildError for a block without a module.
@@ -65,9 +65,9 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
 
 
 def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
-    """Return the cached result for a key, or call `measure` and cache its result.
+    """Return the cached costs for the key (`what`, `of`); if there are none, measure and cache them.
 
-    `what` and `of` form the key. An empty result is not cached.
+    An empty result is not cached.
     """
     key = hashlib.sha256(repr((what, of)).encode()).hexdigest()[:24]
     if (found := _FILE.recall(key)) is not None:
@@ -90,7 +90,7 @@ def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
 
 
 def _measured(config: ModelConfig) -> ModelConfig:
-    """Return the config with fixed values for all settings that do not affect costs.
+    """Return the model's config with fixed values for all settings that do not affect costs.
 
     So configs with equal costs become equal and share one cache entry.
     """
@@ -109,7 +109,7 @@ def _measured(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
-    """Return the config with default values for all settings that do not affect the costs of this block.
+    """Return the model's config with default values for all settings that do not affect this block's costs.
 
     So the cached costs of a block are reused for many configs.
     """

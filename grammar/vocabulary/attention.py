@@ -168,7 +168,7 @@ def _key_value_heads(settings: Settings) -> int:
 
 
 def _state(settings: Settings, _context: CostContext) -> int:
-    """Return how many numbers the block keeps for each past token while it generates: keys and values.
+    """Return how many numbers attention keeps for each past token while it generates: keys and values.
 
     With a span, return 0, because the block's `window` counts them.
     """

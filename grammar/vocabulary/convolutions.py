@@ -47,12 +47,12 @@ def _reach(settings: Settings, context: CostContext) -> Reach:
 
 
 def _kernel_inputs(settings: Settings, context: CostContext) -> int:
-    """Return how many numbers the block keeps while it generates: those of the last k - 1 inputs."""
+    """Return how many numbers a causal convolution keeps in generation: those of its last k - 1 inputs."""
     return (as_int(settings, "k") - 1) * context.width
 
 
 def _reach_of_two(settings: Settings, context: CostContext) -> Reach:
-    """Return the reach of two convolutions in series."""
+    """Return the reach of a block that applies two convolutions in series: twice the reach of one."""
     side = _reach(settings, context)
     return Reach(left=2 * side.left, right=2 * side.right)
 

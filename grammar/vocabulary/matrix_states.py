@@ -43,7 +43,7 @@ _NEGATIVE = boolean(
 
 
 def head_norm(default: str) -> Parameter:
-    """Return the parameter for the normalisation of each head's output."""
+    """Return the block parameter `head_norm`, which selects how each head's output is normalised."""
     meaning = "normalisation of each head's output, with gains shared by heads"
     return word("head_norm", meaning, ("none", "rms") if default == "none" else ("rms", "none"))
 

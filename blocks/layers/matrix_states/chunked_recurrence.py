@@ -77,7 +77,7 @@ def run_in_chunks(
 
 
 def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) -> Tensor:
-    """Return the outputs of the recurrence, computed from all pairs of positions at once.
+    """Return the outputs of S_t = a_t S_{t−1} + k_t v_tᵀ, y_t = q_tᵀ S_t by a sum over pairs of positions.
 
     It is for exported programs, which need one graph for all lengths. Its cost grows with the square of the
     length, and decays are summed in double precision. Heads may share queries and keys.
@@ -163,7 +163,7 @@ def join_chunks(y: Tensor, length: int) -> Tensor:
 
 
 def pairwise_decay(total: Tensor) -> Tensor:
-    """Return the factor by which each write has decayed at each later position, (…, size, size).
+    """Return the factor by which a write decays from its position to each later one, (…, size, size).
 
     `total` (…, size) are the running sums of the log decays. The last dimension is that of the writes. The
     factor is zero at positions before the write.

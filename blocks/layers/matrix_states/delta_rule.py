@@ -89,7 +89,7 @@ def _split_writes(x: Tensor, most: int) -> Tensor:
 
 
 def _hide_later(weights: Tensor, writes: int) -> Tensor:
-    """Zero the weights (…, size, size * writes) of the writes at positions after their query."""
+    """Set to zero the weights (…, size, size * writes) with which queries read writes at later positions."""
     if writes == 1:
         return weights.tril()
     rows, columns = weights.shape[-2:]
@@ -117,7 +117,10 @@ def _at_least_single(x: Tensor) -> Tensor:
 
 
 def _next_state(k: Tensor, new: Tensor, total: Tensor | None, state: Tensor | None) -> Tensor:
-    """Return the state after a chunk that adds the values `new` (batch, heads, size, ·) at its keys k."""
+    """Return the state after a chunk: the decayed state before it, plus `new` values at the keys k.
+
+    The values are (batch, heads, size, ·), and `total` are the running sums of the chunk's log decays.
+    """
     if total is None:
         written = k.transpose(-1, -2) @ new
         return written if state is None else state + written
@@ -335,7 +338,7 @@ class GatedDeltaRule2(LinearRecurrence):
 
 
 class RwkvGates(Initialisable):
-    """The computation of the decays and learning rates of `rwkv7`, and the weights of its keys.
+    """The part of `rwkv7` that computes decays and learning rates, and holds the trained weights of keys.
 
     The decays and learning rates of each channel are computed from the input. The weights of keys, `removal`,
     `replacement` and `bonus`, are trained numbers for each channel. Initial decays range from slow to fast

@@ -217,7 +217,7 @@ def run_stabilised(
 
 
 def _pairs(total: Tensor, written: Tensor) -> Tensor:
-    """Return the log weight of each write at each later position, (…, size, size).
+    """Return the log of each write's weight at its own and at each later position, (…, size, size).
 
     `total` (…, size) are the running sums of the log forget gates, and `written` (…, size) the log input
     gates.
@@ -228,7 +228,7 @@ def _pairs(total: Tensor, written: Tensor) -> Tensor:
 
 
 def _stabilisers(end: Tensor, written: Tensor, start: Tensor | None) -> Tensor:
-    """Return the stabiliser of each state: the largest logarithm of the weights of its writes.
+    """Return the stabiliser of each state, the largest log weight among the writes that it holds.
 
     The states are those before each chunk and after the last chunk: (chunks + 1, batch, heads). For each
     chunk, `end` is the sum of its log forget gates, and `written` the largest logarithm of its own writes.

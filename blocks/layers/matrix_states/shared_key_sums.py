@@ -113,7 +113,7 @@ class SharedKeySums(torch.autograd.Function):
 
 
 class _Chunks(NamedTuple):
-    """The queries, keys and log decays of a recurrence, split into chunks.
+    """The queries, keys and log decays of a recurrence over whole sequences, split into chunks of positions.
 
     `low` is the precision of matrix products. Queries and keys are (chunks, batch, size, keys). `total`,
     (chunks, batch, heads, size), is the log decay since the chunk's start.
@@ -126,13 +126,16 @@ class _Chunks(NamedTuple):
 
     @classmethod
     def of(cls, q: Tensor, k: Tensor, log_decay: Tensor, low: torch.dtype) -> _Chunks:
-        """Split the inputs of a whole sequence into chunks."""
+        """Split queries, keys and log decays of whole sequences into chunks."""
         size = chunk_shape(q.shape[1], longest_chunk(q.shape[2]))[1]
         q, k = (_split(part.to(low).unsqueeze(2), size).squeeze(2) for part in (q, k))
         return cls(q, k, _split(log_decay.unsqueeze(-1), size).squeeze(-1).cumsum(-1), low)
 
     def split(self, x: Tensor) -> Tensor:
-        """Reshape (batch, length, heads, width) to (chunks, batch, heads, size, width) for products."""
+        """Split x (batch, length, heads, width) into chunks, (chunks, batch, heads, size, width).
+
+        The result has the precision of products.
+        """
         return _split(x.to(self.low), self.q.shape[2])
 
     def pairwise_decay(self) -> Tensor:
@@ -152,7 +155,7 @@ class _Chunks(NamedTuple):
         return _decay(self.total[:count, ..., -1:] - self.total[:count])
 
     def decay_of_chunk(self) -> Tensor:
-        """Return the decay over each whole chunk, (…, 1, heads, 1).
+        """Return the factor by which a state decays over each whole chunk, (…, 1, heads, 1).
 
         It multiplies the state before the chunk.
         """
@@ -166,15 +169,15 @@ class _Chunks(NamedTuple):
         return _decay(self.total[first:])
 
     def left_values(self, values: Tensor, count: int) -> Tensor:
-        """Return the values as they have decayed by the end of their chunk, (…, size, heads * values).
+        """Multiply values by their decay up to the end of their chunk, (…, size, heads * values).
 
-        These are the values times `decay_to_end`, in the first `count` chunks.
+        Only the first `count` chunks are computed.
         """
         return (_by_size(values[:count]) * self.decay_to_end(count)).to(self.low).flatten(-2)
 
 
 def _within_gradients(chunks: _Chunks, values: Tensor, grad_reads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of queries, keys and values due to outputs in the same chunk."""
+    """Return the gradients of queries, keys and values due to pairs of positions in the same chunk."""
     decay = chunks.pairwise_decay()
     grad_scores = _hide_later((grad_reads @ values.mT * decay).sum(2)).to(chunks.low)
     grad_values = (chunks.weights(decay).mT @ grad_reads).transpose(2, 3)
@@ -248,7 +251,7 @@ def _by_size(x: Tensor) -> Tensor:
 
 
 def _hide_later(scores: Tensor) -> Tensor:
-    """Zero, in place, the scores (…, queries, keys) of keys after their query."""
+    """Set the scores (…, queries, keys) to zero, in place, where the key comes after the query."""
     return scores.mul_(torch.ones(scores.shape[-2:], dtype=scores.dtype, device=scores.device).tril())
 
 

@@ -210,13 +210,16 @@ def _pieces(*rows: Tensor) -> zip[tuple[Tensor, ...]]:
 
 
 def _decays(steps: Tensor, rates: Tensor, negative: bool) -> Tensor:
-    """Return the decay of each state, (batch, piece, channels, state)."""
+    """Return the factor by which each state decays at each position, (batch, piece, channels, state)."""
     decay = (steps.unsqueeze(-1) * rates).exp()
     return 2 * decay - 1 if negative else decay
 
 
 def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor:
-    """Return all states of a piece, given the state before it, the written values and their keys."""
+    """Return the states at all positions of a piece of the sequence, given the state before the piece.
+
+    Each position adds the product of its value `written` and its key k.
+    """
     if decay.shape[1] > PIECE:
         return scan(decay, written.unsqueeze(-1) * k.unsqueeze(2), before)
     found: list[Tensor] = []

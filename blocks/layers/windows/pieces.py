@@ -56,7 +56,7 @@ class QueryChunk:
 
     @property
     def shift(self) -> int:
-        """Return at how many of the greatest distances the first query would read before the first key."""
+        """Return how many distances of the piece would take its first query beyond the first key."""
         return self.max_distance - (self.start - self.key_start)
 
     @property
@@ -127,11 +127,11 @@ class WindowForm:
 
     @property
     def max_distance(self) -> int:
-        """Return the greatest distance in any piece. The first position vector is for this distance."""
+        """Return the greatest distance in any piece, which is the distance of the first position vector."""
         return max(piece.max_distance for piece in self.pieces)
 
     def distances(self, piece: QueryChunk) -> slice:
-        """Return the slice of a piece's distances in the list of all distances, the greatest first."""
+        """Return the slice of a piece's distances in the descending list of all distances."""
         first = self.max_distance - piece.max_distance
         return slice(first, first + piece.distance_count)
 
@@ -195,7 +195,7 @@ def window_products(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> T
 
 
 def _by_distance(form: WindowForm, given: WindowInputs, q: Tensor, piece: QueryChunk) -> Tensor:
-    """Return the scores that depend on the distance, (heads or 1, batch or 1, queries, distances).
+    """Return the part of the scores that depends on distances, (heads or 1, batch or 1, queries, distances).
 
     They come from distance vectors and from learned spans. The greatest distance comes first.
     """
@@ -214,7 +214,7 @@ def _of_heads(rows: Tensor, maps: Tensor) -> Tensor:
 
 
 def _values(form: WindowForm, given: WindowInputs, weights: Tensor, piece: QueryChunk) -> Tensor:
-    """Return the sums of values, weighted by attention, (heads, batch, queries, head_width)."""
+    """Return the output of each query: its weighted sum of values, (heads, batch, queries, head_width)."""
     within, outside = weights.split([piece.key_count, weights.shape[-1] - piece.key_count], -1)
     y = within @ given.v[:, :, piece.key_start : piece.key_stop]
     if form.pos_values and given.vectors is not None and piece.distance_count:

@@ -75,13 +75,13 @@ class _Tile(NamedTuple):
 
     @property
     def vectors(self) -> Tensor | None:
-        """Return the piece's vectors of relative positions, (sequences, distances, head_width), if any."""
+        """Return the vectors of the piece's distances, (sequences, distances, head_width), if any."""
         vectors = self.given.vectors
         return None if vectors is None else vectors[self.distances].expand(self.shape[0], -1, -1)
 
     @property
     def distances(self) -> slice:
-        """Return the slice of the piece's distances in the list of all distances, the greatest first."""
+        """Return the slice of the piece's distances in the descending list of all distances."""
         return self.form.distances(self.piece)
 
     def of_queries(self, numbers: Tensor) -> Tensor:
@@ -94,21 +94,21 @@ class _Tile(NamedTuple):
         return numbers[self.head, self.batch, self.piece.key_start : self.piece.key_stop]
 
     def within(self, numbers: Tensor) -> Tensor:
-        """Return a view of the columns for the window's keys, without the extra keys.
+        """Return a view of a tile's scores or weights without the columns of extra keys.
 
         `numbers` has the shape of the tile.
         """
         return numbers[:, :, : self.piece.key_count]
 
     def outside(self, numbers: Tensor) -> Tensor:
-        """Return a view of the columns for the extra keys, (sequences · queries, n).
+        """Return a view of a tile's scores or weights for extra keys only, (sequences · queries, n).
 
         `numbers` has the shape of the tile.
         """
         return numbers.view(-1, numbers.shape[-1])[:, self.piece.key_count :]
 
     def band(self, numbers: Tensor) -> Tensor:
-        """Return a view with a column for each distance, (sequences, queries, distances).
+        """Return a view of a tile's scores or weights by distance, (sequences, queries, distances).
 
         `numbers` has the shape of the tile, and `is_band` must be true.
         """
@@ -117,7 +117,7 @@ class _Tile(NamedTuple):
         return numbers.as_strided(shape, strides, numbers.storage_offset())
 
     def by_distance(self, numbers: Tensor) -> Tensor:
-        """Return the columns for the window's keys, ordered by distance. It is a view if possible."""
+        """Return a tile's scores or weights for keys in the window, by distance; as a view if possible."""
         return self.band(numbers) if self.is_band else unskew(self.within(numbers), self.piece)
 
     def score(self, q: Tensor, scores: Tensor) -> None:
@@ -132,7 +132,7 @@ class _Tile(NamedTuple):
             within.masked_fill_(~keys, masked_score(scores))
 
     def _add_distances(self, q: Tensor, scores: Tensor) -> None:
-        """Add the scores that depend on the distance, and mask keys outside the window."""
+        """Add to a tile's `scores` the part that depends on distances, and mask keys outside the window."""
         vectors, fading = self.vectors, self.given.fading
         remaining = None if fading is None else fading[self.head, 0, :, self.distances]
         if not self.is_band:
@@ -151,7 +151,7 @@ class _Tile(NamedTuple):
         scores[:, :, self.piece.distance_count : self.piece.key_count].add_(last)
 
     def read(self, weights: Tensor) -> Tensor:
-        """Return the sums of values, weighted by attention, (sequences, queries, head_width)."""
+        """Return the output of each query: its weighted sum of values, (sequences, queries, head_width)."""
         values, inside = self.of_keys(self.given.v), self.within(weights)
         if self.given.num_extra:
             y = torch.mm(self.outside(weights), self.extra_values).view(*weights.shape[:2], -1)
@@ -237,7 +237,7 @@ class _Tiles(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: SavedContext, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore -- decorated
-        """Return the gradients of the inputs.
+        """Return the gradients of all tensors in the inputs of `window_tiles`.
 
         The gradient of a score with weight p is p (dp − Σ p dp), where Σ p dp = y · dy.
         """

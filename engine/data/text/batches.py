@@ -88,7 +88,10 @@ def iter_line_batches(
 
 
 def iter_line_eval(split: Split, *, batch_size: int, max_length: int) -> Iterator[LineBatch]:
-    """Yield batches that have each line of a valid length once, by length; the last may be smaller."""
+    """Yield each line that is neither empty nor too long once, in batches ordered by length.
+
+    The last batch may be smaller.
+    """
     fitting = _fitting(split, max_length)
     order = fitting[torch.argsort(split.line_lengths[fitting], stable=True)].tolist()
     for place in range(0, len(order), batch_size):
@@ -187,9 +190,10 @@ def iter_packed_batches(
 
 
 def _source_of_rows(bounds: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
-    """Return the index of the text from which each row from `start` to `stop` is taken.
+    """Choose for each row of a batch the text from which it is taken, and return the index of this text.
 
-    `bounds` are the cumulative shares of all sources except the last.
+    Rows are numbered over all batches, from `start` to `stop`. `bounds` are the cumulative shares of all
+    texts except the last.
     """
     return np.searchsorted(bounds, np.arange(start, stop) * _GOLDEN % 1.0, side="right")
 
@@ -241,7 +245,7 @@ def iter_stream_eval(
 
 
 def _rows(tokens: Tensor, starts: list[int], length: int) -> Tensor:
-    """Return slices of equal length as rows of int64, with 0 beyond the end of the text."""
+    """Return the pieces of a text that begin at `starts`, as int64 rows of equal length, padded with 0."""
     rows = torch.zeros(len(starts), length, dtype=torch.int64)
     for row, start in enumerate(starts):
         text = tokens[start : start + length]

@@ -103,7 +103,7 @@ def _open_documents(
 
 
 def _train_names(documents: OwnDocuments) -> list[str]:
-    """Return the stored name of each source of training documents: train, train1, train2 and so on."""
+    """Return the names under which training documents are stored, one for each source: train, train1, …."""
     return ["train", *(f"train{number}" for number in range(1, len(documents.sources)))]
 
 
@@ -139,7 +139,7 @@ def _symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: P
 
 
 def _known_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path) -> TextSymbols:
-    """Return a vocabulary that is not learnt: the corpus's alphabet, or the tokenizer in a file."""
+    """Return the vocabulary of a corpus that need not learn one: its alphabet, or a pretrained tokenizer."""
     documents = isinstance(task.corpus, OwnDocuments)
     if task.tokenizer is None or task.tokens != "pretrained":
         return TextSymbols(
@@ -227,7 +227,7 @@ def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str
 
 
 def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
-    """Return the bytes of each split. A file that contains several splits is read only once."""
+    """Return the text of each split of a corpus as bytes. A file with several splits is read only once."""
     files: dict[SourceFile, bytes] = {}
     for part in corpus.splits.values():
         if part.source not in files:

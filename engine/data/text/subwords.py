@@ -101,7 +101,7 @@ def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:
 
 
 def _bytes_of_piece(processor: sentencepiece.SentencePieceProcessor, piece: int) -> int:
-    """Return the number of bytes of a piece without its leading space, as at the beginning of a text."""
+    """Return how many bytes a piece stands for at the beginning of a text, without its leading space."""
     return 1 if processor.IsByte(piece) else len(processor.IdToPiece(piece).removeprefix("▁").encode())
 
 
