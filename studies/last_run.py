@@ -55,7 +55,7 @@ class StudyOutline:
 
 
 def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
-    """Return a study's outline without loading the study; None if the study must be loaded.
+    """Return the title and the number of trials of a study file; None if this needs a complete load.
 
     A study must be loaded if one of its trials may be among those with the `known` traits, because a store
     may then have the trial. It must also be loaded if the file has faults, if it is a search or has a ladder,
@@ -82,7 +82,7 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
 
 
 def traits(tables: Mapping[str, Any]) -> Traits:
-    """Return the traits of a trial or a study: its task, width, batch size, epochs and steps per epoch.
+    """Return the keys by which a trial or a study is matched fast: task, width, batch size, epochs, steps.
 
     Two studies can share a trial only if their traits are equal, which is faster to compare than the trials.
     `tables` are a trial's settings or the tables of a study file. A missing key has the value None.
@@ -182,7 +182,7 @@ def describe_max_seeds(study: Study, store: Store) -> str:
 
 
 def other_results(store: Store, study: str = "", file: Path | None = None) -> str:
-    """Return the end of an error message that names another folder with results of the study, else "".
+    """Return a hint for error messages that another folder has results of the study, or "".
 
     It is the nearest folder `results` with trials of the study: in the folder of the study's file, in the
     working directory, or in a parent of these folders.

@@ -173,7 +173,7 @@ def _trial_notes(plan: Plan) -> Iterator[_Note]:
 
 
 def _memory(held: StepMemory) -> str:
-    """Describe memory as `2.1 MB: weights 0.4 MB, …`; leave out items of 0 bytes."""
+    """Describe the memory of a training step, as in `2.1 MB: weights 0.4 MB, …`; leave out 0 bytes."""
     more_copies = held.copies > held.activations
     parts = {
         "weights": held.weights,
@@ -203,7 +203,7 @@ def _test(test: TrialTest) -> str:
 
 
 def _resumed_trials(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
-    """Yield a sentence for each epoch at which trials continue shorter trials, with the number of trials."""
+    """Yield, for each epoch at which trials continue shorter trials, a sentence on how many do so."""
     by_epoch: dict[int, list[str]] = {}
     for each in shorter_trials:
         by_epoch.setdefault(each.epochs, []).append(each.trial)
@@ -215,7 +215,7 @@ def _resumed_trials(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
 
 
 def _counts(study: Study, plan: Plan) -> str:
-    """Describe the counts: `8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · 132 to run`."""
+    """Describe the counts of a plan: `8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · …`."""
     axes = [_axis(name, len(levels)) for name, levels in study.factors.items() if len(levels) > 1]
     seeds = plural(len(study.seeds), "seed")
     if study.baseline and (more := len(study.point_seeds(study.baseline)) - len(study.seeds)):
@@ -252,7 +252,7 @@ def _axis(name: str, count: int) -> str:
 
 
 def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
-    """Yield the table of models: a line for each, or two lines if its label has no room beside its costs.
+    """Yield the lines of the plan's table of models, one or two for each model.
 
     Models whose sizes were solved at different levels, such as tasks, have a heading for each level.
     """
@@ -283,7 +283,7 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:
-    """Return the first column of a table: its title and labels, padded to one width.
+    """Return the first column of a table, its heading and its labels, padded to the same width.
 
     If they are too long, arguments that all labels share are left out.
     """

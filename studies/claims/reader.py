@@ -284,7 +284,7 @@ class _Resolver:
                 )
 
     def number(self, node: syntax.SyntaxNode) -> Comparison | None:
-        """Return a comparison whose effect is the value of an expression; None after a fault.
+        """Resolve an expression to a comparison whose effect is the expression's value; None after a fault.
 
         It compares the expression with 0, or with 1 if the expression is a speedup.
         """
@@ -626,7 +626,7 @@ class _Resolver:
     # which level of a factor comes first
 
     def _membership(self, node: syntax.MembershipTest, bound: Bindings) -> Statement | None:
-        """Return the statement that one of the named levels beats every other level.
+        """Resolve `best(…) is level` or `best(…) in set`: the statement that a named level beats all others.
 
         Of the levels a, b, c and d, `best(x) is a` says that a beats b, c and d. `best(x) in [a, b]` says
         that a or b beats c and d, not which of the two is better. A named level that is not compared is a

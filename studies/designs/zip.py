@@ -11,7 +11,7 @@ from ..text.toml_positions import KeyPath
 
 
 class Zip(Design):
-    """A design in which all factors change together."""
+    """A design whose first cell has the first level of each factor, the second the second, and so on."""
 
     title = "a cell of all first levels, a cell of all second levels, and so on"
     has_conditions = False

@@ -134,7 +134,7 @@ class Gates(Expansion):
         return replace(study, claims=claims, expansions={**study.expansions, TABLE: found})
 
     def _gates(self, diagnostics: Diagnostics, study: Study) -> Iterator[Gate]:
-        """Yield the valid gates; report faults of the others, and claims that can never open their gate.
+        """Yield the valid gates; report faults of others, and claims that can never open their gate.
 
         A gate must hold back some cells, but not all. A claim cannot open a gate if it compares cells that
         this gate or a later one holds back.
@@ -166,7 +166,7 @@ class Gates(Expansion):
             yield Gate(levels=wanted, held=frozenset(trial.id for trial in held), opened_by=opened)
 
     def stages(self, plan: Plan) -> list[list[PlannedTrial]]:
-        """Return the unfinished trials of each stage. Trials belong to the last gate that holds them back."""
+        """Return the unfinished trials in stages: those that no gate holds back, then those of each gate."""
         stages: list[list[PlannedTrial]] = [[] for _ in range(len(self.gates) + 1)]
         for one in plan.trials:
             if one.status not in ("done", "failed"):

@@ -52,7 +52,7 @@ _COSTS: Mapping[MatchedCost, Callable[[TrialSettings], float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostMatch:
-    """A cost of a cell's model (`amount`), and the same cost of the baseline's model (`target`)."""
+    """One cost of a cell's model (`amount`), next to the same cost of its baseline's model (`target`)."""
 
     name: MatchedCost
     amount: float
@@ -112,7 +112,7 @@ class SizeMatch:
 
     @property
     def largest(self) -> CostMatch:
-        """The cost that differs most, as a fraction, from the baseline's cost."""
+        """That cost which, relative to the baseline's, differs most from it."""
         return max(self.costs, key=lambda cost: abs(cost.relative_residual))
 
     @property
@@ -172,7 +172,7 @@ class SizeMatcher:
     matched: MatchedSize
 
     def solve(self, levels: Mapping[str, Level]) -> list[SizeMatch]:
-        """Return candidate sizes for a cell; the first one gives the cost that is nearest to the baseline's.
+        """Return the sizes of a cell that bring its cost nearest to the baseline's cost, the nearest first.
 
         A cell without a size to solve has one entry. The baseline of a cell has the levels named in
         `baseline`, and the cell's levels of all other factors. Of several costs, the one with the largest
@@ -211,7 +211,7 @@ class SizeMatcher:
         return nearest or [self._match(low, self._costs(levels, low), target)]
 
     def is_changed_by_size(self, levels: Mapping[str, Level], found: Sequence[SizeMatch]) -> bool:
-        """Return whether any cost of a cell's model changes with the size.
+        """Return whether the size of a cell's model has an effect on any of its costs.
 
         It is tested at the sizes in `found`, and at the baseline's size and the next larger one.
         """
@@ -233,7 +233,7 @@ class SizeMatcher:
         return {name: _COSTS[name](settings) for name in self.matched.costs}
 
     def _bounds(self, levels: Mapping[str, Level], name: str) -> tuple[int, int]:
-        """Return the smallest and the largest integer that all keys which use the size accept."""
+        """Return the smallest and the largest value of a size that all keys with this size allow."""
         values = {**levels, name: f"{{{name}}}"}
         ranges = _ranges(read_recipe(self.template.recipe(values)), name)
         if name in self.template.holes.get(D_MODEL_PATH, ()):
@@ -257,7 +257,7 @@ def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
 
 
 def factors_of_sizes(study: Study) -> list[str]:
-    """Return the factors outside of the model on which the solved sizes depend, such as the task.
+    """Return the factors outside of the model, such as the task, that have an effect on the solved sizes.
 
     Models that differ only in such a factor have different sizes, since they have different baselines.
     """
@@ -268,7 +268,7 @@ def factors_of_sizes(study: Study) -> list[str]:
 
 
 def _decides_size(study: Study, factor: str) -> bool:
-    """Return whether cells that differ only in this factor (and their seed) have different sizes."""
+    """Return whether two cells that differ only in this factor (and the seed) have different solved sizes."""
     sizes: dict[CellKey, int | None] = {}
     for trial in study.trials:
         if (match := study.grid.size_matches.get(trial.id)) is not None:
@@ -317,7 +317,7 @@ class Match(Expansion):
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
-        """Return the computed size of a cell. If no size is within the tolerance, report the nearest ones."""
+        """Return the computed size of a cell; if no size is near enough, report the nearest ones."""
         if (matched := grid.design.matched_size) is None:
             return Filling()
         recipe = read_recipe(grid.template.recipe({**levels, matched.name: f"{{{matched.name}}}"}))

@@ -76,7 +76,7 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
 
 
 def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
-    """Return whether a condition may depend on the factor that it names; report a fault if not.
+    """Return whether a factor's condition may depend on a factor with this name; report a fault if not.
 
     `path` is `("when", NAME, OTHER)`: the condition of the factor NAME depends on the factor OTHER.
     """

@@ -37,7 +37,7 @@ _PIECE = 1 << 20  # bytes that are read at a time
 
 
 class RowsError(CorpusError):
-    """Error with the faults in a file's rows: `faults` lists the first faults and counts the rest."""
+    """Error for faults in the rows of a file; `faults` has the first ones and the number of the others."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         more = len(faults) - MOST_FAULTS
@@ -73,7 +73,7 @@ class ColumnFaults:
         return bool(self._first)
 
     def add(self, index: int, column: str, message: str, kind: str = "") -> None:
-        """Record a fault in a row: the message about the row's value in a column.
+        """Record that the value in a row and column has a fault, with a message about it.
 
         Without `kind`, messages with the same words before `, got` are of the same kind.
         """
@@ -110,7 +110,7 @@ def max_bytes() -> int:
 
 
 def too_large(what: str) -> str:
-    """Return the error message for something that exceeds the size limit; it says how to raise the limit."""
+    """Return the message for data (`what`) above the size limit, which says how to raise the limit."""
     size = max_bytes() / _GB
     remedy = f"raise the limit, as in {MAX_DATA_VARIABLE}=8"
     return f"expected at most {size:g} GB, but {what} take more: {remedy}"
@@ -140,7 +140,7 @@ def digest_in_pieces(path: Path) -> str:
 
 
 def _where(path: Path) -> str:
-    """Return the end of a message on a missing file: its folder, and the most similar name in that folder."""
+    """Complete the message on a missing file: say its folder, and the most similar name there."""
     folder = path.absolute().parent
     if not folder.is_dir():
         return f": there is no folder {folder}; paths are relative to the study file"
@@ -168,7 +168,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def missing_column(wanted: str, found: Sequence[str]) -> str:
-    """Return the message for a missing column, which names the columns that were found."""
+    """Return the message for a missing column, with the names of the columns that the file has."""
     names = ", ".join(quoted(name) for name in found[:_MAX_NAMED])
     names += f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""
     message = f"expected a column '{wanted}', got {names or 'none'}"
@@ -234,7 +234,7 @@ def _lines_with_tabs(text: str) -> Iterator[_Row]:
 
 
 def _with_header(rows: Iterator[_Row], columns: Sequence[str]) -> Cells:
-    """Return the columns that the first row names; every row must have as many fields as the first."""
+    """Return these columns of a table whose first row has the columns' names."""
     _, header = next(rows, (1, []))
     if len(header) == 1 and header[0] not in columns and (mark := re.search(r"[;\t|,]", header[0])):
         expected = "a tab" if mark[0] == "," else "a comma"
@@ -304,7 +304,7 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
 
 
 def _find(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file
-    """Return the value of a key, which may be nested like `translation.en`; raise KeyError if missing."""
+    """Return the value of a key, or of a nested key like `translation.en`; raise KeyError if missing."""
     if name in found or "." not in name:
         return found[name]
     root, _, rest = name.partition(".")

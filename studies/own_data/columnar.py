@@ -76,7 +76,7 @@ def _open(data: bytes, form: str, columns: Sequence[str]) -> tuple[pa.Schema, It
 def _iter_arrays(
     data: bytes, form: str, columns: Sequence[str], paths: Sequence[list[str] | None]
 ) -> Iterator[list[pa.Array]]:
-    """Yield the wanted columns or nested fields of each batch; fields of a null struct are null, too."""
+    """Yield the values of these columns or nested fields, batch by batch; fields of a null are null, too."""
     for batch in _open(data, form, columns)[1]:
         yield [
             functools.reduce(
@@ -140,7 +140,7 @@ def _leaves(schema: pa.Schema) -> list[str]:
 
 
 def _class_names(schema: pa.Schema, paths: Sequence[list[str] | None]) -> list[list[str] | None]:
-    """Return the class names of each column, if Hugging Face `datasets` describes them."""
+    """Return the class names of each column or field, where Hugging Face `datasets` has stored them."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
     except (KeyError, ValueError, TypeError):
@@ -162,7 +162,7 @@ def _names_at(feature: Any, path: list[str]) -> list[str] | None:  # noqa: ANN40
 
 
 def _named(values: list[Any], names: Sequence[str] | None) -> list[Any]:
-    """Return the values with class names in place of class numbers; a number without a class becomes None."""
+    """Replace class numbers by class names; a number without a class becomes None."""
     if names is None:
         return values
 

@@ -41,7 +41,7 @@ FactsT = TypeVar("FactsT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class KeptFacts:
-    """The cache file with the facts about a user's corpus.
+    """Cache file with the facts about a user's corpus, so that its files need not be read again.
 
     Its name is a hash of the task and of the files' states, so that changed files have another cache file.
     """
@@ -65,7 +65,7 @@ class KeptFacts:
         return cls(place / f"data-{digest[:32]}.json")
 
     def load(self, facts: type[FactsT]) -> tuple[FactsT, dict[str, Path], CorpusSummary] | None:
-        """Return the cached facts, the path of each file by its SHA-256, and the summary.
+        """Return what the cache file has: the facts, the paths of the files by SHA-256, and the summary.
 
         Return None if there is no valid cache file.
         """
@@ -115,7 +115,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield path, size, times and inode of a file, or of each file in a folder, to detect changes.
+    """Yield the state of a file, or of each file in a folder, by which changes are detected.
 
     Yield nothing for a missing path.
     """
@@ -162,7 +162,7 @@ class OwnCorpus:
         return {"written": self.written, **facts, **pieces}
 
     def complete_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the `[task]` table with facts about the files instead of their names.
+        """Return the `[task]` table with the facts about the user's files in place of their names.
 
         `pieces` gets its default if the table has no such key.
         """
@@ -222,7 +222,7 @@ def _own_corpus(
 
 
 def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:
-    """Return the corpus as a store describes it, without reading its files; None if the study has none.
+    """Return the corpus as its description in a store says, without its files; None if the study has none.
 
     `earlier` is the result of `OwnCorpus.to_dict` when the study ran. If it does not fit the tables that name
     the files, report a fault.
@@ -253,7 +253,7 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
 
 
 def _own_table(diagnostics: Diagnostics) -> tuple[Mapping[str, Any], type[BaseModel], _Read] | None:
-    """Return the table of corpus files, the class for facts about them, and the function that reads them.
+    """Return the table `[task] corpus`, the class for facts about its files, and the function to read them.
 
     Return None if `[task] corpus` is not a table, or if the task cannot use the user's files.
     """
@@ -276,7 +276,7 @@ def _names_tokenizer(diagnostics: Diagnostics) -> bool:
 
 
 def _written(diagnostics: Diagnostics) -> str:
-    """Return the parts of `[task]` that name the user's files, as JSON text.
+    """Return the keys of `[task]` that name the user's files, as JSON text to compare with a record's.
 
     Without a tokenizer, it is only the corpus table, as in records from before tokenizers were supported.
     """

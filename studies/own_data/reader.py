@@ -37,7 +37,7 @@ Files = Mapping[str, Sequence[Path]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFiles:
-    """The data files at a path, by split. `form` is their format, and `left_out` names splits to ignore."""
+    """The data files of each split, their format, and the names of splits that are left out."""
 
     form: str
     files: Files
@@ -103,7 +103,7 @@ def _split_in_name(path: Path) -> str:
 
 
 def _full_name(path: Path) -> str:
-    """Return the name of a file's split: `test` for `test-00000-of-00001.parquet`.
+    """Return the split that a file's name gives: `test` for `test-00000-of-00001.parquet`.
 
     If a file's name is only a number, the split is the name of its folder.
     """
@@ -116,7 +116,7 @@ def _arrow_files(folder: Path) -> list[Path]:
 
 
 def _strings(path: Path, key: str) -> list[str]:
-    """Return the names listed under a key of a JSON file that Hugging Face `datasets` has written.
+    """Return the list of names under a key in a JSON file that Hugging Face `datasets` has written.
 
     Raise CorpusError for any other file.
     """
@@ -140,7 +140,7 @@ CORPUS: KeyPath = ("task", "corpus")
 
 
 class Reader:
-    """Reader of files that are named relative to a folder.
+    """Reader of the user's files, which a study names relative to its folder.
 
     `files` has the path of each content by its SHA-256. `notes` list what is left out of the files, and
     `summary` has the facts for a plan.
@@ -160,7 +160,7 @@ class Reader:
     def read(
         self, path: Path, *keys: str, text: bool = True, at: KeyPath = CORPUS
     ) -> tuple[str, bytes] | None:
-        """Return the SHA-256 and the bytes of a file; None if a fault is reported."""
+        """Read a file; return its SHA-256 and its bytes, or report a fault and return None."""
         if path not in self._read:
             self._read[path] = None
             try:
@@ -173,7 +173,7 @@ class Reader:
         return self._read[path]
 
     def digest(self, path: Path, *keys: str) -> str | None:
-        """Return the SHA-256 of a file too large to hold in memory; None if a fault is reported."""
+        """Return the SHA-256 of a file too large for the memory; after a fault, report it and return None."""
         try:
             digest = digest_in_pieces(path)
         except CorpusError as error:
@@ -188,7 +188,7 @@ class Reader:
         return self._diagnostics.data["task"].get("tokens")
 
     def report(self, message: str, *keys: str) -> None:
-        """Report a fault of the table `[task] corpus`, or of the key in this table to which `keys` lead."""
+        """Report a fault of `[task] corpus` or, with `keys`, of a key in this table."""
         self._diagnostics.report((*CORPUS, *keys), message)
 
 
@@ -207,7 +207,7 @@ def _read_text(path: Path) -> bytes:
 
 
 def _position(data: bytes, place: int) -> str:
-    """Return the line and column, from 1, of a byte; all bytes before it are valid UTF-8."""
+    """Return the line and column of a byte, counted from 1; all bytes before it must be valid UTF-8."""
     before = data[:place]
     line = before[before.rfind(b"\n") + 1 :].decode()
     number = before.count(b"\n") + 1

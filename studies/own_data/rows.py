@@ -28,13 +28,13 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Tokens(str):
-    """A list of tokens, joined by spaces to a string."""
+    """A list of tokens in the form of one string, in which spaces separate them."""
 
     __slots__ = ()
 
 
 def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a file
-    """Return a non-blank text, or the tokens of a list; raise ValueError for another value."""
+    """Return a sequence from a non-blank text or a list of tokens; raise ValueError for another value."""
     if isinstance(value, str) and value.strip():
         return _checked(value)
     if not isinstance(value, list) or not value:
@@ -111,12 +111,12 @@ def read_split(value: Any, names: Sequence[str] = ()) -> str | None:  # noqa: AN
 
 
 def split_named(name: str) -> str | None:
-    """Return the split (train, dev or test) that goes by this name, such as `validation`; else None."""
+    """Return the split (train, dev or test) with this usual name, such as `validation`; else None."""
     return _SPLIT_NAMES.get(name)
 
 
 def shown(value: Any) -> str:  # noqa: ANN401 -- as above
-    """Return the beginning of a value in printable characters."""
+    """Return the beginning of a value in printable characters, for a message."""
     if value is None or value == "":
         return "none"
     text = repr(value[:_SHOWN] if isinstance(value, str | bytes | list) else value)
@@ -125,7 +125,7 @@ def shown(value: Any) -> str:  # noqa: ANN401 -- as above
 
 
 def _checked(text: str) -> str:
-    """Return the text; raise ValueError for half of a surrogate pair, which no encoding supports."""
+    """Return the text unchanged; raise ValueError if it has half of a surrogate pair, which is not valid."""
     if not text.isascii() and (half := _SURROGATE.search(text)):
         place = f"character {half.start() + 1:,}"
         raise ValueError(f"expected text, got half of a surrogate pair, \\u{ord(half[0]):04x}, at {place}")
@@ -144,7 +144,7 @@ class Row(NamedTuple):
 
 
 class Unlabelled(NamedTuple):
-    """A row without a label.
+    """A row of a split whose label is missing.
 
     If other rows of its split have labels, `fault` is reported; otherwise the whole split is left out.
     """
@@ -155,7 +155,7 @@ class Unlabelled(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowKind:
-    """Functions that read the two values of a row; they raise ValueError for an invalid value.
+    """A kind of rows: the functions that read a row's two values, and raise ValueError for an invalid one.
 
     A row with a None is left out. `aligned` rows have a target for each token. `labels` may be missing in all
     rows of a split, which is then left out.
@@ -181,7 +181,7 @@ PAIRS = RowKind(read_sequence=read_sentence, read_target=read_sentence, labels=F
 
 
 def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the split and the SHA-256 of each file, or of each pair of line-aligned files.
+    """Yield each file, or pair of line-aligned files, as its split and its SHA-256.
 
     If the rows have a column with splits, that column overrides the split of the file.
     """
@@ -236,7 +236,7 @@ def read_part(
 
 
 def draw_split(layout: OwnLayout, row: Row) -> Row:
-    """Return the row; a training row is moved to dev or test if it is among the rows that are held out.
+    """Return the row with its final split: held-out training rows become dev or test rows.
 
     Rows are held out for a split that has no rows of its own.
     """
@@ -258,7 +258,7 @@ def _read_cells(form: str, data: Sequence[bytes], columns: Sequence[str]) -> Cel
 
 
 def _side_by_side(left: str, right: str) -> Cells:
-    """Return the lines of two line-aligned texts; raise RowsError if the texts differ in number of lines."""
+    """Return the lines of two files as two columns; raise RowsError if the numbers of lines differ."""
     sides = [
         [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] for text in (left, right)
     ]

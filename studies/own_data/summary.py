@@ -42,7 +42,7 @@ Lengths = Sequence[Sequence[int]]
 
 
 class PieceBounds(NamedTuple):
-    """The minimum and maximum size of a bpe vocabulary, and a suitable size."""
+    """The smallest, the largest and a suitable size of the bpe vocabulary that a text allows."""
 
     least: int
     most: int
@@ -74,7 +74,7 @@ class CorpusSummary:
     warnings: tuple[str, ...] = ()
 
     def default_pieces(self, most: int) -> int | None:
-        """Return a smaller bpe vocabulary size if the text is too small for `most` pieces, else None."""
+        """Return a suitable bpe vocabulary size if the text is too small for `most` pieces, else None."""
         bounds = self.pieces.values()
         if not bounds or min(each.most for each in bounds) >= most:
             return None
@@ -198,7 +198,7 @@ def _kinds(tokens: object) -> tuple[str, ...]:
 
 
 def _piece_bounds(texts: Mapping[str, Iterable[str]], tokens: object) -> dict[str, PieceBounds]:
-    """Return the smallest and largest possible bpe vocabulary for each text, given the words of the text.
+    """Return the bounds of the bpe vocabulary for each text, given the words of each text.
 
     Return an empty mapping if `tokens` is not bpe.
     """
@@ -237,7 +237,7 @@ def _num_symbols(sequences: Iterable[str], kind: str) -> int:
 
 
 def _shared(rows: Sequence[Row]) -> Iterable[str]:
-    """Yield a warning for each pair of splits with equal rows; differences in case and spaces are ignored."""
+    """Yield a warning for each two splits that share rows, whatever their case and spaces."""
     keys = {split: Counter[bytes]() for split in SPLITS}
     for row in rows:
         keys[row.split][source_key(row.sequence)] += 1
@@ -247,7 +247,7 @@ def _shared(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
-    """Yield warnings for classes in dev or test that training lacks, and for training with only one class."""
+    """Yield a warning for each class that only dev or test has, and if training has a single class."""
     for split in ("dev", "test"):
         lacking = {
             name: count

@@ -80,14 +80,14 @@ class ThreeTables(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedFiles:
-    """The format of the files that a study names, and the SHA-256 of the files of each split."""
+    """The data files that a study names: their common format, and the SHA-256 of the files of each split."""
 
     form: str
     digests: Mapping[str, tuple[str, ...]]
 
 
 def find_one(reader: Reader, named: OneTable) -> NamedFiles | None:
-    """Return the files of each split at a path; None if faults were reported."""
+    """Find the files of all splits at the one path that a study names; None if faults were reported."""
     if named.splits is None or named.split is not None:
         return _find(reader, named.path, "path")
     if not reader.locate(named.path).is_dir():
@@ -97,7 +97,7 @@ def find_one(reader: Reader, named: OneTable) -> NamedFiles | None:
 
 
 def find_three(reader: Reader, named: ThreeTables) -> NamedFiles | None:
-    """Return a file for each split, all of one format; None if faults are reported."""
+    """Find the files at a study's separate paths of the splits; None if faults were reported."""
     paths = {split: path for split in SPLITS if isinstance(path := getattr(named, split), str)}
     found = {split: _find(reader, path, split) for split, path in paths.items()}
     sound = {split: files for split, files in found.items() if files is not None}
@@ -125,7 +125,7 @@ def read_rows(
     splits: SplitNames | None = None,
     shares: HeldOutRows | None = None,
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Read the rows of all splits, and return their layout and the rows; None if faults are reported.
+    """Read the rows of all splits; return their files' layout and the rows, or None after a fault.
 
     A trial stores only the layout, and reads the rows again with it. A dev or test split without any label is
     left out, with a note.
@@ -163,7 +163,7 @@ def count_rows(rows: Sequence[Row]) -> OwnCounts:
 
 
 def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None = None) -> NamedFiles | None:
-    """Return the data files at a path, by split; None if faults were reported (at the key `key`)."""
+    """Find the data files at a path, by split; report faults at the key `key`, and then return None."""
     try:
         found = find_files(reader.locate(name), names)
     except CorpusError as error:
@@ -185,7 +185,7 @@ def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None =
 def _all_rows(
     reader: Reader, layout: OwnLayout, kind: RowKind
 ) -> tuple[list[Row] | None, Mapping[str, list[Unlabelled]]]:
-    """Return all labelled rows in a list, and the unlabelled rows grouped by file.
+    """Read all files of a layout; return the labelled rows, and the unlabelled ones by file.
 
     The first is None if faults were reported.
     """
@@ -210,7 +210,7 @@ def _all_rows(
 def _leave_out_unlabelled(
     reader: Reader, rows: list[Row], unlabelled: Mapping[str, list[Unlabelled]]
 ) -> tuple[list[Row], tuple[str, ...]]:
-    """Leave out splits without labels: return the remaining rows, and the names of these splits.
+    """Remove the rows of splits that have no labels; return the other rows, and the names of these splits.
 
     If all labels of a split are -1 and the training split has no such class, they count as missing: public
     test sets hide labels like this. A row without a label in any other split is a fault.
@@ -238,7 +238,7 @@ def _leave_out_unlabelled(
 
 
 def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: set[str]) -> OwnLayout:
-    """Return the layout with the shares of training rows to hold out for splits without rows of their own.
+    """Return the layout with shares of the training rows that are held out for splits without rows.
 
     A share for a split that has rows is reported as a fault.
     """
@@ -255,7 +255,7 @@ def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: s
 def _read_named(
     reader: Reader, named: OneTable | ThreeTables, kind: RowKind, columns: tuple[str | None, str | None]
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Return the layout and the rows of a corpus in one or three files; None if faults are reported.
+    """Read a corpus of one file, or of a file for each split; return its layout and rows; None after faults.
 
     A TSV of pairs without column names uses its first two columns.
     """
@@ -378,7 +378,7 @@ def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any
 def _read_lines(
     reader: Reader, named: Mapping[tuple[str, ...], _TwoFiles], shares: HeldOutRows | None = None
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Return the layout and the pairs of line-aligned files; return None if faults are reported."""
+    """Read sentence pairs from line-aligned files; return their layout and the pairs; None after a fault."""
     digests: dict[str, tuple[str, ...]] = {}
     for keys, files in named.items():
         paths = {side: reader.locate(getattr(files, side)) for side in ("source", "target")}

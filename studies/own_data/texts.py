@@ -37,7 +37,7 @@ class _HeldOut(StrictModel):
 
 
 class _OneText(_HeldOut):
-    """Keys of a text in one file: its beginning is for training, its end is the test split."""
+    """Keys for a text in one file. Its beginning is for training, its end is the test split."""
 
     path: str
 
@@ -119,7 +119,7 @@ def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) ->
 
 
 def _split_at_line_ends(data: bytes, shares: _HeldOut) -> tuple[int, int, int] | None:
-    """Return the byte offsets where train, dev and test end, at line ends; None if one would be empty."""
+    """Return the offsets where train, dev and test end, each after a line; None if a split would be empty."""
     ends = [
         data.find(b"\n", round(len(data) * share)) + 1
         for share in (1 - shares.dev - shares.test, 1 - shares.test)
@@ -133,7 +133,7 @@ _FORM = ".parquet"
 
 
 class _Source(StrictModel):
-    """A file or folder of documents; `weight` sets its share of the training documents."""
+    """One file or folder of documents in a mixture; `weight` sets its share of the training documents."""
 
     path: str
     weight: float = Field(default=1.0, gt=0)
@@ -261,7 +261,7 @@ def iter_documents(path: Path, column: str) -> Iterator[str]:
 
 
 def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
-    """Return the SHA-256 of each Parquet file at a path, in the order of their names.
+    """Return the SHA-256 of the Parquet file at a path, or of all those in a folder, in order of their names.
 
     Return None if faults are reported.
     """
@@ -277,7 +277,7 @@ def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
 
 
 def _texts(reader: Reader, digests: tuple[str, ...], column: str, key: str) -> Iterator[str | None]:
-    """Yield the documents in these files; for an unreadable file, report a fault and yield None."""
+    """Yield the documents in the files with these digests; for an unreadable file, yield None instead."""
     for digest in digests:
         path = reader.files[digest]
         try:

@@ -70,7 +70,7 @@ def _facts(named: _TokenizerFile, sha256: str, data: bytes) -> OwnTokenizer:
 
 
 def read_ranks(data: bytes) -> dict[bytes, int]:
-    """Return the rank of each token in a tiktoken file.
+    """Read a tiktoken file; return the rank of each token.
 
     Each line of the file has the token in base64, a space, and its rank. Raise CorpusError for anything else,
     and if a byte has no token.
@@ -99,7 +99,7 @@ def read_ranks(data: bytes) -> dict[bytes, int]:
 
 
 def _size_of_json(data: bytes) -> int:
-    """Return the number of tokens of a tokenizer.json, which is its highest token number plus 1."""
+    """Return the vocabulary size of a tokenizer.json: its highest token number plus 1."""
     try:
         found: dict[str, Any] = json.loads(data)
         vocabulary = found["model"]["vocab"]

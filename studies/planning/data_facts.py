@@ -22,7 +22,7 @@ _MAX_CLASSES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFacts:
-    """Facts about a study's data, and warnings, as text."""
+    """Sentences for a plan about a study's data: facts and warnings."""
 
     facts: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate:
 
 
 def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> Iterator[str]:
-    """Yield facts about the sequences of each task, as sentences.
+    """Yield sentences on the sequences in the training data: their vocabulary and their lengths.
 
     They are the vocabulary, the length of the longest training sequence, and how many sequences exceed
     `longest` of the task, so that they are cut or left out.
@@ -71,7 +71,7 @@ def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> I
 
 
 def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield a text with the number of different tokens in the training data.
+    """Yield a sentence on how many different tokens the training data have.
 
     If the tokens are words, the text also has the size of the vocabulary.
     """
@@ -89,7 +89,7 @@ def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
 
 
 def _classes(summary: CorpusSummary) -> Iterator[str]:
-    """Yield the training classes with their counts, the most frequent first."""
+    """Yield a sentence on the classes in the training data with their shares, the most frequent first."""
     if not summary.classes:
         return
     total = sum(summary.classes.values())

@@ -28,7 +28,7 @@ NUMBER = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightState:
-    """The number of frozen parameters, and the bytes of optimiser state for the trained parameters."""
+    """How many parameters are frozen, and the bytes of the optimiser's state for all others."""
 
     frozen: int
     bytes: int
@@ -36,7 +36,7 @@ class WeightState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMemory:
-    """The bytes that a training step on sequences of `tokens` tokens needs for each purpose.
+    """The bytes that a training step needs, by purpose, if its sequences have `tokens` tokens.
 
     `optimizer` is an upper bound. `activations` has the bytes for the `sequences` that are computed at once.
     It includes the loss's gradient or a block's temporary tensors, whichever is larger. With `equal_parts` a
@@ -59,7 +59,7 @@ class StepMemory:
 
     @property
     def copies(self) -> int:
-        """The bytes of the temporary copy of weights that a clipped step or a callback makes.
+        """The bytes of the temporary copy of the weights in a step with clipping, or for a callback.
 
         If both make a copy, it is the larger one, since the copies exist one after the other.
         """
@@ -72,7 +72,7 @@ class StepMemory:
         return self._of_weights + max(self.activations, self.copies)
 
     def parts_that_fit(self, device_bytes: int) -> int | None:
-        """Return into how many parts a batch must be split to fit on a device; None if it never fits.
+        """Return into how many parts a batch must be split to fit on a device; None if it cannot fit.
 
         The number of parts is a power of two from 1 to 2 ** MAX_DOUBLINGS.
         """
@@ -84,7 +84,7 @@ class StepMemory:
         return None
 
     def in_parts(self, parts: int) -> int:
-        """Return the peak bytes of a step that computes its batch in `parts` parts, one after another."""
+        """Return the peak bytes of a step that splits its batch into parts and computes one after another."""
         largest = -(-self.activations * -(-self.sequences // parts) // self.sequences)
         return self._of_weights + max(largest, self.copies)
 
@@ -95,7 +95,7 @@ class StepMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialTest:
-    """The FLOPs and the peak memory in bytes of a trial's test, at the lengths of the test.
+    """Size and cost of a trial's test: its sequences for each length, its lengths, FLOPs and peak memory.
 
     The memory is at most that of a training step at the longest of these lengths.
     """
@@ -155,7 +155,7 @@ def step_memory(
 
 
 def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
-    """Return the lengths of sentence pairs at which a batch of `batch_tokens` tokens may need most memory.
+    """Return the lengths of sentence pairs at which a batch with `batch_tokens` may need most memory.
 
     Shorter pairs allow more rows. So the candidates are the longest length, the length at which one more row
     fits, and the length at which the maximum number of rows fits.
@@ -167,7 +167,7 @@ def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
 
 
 def fits(held: int, device_bytes: int) -> bool:
-    """Return whether a process with this memory fits on a device; a tenth of the device is kept free."""
+    """Return whether a process that holds these bytes fits on a device, a tenth of which is kept free."""
     return held + GPU_CONTEXT <= 0.9 * device_bytes
 
 
@@ -177,7 +177,7 @@ Bound = Literal["memory", "CPUs", "processes", "trials", "setting", "one"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRoom:
-    """The number of trials, each in its own process, that fit a GPU's memory and CPUs.
+    """The number of trials that can train on one GPU at once, each in its own process, and its limits.
 
     If `asked` is set, that many trials share the GPU if it has the CPUs for them, whether they fit into its
     memory or not. Otherwise the run takes as many as fit, but no more than there are trials per GPU, so that
@@ -196,7 +196,7 @@ class GpuRoom:
 
     @property
     def bound(self) -> Bound:
-        """The name of the limit that determines `trials`: the first in `_bounds`, if several are equal."""
+        """The name of the limit that decides the number of trials, such as memory or CPUs."""
         least = min(self._bounds, key=self._bounds.__getitem__)
         return "one" if least == "CPUs" and not self.by_cpus else least
 
@@ -219,7 +219,7 @@ def room_on_gpu(
     trials: float | None = None,
     asked: int | None = None,
 ) -> GpuRoom:
-    """Return how many trials with this step memory can share a GPU, each in its own process.
+    """Return how many trials can share a GPU in separate processes, if each needs the step memory `held`.
 
     A tenth of the GPU's memory is kept free. `cpus` is the number of CPUs for each GPU, and `cpus_of_each` is
     the number that one trial uses. `trials` is the number of trials for each GPU; `asked` is the number set
@@ -234,7 +234,7 @@ def room_on_gpu(
 
 
 def trials_together(held: StepMemory, device_bytes: int) -> int:
-    """Return how many trials with this step memory fit on a device in one process; a tenth is kept free.
+    """Return how many trials fit on a device in one process, if each needs the step memory `held`.
 
     Each trial keeps its own weights and optimiser state besides the stacked weights and state, and a copy of
     both from before the steps.
@@ -244,7 +244,7 @@ def trials_together(held: StepMemory, device_bytes: int) -> int:
 
 
 def costliest_test(all_settings: Iterable[TrialSettings]) -> TrialTest | None:
-    """Return the costliest test of the trials; None if no trial has a test."""
+    """Return the test of the trial whose test costs the most; None if no trial has a test."""
     found: list[TrialTest] = []
     for settings in all_settings:
         task = settings.task

@@ -82,7 +82,7 @@ class ReachLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsufficientReach:
-    """Models that cannot see all inputs on which the targets of a task with a fixed length depend.
+    """Models that see too little for a task of fixed length: its targets depend on inputs farther away.
 
     `labels` names the models. `sees` and `needs` are in tokens to the left and right; `needs` is None on a
     side with enough reach.
@@ -105,7 +105,7 @@ class InsufficientReach:
 
 
 def _listed(labels: Sequence[str]) -> str:
-    """Return the names of models as a list, with semicolons if the names themselves have commas."""
+    """Join the names of models to a list; separate them by semicolons if a name has a comma."""
     return ("; " if any(", " in label for label in labels) else ", ").join(labels)
 
 
@@ -114,7 +114,7 @@ _Short = tuple[str, tuple[float, float], tuple[float | None, float | None]]
 
 
 def find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[InsufficientReach, ...]:
-    """Return the models that cannot see all inputs on which their task's targets depend.
+    """Return the models that see too little for their task, whose targets depend on inputs farther away.
 
     Tasks are skipped if their required reach is unknown.
     """
@@ -136,7 +136,7 @@ def find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tu
 
 
 def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ReachLimit, ...]:
-    """Return the longest length that each model can learn, for models whose reach limits this length.
+    """Return the models whose reach limits the length that they can learn, each with that length.
 
     Models with equal limits share a result. `labelled` has the label and the settings of each model.
     """
@@ -166,7 +166,7 @@ def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple
 
 
 def _binding_reach(settings: TrialSettings, bound: int) -> tuple[int | None, int | None]:
-    """Return a model's reach to the left and to the right; None on a side that does not limit the length."""
+    """Return how far a model sees to the left and to the right; None where that does not limit the length."""
     task, sees = require_algorithmic(settings.task.name), reach(settings)
     needed = task.unguessable_reach(bound + task.length_step if bound else task.min_length)
     left = int(sees.left) if needed.left > sees.left else None
@@ -220,7 +220,7 @@ class ModelCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineNotes:
-    """Sentences about the machine that will train, for a plan.
+    """What a plan says about the machine that will train, in sentences.
 
     `total` is the time of all trials, `where` the device, `packs` how many trials train together in one
     process, and `bf16` what reduced precision saves. `groups` has the sizes of groups of weights.
@@ -353,7 +353,7 @@ def make_plan(
 
 
 def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) -> float:
-    """Return an upper bound of the FLOPs of the trials that remain to be trained.
+    """Return an upper bound of the FLOPs that the remaining trials need.
 
     For a search, each remaining trial counts as the costliest one at an end of the search space (`ends`).
     """
@@ -379,7 +379,7 @@ def remaining_search_times(
 
 
 def most_at_once(study: Study, left: int) -> int:
-    """Return how many of the remaining trials can train at the same time.
+    """Return how many of the `left` remaining trials can train at the same time.
 
     In a search, one worker trains all trials of a point.
     """
@@ -430,7 +430,7 @@ def group_by_model(study: Study, trials: Iterable[Trial]) -> list[list[Trial]]:
 
 
 def _learned_positions(trial: Trial) -> tuple[str, int] | None:
-    """Return the type and the number of a model's learned positional embeddings; None if it has none."""
+    """Return the kind and the number of the positions that a trial's model learns; None if it learns none."""
     model = trial.common.model
     learns = isinstance(POSITIONS[model.position], LearnedPosition | PluginPosition)
     return (model.position, model.max_positions) if learns else None
@@ -470,7 +470,7 @@ def model_costs(
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:
-    """Return a sort key for cells; the cell whose cost differs most from the baseline's cost comes last.
+    """Return a sort key by which the cell that differs most from the baseline's cost comes last.
 
     The key is that difference, then the baseline's cost. The difference is relative if there are several
     costs.
@@ -480,7 +480,7 @@ def _distance(match: SizeMatch) -> tuple[float, float]:
 
 
 def _labeller(study: Study) -> Callable[[Trial], str]:
-    """Return a function that returns, for a trial, the name of its model in the plan.
+    """Return a function that gives the name by which a plan shows the model of a trial.
 
     The name is the trial's levels of the factors in `[study] labels`, if these levels distinguish all models.
     Otherwise it is the levels that determine the model.
@@ -493,7 +493,7 @@ def _labeller(study: Study) -> Callable[[Trial], str]:
 
 
 def _distinguish_models(study: Study, labels: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether the factors `labels` distinguish all combinations of levels of the factors `names`."""
+    """Return whether models with different levels of the factors `names` have different ones of `labels`."""
     rows = {
         (tuple(trial.levels[each] for each in labels), tuple(str(trial.levels[each]) for each in names))
         for trial in study.cells
@@ -502,7 +502,7 @@ def _distinguish_models(study: Study, labels: Sequence[str], names: Sequence[str
 
 
 def _label_names(study: Study) -> list[str]:
-    """Return the factors whose levels distinguish the models of a study.
+    """Return the names of the factors whose levels tell the models of a study apart.
 
     For a search, all dimensions. Of a ladder's sizes only the first, if it distinguishes the rungs.
     """
@@ -517,7 +517,7 @@ def _label_names(study: Study) -> list[str]:
 
 
 def _label(names: Sequence[str], trial: Trial) -> str:
-    """Return the levels that name a trial's model.
+    """Return the levels of these factors in a trial as the name of its model.
 
     If the study has only one model, return the recipe. Inactive dimensions of a search point have no level.
     """

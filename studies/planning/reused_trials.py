@@ -44,7 +44,7 @@ from ..text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleTrial:
-    """A finished trial whose plug-ins have changed since: its stored id and its current id.
+    """A finished trial of which a plug-in's source has changed since: its id then and its id now.
 
     `stored` is the id in the store; `now` is the id that the trial has with the present source. `changes`
     maps each plug-in to its old and new source; the old source is "" if it was not recorded.
@@ -56,7 +56,7 @@ class StaleTrial:
 
 
 def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTrial]:
-    """Return the study's stored trials whose plug-ins have changed since, by their current ids.
+    """Return the study's stored trials that ran with other plug-in source, by the ids that they have now.
 
     The store has no result with the present plug-in source for these trials. If several trials match, the
     trial that ended last counts. These trials are not outcomes of the study.
@@ -84,7 +84,7 @@ def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTr
 def keep_stale_trials(
     study: Study, store: Store | str | Path, trials: Collection[str] | None = None
 ) -> dict[str, StaleTrial]:
-    """Keep the stored results of trials whose plug-ins were edited in ways that change no result.
+    """Accept stored results of trials whose plug-ins were edited since, if the edits change no result.
 
     The source of a plug-in is part of a trial's id. So each outcome is copied to the id that the trial has
     now; the rows still record the original source. Return the copied trials by current id. `trials` restricts
@@ -102,7 +102,7 @@ def keep_stale_trials(
 
 
 def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
-    """Describe how many stored trials have outdated plug-in source, and how each plug-in has changed."""
+    """Describe in a sentence how many stored trials ran with other plug-in source, and what has changed."""
     pairs = {both for each in stale.values() for both in each.changes.values()}
     changes = ", ".join(sorted(_change(then, now) for then, now in pairs))
     count = len(stale)
@@ -133,7 +133,7 @@ def _change(then: str, now: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShorterTrial:
-    """A finished trial with the same settings as a longer trial, except for fewer epochs.
+    """A finished trial from which a longer one can continue: it differs only in having fewer epochs.
 
     `epochs` is the number of epochs that the longer trial can skip.
     """
@@ -143,7 +143,7 @@ class ShorterTrial:
 
 
 class ShorterTrials:
-    """Finished trials whose final state is in a store, so that a longer trial can continue from it.
+    """Index of the finished trials whose last state is stored, so that longer trials can continue from it.
 
     They are looked up by their settings without the number of epochs.
     """
@@ -187,13 +187,15 @@ class ShorterTrials:
         return max(fitting, key=lambda each: each.epochs, default=None)
 
     def find_all(self, trials: Iterable[Trial]) -> dict[str, ShorterTrial]:
-        """Return a mapping from the trials that can resume to the trials from which they resume."""
+        """Return the trials that can continue a shorter trial, each with that shorter trial."""
         found = ((trial.id, self.find(trial)) for trial in trials)
         return {trial: shorter for trial, shorter in found if shorter is not None}
 
 
 def _beginnings(settings: TrialSettings) -> Iterator[tuple[int, TrialSettings]]:
-    """Yield settings that train like these settings up to some epoch, each with that last valid epoch.
+    """Yield the settings of shorter trials that train exactly like the beginning of a trial.
+
+    Each comes with the last epoch up to which this holds.
 
     A shorter trial may have ended before some of the `[[train.changes]]` took effect. So the settings are
     those with only the first 0, 1, 2, … changes. Until the last valid epoch, training with them equals
@@ -211,7 +213,7 @@ def _without_epochs(settings: TrialSettings) -> str:
 
 
 class FittingTrials:
-    """Lookup of stored trials that a search can reuse; results are cached."""
+    """Lookup of stored trials of any study that a search can reuse as its own; results are cached."""
 
     def __init__(self, study: Study) -> None:
         self._study, self._space = study, RecipeSpace(study)
@@ -223,7 +225,7 @@ class FittingTrials:
         self._found: dict[str, Trial | None] = {}
 
     def find(self, row: Mapping[str, Any]) -> Trial | None:
-        """Return the trial of the search that a stored row belongs to; None if the row does not fit."""
+        """Return the trial of this search to which a stored row belongs; None if the row does not fit."""
         if row["task"] not in self._tasks or row["status"] != "done":
             return None
         if row["trial"] not in self._found:
@@ -263,7 +265,7 @@ class FittingTrials:
 
 
 def _shared(several: Sequence[Any], apart: Collection[KeyPath]) -> dict[str, Any]:
-    """Return the keys that have the same value in all of these settings; ignore the key paths in `apart`."""
+    """Return the keys on which these settings agree, with their values; ignore the paths in `apart`."""
     found: dict[str, Any] = {}
     for name, first in several[0].items():
         if (name,) in apart or not all(name in each for each in several):
@@ -288,7 +290,7 @@ def _differs(settings: Mapping[str, Any], fixed: Mapping[str, Any]) -> bool:
 
 
 def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the stored rows that fit a search, with their levels in that search as `factors`.
+    """Return the stored rows that a search can reuse, with their levels in this search as `factors`.
 
     For each point there are rows for all of its seeds, or none.
     """
@@ -311,7 +313,7 @@ def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 class RecipeSpace:
-    """All recipes that a search can choose.
+    """The set of all recipes that a search can choose.
 
     They are described by one pattern: the study's recipe, with a dimension of the search in place of each
     placeholder.
@@ -342,7 +344,7 @@ class RecipeSpace:
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
-        """Return the values of the search's dimensions that result in this recipe, by dimension.
+        """Return the value of each search dimension with which the search would choose this recipe.
 
         Return None if the recipe is not in the space.
         """
@@ -371,7 +373,7 @@ class RecipeSpace:
         return recipe
 
     def _names(self, root: Node, own: Iterator[str]) -> Iterator[str]:
-        """Yield the name of each dimension in the order of the recipe text.
+        """Yield the names of the search's dimensions in the order in which the recipe's text has them.
 
         A placeholder's own dimension comes before the dimensions inside the texts that may fill it. `own`
         yields the names of the dimensions that are written in the recipe itself.
@@ -391,6 +393,6 @@ class RecipeSpace:
 
 
 def count_points(study: Study, rows: pl.DataFrame) -> int:
-    """Return the number of different search points among these rows of the store."""
+    """Return to how many different search points these rows of the store belong."""
     levels = [json.loads(text) for text in rows["factors"]]
     return len({tuple(each.get(name) for name in study.dimensions) for each in levels})

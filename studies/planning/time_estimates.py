@@ -43,7 +43,7 @@ class TimeEstimate:
     expected: float | None = None
 
     def per(self, count: int) -> TimeEstimate:
-        """Return the mean time of a trial, if this estimate is the total of `count` trials."""
+        """Divide the estimate of the total time of `count` trials by `count`."""
         parts = (None if each is None else each / count for each in (self.seconds, self.expected))
         seconds, expected = parts
         return TimeEstimate(seconds, self.basis, expected)
@@ -91,7 +91,7 @@ class TimeEstimator:
         return self._known[cell]
 
     def _estimate_cell(self, trial: Trial, cell: CellKey) -> TimeEstimate:
-        """Estimate the time of a trial from finished trials of its cell or, without any, from its FLOPs.
+        """Estimate the time of a trial from finished trials of its cell; if there are none, from its FLOPs.
 
         The estimate is the mean time of the finished trials of the cell. Without such trials, it is a bound,
         computed from the trial's FLOPs and a measured speed. The speed is that of its recipe, or the mean
@@ -140,7 +140,7 @@ class TimeEstimator:
 
 
 def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
-    """Return the sum of training times as one estimate.
+    """Add estimated times of trials to one estimate of their total time.
 
     The sum is as certain as the least certain estimate (`basis`).
     """
@@ -160,7 +160,7 @@ def _blocks(recipe: str) -> frozenset[str]:
 
 
 def _flops_to(settings: TrialSettings, length: float) -> float:
-    """Return the training FLOPs of a trial that learns all lengths up to `length`, and not the next one.
+    """Return the training FLOPs of a trial whose curriculum gets as far as `length`.
 
     A model that has learnt `length` trains on the next length until the end of the trial.
     """
@@ -194,7 +194,7 @@ SHORT_S = 200.0
 
 
 class RecipeTimes:
-    """Estimator of the time of a whole trial for each recipe, from the epochs that a run has finished.
+    """Estimator of a trial's time by its recipe, from the epochs that the current run has finished.
 
     A recipe's mean is mixed with the mean of all recipes, which weighs as much as one trial. A recipe without
     a finished epoch gets the mean of the others.
@@ -211,12 +211,12 @@ class RecipeTimes:
 
     @property
     def mean_s(self) -> float | None:
-        """Return the mean seconds of a trial over all recipes; None before the first epoch."""
+        """Return the mean time in seconds of a whole trial, over all recipes; None before the first epoch."""
         shares = self._shares.total()
         return self._seconds.total() / shares if shares else None
 
     def trial_s(self, recipe: str) -> float:
-        """Return the expected seconds of a whole trial of this recipe."""
+        """Return the expected time in seconds of a whole trial with this recipe."""
         mean = self.mean_s
         assert mean is not None, "there is no estimate before the first epoch"
         return (self._seconds[recipe] + mean) / (self._shares[recipe] + 1)
@@ -230,7 +230,7 @@ Speed = Sequence[tuple[float, float]]
 
 
 def max_seconds_in_process(workers: int) -> float:
-    """Return the longest estimated time at which a grid trains in this process instead of on Ray workers.
+    """Return the limit for grids that train in this process: longer ones train on Ray workers.
 
     For longer grids, parallel training saves more than the start of Ray costs.
     """
@@ -239,7 +239,7 @@ def max_seconds_in_process(workers: int) -> float:
 
 
 def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, TrialSettings]:
-    """Return the settings for which the time of a step is measured, by their FLOPs per step.
+    """Choose the trials whose training step is measured; return their settings by FLOPs per step.
 
     They are those of the cheapest trial at its first length, and of the most expensive trial at its first and
     its longest length.
@@ -257,7 +257,7 @@ _LEAST_PART = 1 / 4
 
 
 def steps_to_compare(all_settings: Sequence[TrialSettings]) -> list[TrialSettings]:
-    """Return the cheapest and the most expensive of these trials, for a comparison of precisions.
+    """Return settings of the cheapest and the costliest trial, to compare the speed of precisions.
 
     A growing length has its probable mean. Larger batches are reduced to a part; the list is empty if that
     leaves a step too large to be measured in a plan.
@@ -277,7 +277,7 @@ def steps_to_compare(all_settings: Sequence[TrialSettings]) -> list[TrialSetting
 
 
 def positions_of_first_step(settings: TrialSettings) -> int:
-    """Return the number of positions that a trial's first step computes at once."""
+    """Return how many positions (sequences times tokens) a trial's first step computes at once."""
     train, task = settings.train, settings.task.spec
     tokens = sequence_tokens(settings)
     if isinstance(task, AlgorithmicTask) and train.curriculum is not None:
@@ -307,7 +307,7 @@ def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) ->
 
 
 def _interpolate(flops: float, speed: Speed) -> float:
-    """Return the seconds of a step with `flops` FLOPs, by linear interpolation between measured steps.
+    """Estimate the seconds of a step with `flops` FLOPs by linear interpolation between measured steps.
 
     Beyond the largest measured step, the time is proportional to FLOPs. Below the smallest, it is constant.
     """
@@ -325,7 +325,7 @@ _MEAN_PROGRESS = 0.25
 
 
 def _short(settings: TrialSettings, progress: float) -> TrialSettings:
-    """Return a trial's settings for a single epoch without callbacks, in which the model is not compiled.
+    """Shorten a trial's settings to one epoch without callbacks and without compilation.
 
     `progress` sets the length of a curriculum: 0 is the first length of the trial, and 1 the longest.
     """

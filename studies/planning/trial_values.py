@@ -53,7 +53,7 @@ MIN_RISE = 0.1
 
 
 def may_diverge() -> pl.Expr:
-    """Return an expression that selects the stored trials for which a rising loss is a sign of divergence.
+    """Return a Polars expression that selects the trials whose loss should not rise in a healthy training.
 
     These are the finished trials without a curriculum. With a curriculum, each success makes the sequences
     longer, so that the loss rises in a healthy training, too.
@@ -64,7 +64,7 @@ def may_diverge() -> pl.Expr:
 
 
 def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
-    """Return for each trial the loss, in nats, of predicting all symbols with equal probability.
+    """Return by trial the loss, in nats, of a model that predicts all symbols with equal probability.
 
     Tasks without symbols and tasks with their own losses have no such loss.
     """
@@ -75,7 +75,7 @@ def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
 def describe_divergence(
     outcomes: pl.DataFrame, losses: pl.DataFrame, ignorant: Mapping[str, float]
 ) -> pl.DataFrame:
-    """Add a column with a text on how the loss of each diverged trial rose.
+    """Add a column that describes, for each diverged trial, how its loss rose.
 
     The rows are the latest attempts of trials. The column is DIVERGED. It is null for trials that did not
     diverge. `losses` has the columns trial, epoch and value; `ignorant` is the result of `uniform_losses`.
@@ -108,7 +108,7 @@ def _uniform_loss(task: TaskSettings) -> float | None:
 
 
 def encoder_arguments(recipe: str) -> Arguments | None:
-    """Return the arguments of an encoder-decoder's recurrent encoder; None for any other model."""
+    """Return the arguments of the recurrent encoder in a `seq2seq` recipe; None for any other recipe."""
     root = read_recipe(recipe).root
     if not isinstance(root, nodes.BlockNode) or root.name != "seq2seq":
         return None
@@ -155,7 +155,7 @@ def trial_values(
     metrics: pl.DataFrame | None = None,
     begun: Collection[str] = (),
 ) -> pl.DataFrame:
-    """Return one row for each given trial with the columns trial, seed, value, status and why.
+    """Return a row for each given trial with its value of a metric, and why a value is missing.
 
     `outcomes` are the store's latest attempts. For a metric with an index, the last value in `metrics`, the
     store's history, takes precedence over the final one. `begun` are the trials with a checkpoint, `study`
@@ -205,7 +205,7 @@ def trial_values(
 
 
 def final_value(metric: str) -> pl.Expr:
-    """Return an expression for the final value of a metric or cost in rows of the store; null if missing."""
+    """Return a Polars expression for the final value of a metric or cost in the store's rows."""
     if metric in COSTS:
         return pl.col(metric).cast(pl.Float64)
     named = pl.element().filter(pl.element().struct.field("name") == metric)
@@ -213,21 +213,21 @@ def final_value(metric: str) -> pl.Expr:
 
 
 def row_value(row: Mapping[str, Any], metric: str) -> float:
-    """Return the final value in one row of the store; NaN without a value."""
+    """Return the final value of a metric or cost in one row of the store; NaN if it has none."""
     if metric in COSTS:
         return math.nan if row[metric] is None else float(row[metric])
     return next((each["value"] for each in reversed(row["metrics"]) if each["name"] == metric), math.nan)
 
 
 def last_members(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
-    """Return the last values of an indexed metric, such as `bleu[10-20]`, for each trial and index."""
+    """Return the last value of each index of a metric, such as `bleu[10-20]`, in each trial."""
     members = metrics.filter(pl.col("name").str.starts_with(family + "["))
     last = members.filter(pl.col("step") == pl.col("step").max().over("trial"))
     return last.unique(["trial", "name"], keep="last", maintain_order=True)
 
 
 def combined_status(statuses: Collection[str]) -> ValueStatus:
-    """Return the one status that a table shows for several trials.
+    """Return the status that a table shows for a value that several trials share.
 
     It is the first of their statuses in the order of `ValueStatus`.
     """
@@ -235,7 +235,7 @@ def combined_status(statuses: Collection[str]) -> ValueStatus:
 
 
 def _why(study: str, metric: str) -> pl.Expr:
-    """Return an expression for the end of a sentence on why a trial has no value of a metric.
+    """Return a Polars expression for why a trial has no value of a metric, as the end of a sentence.
 
     The expression is "" for trials that need no reason.
     """
@@ -298,12 +298,12 @@ _TOTALS: dict[Currency, pl.Expr] = {
 
 
 def total_cost(currency: Currency) -> pl.Expr:
-    """Return an expression for the total cost of each of the store's trials; null if unknown."""
+    """Return a Polars expression for the total cost of a stored trial; null if unknown."""
     return _TOTALS[currency]
 
 
 def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
-    """Return an expression for the cost of a trial up to a step, assuming that all steps cost the same."""
+    """Return a Polars expression for the cost of a trial up to a step; all steps count as equally costly."""
     if currency == "steps":
         return step.cast(pl.Float64)
     found = total_cost(currency) * step / pl.col("steps")
@@ -311,7 +311,7 @@ def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
 
 
 def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
-    """Return the mean cost of an epoch for each trial, in the unit of a target's cost, such as FLOPs."""
+    """Return each trial's mean cost of an epoch, in the unit of a target's cost, such as FLOPs."""
     found = read_target(target)
     if found is None:
         return {}
@@ -321,7 +321,7 @@ def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
 
 
 def with_targets(outcomes: pl.DataFrame, names: Collection[str], find_course: FindCourse) -> pl.DataFrame:
-    """Add the cost to reach each target, such as `steps_to[loss <= 1]`, to the final metrics of done trials.
+    """Add the cost at which a trial reached each target, as a metric, to the rows of done trials.
 
     `names` may also have other metrics, which are ignored. The cost of a trial that did not reach a target is
     infinite.
@@ -365,7 +365,7 @@ BITS_PER_BYTE = frozenset({f"dev{_FAMILY}", f"test{_FAMILY}"})
 def with_bits_per_byte(
     outcomes: pl.DataFrame, names: Collection[str], tasks: Mapping[str, TaskSettings]
 ) -> pl.DataFrame:
-    """Add bits per byte, computed from the loss, to the final metrics of the trials in `tasks`.
+    """Add the metric bits per byte, computed from the loss, to the rows of the trials in `tasks`.
 
     `names` are the wanted metrics. Values that are already stored are kept.
     """
@@ -392,7 +392,7 @@ def with_bits_per_byte(
 def _missing(
     metrics: Collection[dict[str, object]], scales: dict[str, float], splits: Collection[str]
 ) -> Iterator[dict[str, object]]:
-    """Yield bits per byte for the `splits` for which a row lacks them, computed from its losses."""
+    """Yield the metric bits per byte for each split for which a row has only the loss."""
     found = {metric["name"]: metric["value"] for metric in metrics}
     for split in splits:
         name, loss = f"{split}{_FAMILY}", found.get(f"{split}_loss")
@@ -401,7 +401,7 @@ def _missing(
 
 
 def _bits_per_nat(task: TaskSettings) -> dict[str, float]:
-    """Return for each split the factor that converts nats per token to bits per byte; empty if unknown."""
+    """Return, by split, the factor that converts a loss in nats per token to bits per byte."""
     return {split: rate / math.log(2) for split, rate in _tokens_per_byte(task).items()}
 
 

@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfinishedTrial:
-    """A trial without an outcome that was started or requested."""
+    """A trial that was started, or only requested, and has no outcome yet."""
 
     trial: Trial
     has_started: bool
@@ -62,7 +62,7 @@ def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTr
 
 
 def read_unfinished(folder: Path, study: str | None = None) -> UnfinishedTrial | None:
-    """Return the unfinished trial of a folder; None if the run was killed before it recorded the trial.
+    """Return the unfinished trial in a checkpoint folder; None if its record was never completed.
 
     With `study`, return None for a trial of another study, too. Raise `StoreError`, which names the file, and
     OSError.
@@ -109,7 +109,7 @@ def trials_to_run(
 
 
 def start_turns(study: Study) -> dict[str, int]:
-    """Return the turn of each trial of a grid, by trial id. Trials with a lower turn start first.
+    """Return the turn in which each trial of a grid starts, by trial id; lower turns start first.
 
     Trials of one turn may start in any order. A trial's turn depends on the study, not on the store, so that
     a resumed run first completes the interrupted turn.
@@ -128,7 +128,7 @@ def start_turns(study: Study) -> dict[str, int]:
 
 
 def _turns_by_claim(study: Study) -> dict[str, int]:
-    """Return the turn of each trial by id, so that the trials of the cheapest claim start first.
+    """Return the turn in which each trial starts, such that the cheapest claims are decided first.
 
     The first claim is the one that needs the fewest FLOPs. The next one is the claim that adds the fewest
     FLOPs, and so on. Trials that no claim needs come last. Within a claim, every cell is trained with one
@@ -192,7 +192,7 @@ class Spent:
     gpu_seconds: float = 0.0
 
     def add(self, row: Mapping[str, Any], times: int = 1) -> None:
-        """Add the costs of a trial's row; with `times = -1`, subtract costs that were added before."""
+        """Add what the trial of a row has cost; with `times = -1`, subtract what was added for it before."""
         self.trainings += times
         self.flops += times * (row["flops"] or 0)
         self.seconds += times * row["seconds"]
@@ -200,7 +200,7 @@ class Spent:
 
 
 def _num_gpus(row: Mapping[str, Any]) -> float:
-    """Return the number of GPUs of a training, or its share of one GPU; 0 on a CPU."""
+    """Return how many GPUs trained the trial of a row: several, one, a share of one, or 0 on a CPU."""
     if not row.get("cuda_version"):
         return 0
     found = re.match(r"(\d+) × ", row["device"]) or re.search(r", a share of ([\d.]+)", row["device"])
@@ -208,7 +208,7 @@ def _num_gpus(row: Mapping[str, Any]) -> float:
 
 
 def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0) -> bool:
-    """Return whether a search has spent its budget, counting `running` trainings that have not ended yet."""
+    """Return whether a search has spent its budget; `running` trainings count as spent, too."""
     if budget is None:
         return False
     limits = (
@@ -290,7 +290,7 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
 
 
 def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozenset[str]:
-    """Return the ids of a study's selected trials, with stored trials of earlier versions of its file.
+    """Return the ids of a study's selected trials, and of stored ones from earlier versions of its file.
 
     With selectors, these are the trials that match, as in `select_trials`; without, all trials. Begun and
     handed-in trials are included. Stored trials match by their levels, even if they ran with other code or
@@ -331,7 +331,7 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
 
 
 def _resolve_level_text(study: Study, factor: str, name: str) -> str:
-    """Return the text of a level by its name; raise ValueError unless exactly one level matches."""
+    """Return the complete text of a factor's level by its name; raise ValueError unless one matches."""
     if factor not in study.factors:
         raise ValueError(f"unknown factor '{factor}'{nearest_hint(factor, study.factors)}")
     levels = {

@@ -41,7 +41,7 @@ CellKey = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRow:
-    """A row of a table of changes, which shows how a cell differs from a baseline.
+    """A row in a table of changes. It shows how a cell differs from its baseline.
 
     `baseline` is the index of the baseline's row. `reference` is the index of the row from which the
     difference is computed: the baseline's, or the previous one. `choices` is the number of candidates from
@@ -191,7 +191,7 @@ def _takes_steps(spec: CellsTable, design: Design) -> bool:
 
 
 def _choices(design: Design, step: int, *, by_step: bool) -> int:
-    """Return the number of changes that an ablation path could choose from at this step."""
+    """Return from how many possible changes an ablation path has chosen the one of this step."""
     if design.kind != "path" or not step:
         return 1
     left = len(cast("Stepwise", design).steps) + 1 - step
@@ -206,7 +206,7 @@ def _block_rows(
     *,
     number: int,
 ) -> Iterator[tuple[Mapping[str, Level], ChangeRow]]:
-    """Yield the cells that share a baseline, each with its row; `number` is the index of the first row.
+    """Yield the cells that have the same baseline, each with its row; the first row has the index `number`.
 
     Steps come in the order of their positions, then other cells by their number of changes.
     """
@@ -246,7 +246,7 @@ def _block_rows(
 
 
 def step_name(factor: str, before: Level, after: Level) -> str:
-    """Name the change of a step for a row: `+ gate`, `+ norm = post`, `sa → conv(k=9)`."""
+    """Name the change of a step, as the table's row shows it: `+ gate`, `+ norm = post`, `sa → conv(k=9)`."""
     if isinstance(after, bool):
         return f"+ {factor}" if after else f"− {factor}"
     name = change_name(factor, before, after)
@@ -263,7 +263,7 @@ def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tupl
 
 
 def change_name(factor: str, before: Level, after: Level) -> str:
-    """Name a difference for a row: `norm = post`, `sa → conv(k=9)`, `− highway_conv(k=20)`."""
+    """Name how one level differs from another: `norm = post`, `sa → conv(k=9)`, `− highway_conv(k=20)`."""
     old, new = _recipe(before), _recipe(after)
     difference = describe_difference(old, new) if old and new else ""
     return _PART.sub(r"\1", difference) or f"{factor} = {level_name(after)}"

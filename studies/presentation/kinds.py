@@ -64,7 +64,7 @@ class ResultKeys(StrictModel):
 
     @property
     def needs_history(self) -> bool:
-        """Return whether the result needs all stored values of a metric, not only the final ones.
+        """Return whether the table or figure needs all stored values of its metrics, not only the final ones.
 
         Other values belong to earlier epochs, or to single indices of a metric, as in `bleu[10-20]`.
         """
@@ -77,7 +77,7 @@ class ResultKeys(StrictModel):
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return the keys whose value is a level of a factor, each with the name of that factor."""
+        """Return those keys whose value must be a level, each with the factor to which the level belongs."""
         return {}
 
     def faults(self, design: Design, paper: str | None) -> Iterable[KeyFault]:
@@ -96,7 +96,7 @@ class ResultKeys(StrictModel):
                 yield (key,), message
 
     def series_faults(self, factor: str, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault if a figure would have a line for each of more than MAX_SERIES levels."""
+        """Yield a fault if a figure would draw a line for each of more than MAX_SERIES levels of a factor."""
         count = len(selected_levels(getattr(self, "select", {}), factors)[factor])
         if count > MAX_SERIES:
             yield ("series",), f"expected at most {MAX_SERIES} levels, got {count}: select some of them"
@@ -109,11 +109,11 @@ class ResultKeys(StrictModel):
             yield ("value",) if len(names) == 1 else ("value", number), name
 
     def shows(self, trial: Trial) -> bool:
-        """Return whether the key `select` includes this trial; True for kinds without this key."""
+        """Return whether the table or figure includes this trial: whether its key `select` allows it."""
         return is_selected(getattr(self, "select", {}), trial.levels)
 
     def timed_metrics(self) -> list[str]:
-        """Return the metrics and axes that depend on the speed of the device, such as seconds."""
+        """Return those metrics and axes that depend on the speed of the device, such as seconds."""
         return [name for _, name in self.named_metrics() if is_timed(name)]
 
     def with_levels(self, design: Design) -> Self:
@@ -199,7 +199,7 @@ def kinds_of(role: Role) -> dict[str, type[TableKind | CurveKind]]:
 
 
 def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Return the level that a name stands for; for a list of names, return a list of levels.
+    """Replace the name of a level, or each name in a list, by the level that it stands for.
 
     A name that matches no level, or several, is returned unchanged.
     """
@@ -210,7 +210,7 @@ def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- 
 
 
 def column_text(name: str, texts: Sequence[str]) -> str:
-    """Return the full name of a column for the short name that a user has written.
+    """Return the full name of a table's column, given the short name that a user has written.
 
     A column is a level, a metric, or `metric:level`. A level may be written in short.
     """
@@ -223,7 +223,7 @@ def factor_faults(
     factors: Iterable[str],
     special: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[KeyFault]:
-    """Yield a fault for each unknown factor, and for each factor that is the value of two keys.
+    """Yield a fault for each key that names an unknown factor, or a factor that another key names.
 
     `named` has the paths of keys with the factors that they name. `special` has, for some keys, further valid
     values.
@@ -325,7 +325,7 @@ _FACTOR_KEYS = ("rows", "columns", "series", "select")
 def _faults_beside_value(
     model: type[ResultKeys], keys: Mapping[str, object], design: Design, paper: str | None
 ) -> Iterator[KeyFault]:
-    """Yield the faults of keys that name factors, for a table or figure whose only invalid key is `value`."""
+    """Yield the faults of keys that name factors, in a table or figure of which only `value` is invalid."""
     try:
         spec = validate(model, {**keys, "value": "loss"}).with_levels(design)
     except InvalidTableError:
@@ -407,7 +407,7 @@ def check_shown_metrics(
 def selected_levels(
     select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
 ) -> dict[str, tuple[Level, ...]]:
-    """Return a mapping from every factor to those of its levels that `select` includes."""
+    """Return, for every factor, those of its levels that `select` includes."""
     return {
         factor: tuple(level for level in levels if _keeps(select, factor, level))
         for factor, levels in factors.items()
@@ -456,7 +456,7 @@ def _as_list(levels: object) -> list[Any]:
 def fixed_levels(
     trials: Collection[Mapping[str, Level]], shown: Collection[str], design: Design
 ) -> dict[str, Level]:
-    """Return the levels that all selected trials share, by factor.
+    """Return the factors that have one and the same level in all these trials, with that level.
 
     Factors that have only one level in the study are left out. `shown` are the factors that are visible
     anyway.
@@ -477,7 +477,7 @@ def describe_levels(levels: Mapping[str, Level]) -> str:
 def mixed_levels_fault(
     shown: Collection[str], select: Mapping[str, Any], design: Design, *, has_over: bool = False
 ) -> str:
-    """Return a fault if a cell of a table or figure contains trials with different levels of a factor.
+    """Return an error message if one cell of a table or figure would mix levels of a factor; else "".
 
     Return "" otherwise. The message says how to mend it. `shown` are the factors that determine a trial's
     cell; seeds are always mixed. A result that `has_over` may also average over a factor.
@@ -512,7 +512,7 @@ def _mixed_in_one_place(
 
 
 def absent_factors(names: Iterable[str], select: Mapping[str, Any], design: Design) -> list[str]:
-    """Return the factors among `names` that a selected cell lacks because their conditions are not met."""
+    """Return those of these factors that some selected cell lacks, because their condition is not met."""
     conditional = [name for name in names if name in design.conditions]
     if not conditional or design.count() > MAX_TRIALS:
         return []  # `GridBuilder` reports too many cells

@@ -50,7 +50,7 @@ class Meaning:
 def with_true_title(
     metric: Metric, settings: Iterable[TrialSettings], *, over_index: bool = False
 ) -> tuple[Metric, str]:
-    """Return the metric with a title that is true for all these trials, and a suffix for column headings.
+    """Return the metric with a title that is true for all these trials, and the end of column headings.
 
     A heading consists of the metric's name and this suffix, which is "" if the trials differ. With
     `over_index`, the title leaves out the index of a metric such as `bleu[10-20]`, which is then an axis.
@@ -80,12 +80,12 @@ def describe_metrics(metrics: Iterable[Metric], settings: Collection[TrialSettin
 
 
 def in_sentence(title: str) -> str:
-    """Return a title with the capitalisation for the middle of a sentence."""
+    """Return a title as it stands in the middle of a sentence, where its first letter may be small."""
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
 def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
-    """Return a sentence on how the measurement of metrics differs between trials; "" if it does not."""
+    """Return a sentence on how the trials differ in the way that metrics are measured; "" if they agree."""
     parts = dict[str, None]()
     for metric in metrics:
         values: dict[str, dict[str, None]] = {}
@@ -108,7 +108,7 @@ def _meanings(
 
 
 def _index_words(metric: Metric) -> str:
-    """Return the index of a metric such as `bleu[10-20]` as the end of a title: `, source length 10-20`."""
+    """Return the words for a metric's index that end a title: `, source length 10-20` for `bleu[10-20]`."""
     index = metric.name.partition("[")[2].removesuffix("]")
     if not index:
         return ""
@@ -118,7 +118,7 @@ def _index_words(metric: Metric) -> str:
 
 
 def _listed(values: Sequence[str]) -> str:
-    """List values in their order, as in `0.9, 0.95`, or give their number and range if there are many."""
+    """Join values as in `0.9 or 0.95`; if there are many, give only their number and their range."""
     if len(values) > _MAX_LISTED:
         return f"of {len(values)} values from {values[0]} to {values[-1]}"
     return " or ".join(values)
@@ -192,7 +192,7 @@ _SPLIT_SCORES = {
 def _length_facts(
     metric: Metric, settings: TrialSettings, task: AlgorithmicSettings, *, over_index: bool
 ) -> dict[str, str]:
-    """Return words for the lengths and the number of the sequences on which a metric is measured.
+    """Return texts that fill the placeholders of a metric's title: the lengths and number of its sequences.
 
     The metric's name begins with the split, `test` or `dev`. The keys are those of a title's placeholders.
     """
@@ -233,7 +233,7 @@ def _loss_unit(task: TaskSettings) -> str:
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
-    """Yield the settings (names and texts) that must be equal to compare losses of two text tasks.
+    """Yield the settings, as name and text, in which two text tasks must agree to compare their losses.
 
     They are the kind of tokens, the batching, and the maximum length of a line.
     """

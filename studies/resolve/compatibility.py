@@ -59,7 +59,7 @@ Unknown = Callable[[KeyPath], bool]
 def incompatibilities(
     settings: TrialSettings, is_unknown: Unknown | None = None
 ) -> Iterator[ValidationProblem]:
-    """Yield conflicts between settings that are valid by themselves, such as a key without effect.
+    """Yield faults of settings that are valid one by one but not together, such as a key without effect.
 
     `is_unknown` says for which keys the file has no valid value, so that `settings` has an example value.
     Rules about these keys are skipped.
@@ -70,7 +70,7 @@ def incompatibilities(
 
 
 def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if the recipe's kind of output, such as one vector a sequence, does not suit the task."""
+    """Yield a fault if the task needs another kind of output than the recipe gives, such as one vector."""
     task, root = settings.task.spec, read_recipe(settings.model.recipe).root
     gives, needs = output_kind(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:
@@ -94,7 +94,7 @@ def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for `[task] sizes` if the model does not need the output length in advance."""
+    """Yield a fault for `[task] sizes` if the model does not use the length of the output."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if not isinstance(task, SentencePairSettings) or task.sizes == "all":
         return
@@ -108,14 +108,14 @@ def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield faults for blocks that a causal task cannot use: they see too much future or past."""
+    """Yield a fault for each block that sees more of the future or past than a causal task allows."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if task.spec.kind.causal and output_kind(root) == SEQUENCE:
         yield from _causality_problems(task, settings.model.d_model, root)
 
 
 def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
-    """Yield faults of the blocks in a model's body that a causal task cannot use."""
+    """Yield a fault for each block in a recipe that this causal task cannot use."""
     streams = _streams(task)
     verb = "predicts" if isinstance(task, LanguageModelSettings) else "hides"
     surroundings = CostContext(config=ModelConfig(d_model=d_model, causal=True, dropout=0.0), length=1)
@@ -137,12 +137,12 @@ def _streams(task: TaskSettings) -> bool:
 
 
 def covers_nothing(root: Node) -> bool:
-    """Return whether the model is an encoder-decoder without attention weights."""
+    """Return whether a coverage penalty has no effect on this model: a `seq2seq` without attention."""
     return isinstance(root, BlockNode) and root.name == "seq2seq" and "attention" not in dict(root.arguments)
 
 
 def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if the corpus is unknown or lacks the task's tokens, or if a plug-in's task fails.
+    """Yield a fault if the task's corpus is unknown, or cannot give its tokens, or if a plug-in's task fails.
 
     A plug-in's task fails if one of its properties raises an exception.
     """
@@ -208,7 +208,7 @@ def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if the user's rows are lists of tokens, but the task tokenises text."""
+    """Yield a fault if the rows of a user's corpus are lists of tokens, but the task splits texts."""
     task = settings.task
     if isinstance(task, LabelledSequenceSettings) and task.corpus.lists and task.tokens != "symbols":
         yield ValidationProblem(
@@ -217,7 +217,7 @@ def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield faults of [model]: keys that conflict, or a kind of positions that does not suit the task."""
+    """Yield faults of keys of [model] that conflict with each other or with the task."""
     try:
         interface = settings.task.interface
     except (CorpusError, TaskError):  # `_data` reports these errors
@@ -234,7 +234,7 @@ def _faults(config: ModelConfig) -> tuple[str, ...]:
 
 
 def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
-    """Return why a task cannot use this kind of positions; None if it can.
+    """Return a message if the task cannot use the model's kind of positions; None if it can.
 
     There may be too few positions, or they may reveal a sequence length that the model must not know.
     """
@@ -318,7 +318,7 @@ def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _has_dev_loss(settings: TrialSettings) -> bool:
-    """Return whether a task computes a loss on the same dev examples after each epoch."""
+    """Return whether the task has dev examples, the same after each epoch, on which it computes a loss."""
     if settings.train.lengths is not None or isinstance(settings.task, GeneratedTask | LabelledSettings):
         return True
     return settings.task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION)
@@ -409,7 +409,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
 
 
 def _offending_part(root: Node, gives: str | None) -> str:
-    """Return the text of the part of a recipe that determines the model's kind of output (`gives`).
+    """Return the text of that part of a recipe which gives the model its kind of output (`gives`).
 
     For a vector, it is the part that pools positions; otherwise it is the first block with this output.
     """

@@ -83,7 +83,7 @@ def parameter_count(settings: TrialSettings) -> int:
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
-    """Return the sequence length at which a trial's costs are computed; of several lengths, the longest.
+    """Return the number of tokens of the sequence for which a trial's costs are computed: the longest one.
 
     Return REFERENCE_TOKENS if the length grows.
     """
@@ -93,7 +93,7 @@ def sequence_tokens(settings: TrialSettings) -> int:
 
 
 def longest_pair(settings: TrialSettings) -> int:
-    """Return how many tokens each side of the longest training pair has, including the end token."""
+    """Return the number of tokens on either side of the longest training pair, with the end token."""
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return task.longest + 1
@@ -119,7 +119,7 @@ def longest_tokens(settings: TrialSettings) -> int:
 
 
 def reads_lines(settings: TrialSettings) -> bool:
-    """Return whether a trial trains on lines of text, sentence pairs or labelled sequences."""
+    """Return whether a training example is a line of text, a sentence pair or a labelled sequence."""
     task = settings.task
     if isinstance(task, LanguageModelSettings):
         return task.by_line
@@ -127,7 +127,7 @@ def reads_lines(settings: TrialSettings) -> bool:
 
 
 def has_many_lengths(settings: TrialSettings) -> bool:
-    """Return whether training batches have different lengths.
+    """Return whether the training batches of a trial have different sequence lengths.
 
     Lengths grow with a curriculum, are drawn at random, or follow from the texts of a corpus.
     """
@@ -148,7 +148,7 @@ def has_many_lengths(settings: TrialSettings) -> bool:
 
 
 def blocks_compiled_for_each_length(settings: TrialSettings) -> list[str]:
-    """Return the blocks of a trial that torch recompiles for each of its many batch lengths."""
+    """Return the blocks that torch compiles again for each batch length, if the trial has many lengths."""
     is_cut = isinstance(settings.task, LanguageModelSettings) and settings.task.separate_documents
     if not (settings.train.compile and (is_cut or has_many_lengths(settings))):
         return []
@@ -156,7 +156,7 @@ def blocks_compiled_for_each_length(settings: TrialSettings) -> list[str]:
 
 
 def step_flops(settings: TrialSettings) -> int:
-    """Return the FLOPs of a training step, forward and backward, on `sequence_tokens` tokens."""
+    """Return the FLOPs of a trial's training step, forward and backward, with `sequence_tokens` tokens."""
     tokens = sequence_tokens(settings)
     return settings.train.sequences(tokens) * cost(settings, tokens).flops
 
@@ -168,7 +168,7 @@ def flops_per_token(settings: TrialSettings) -> float:
 
 
 def state_bytes(settings: TrialSettings) -> int:
-    """Return the bytes of the state that generation keeps after `sequence_tokens` tokens.
+    """Return the bytes that a trial's model keeps in generation after `sequence_tokens` tokens.
 
     Each number takes four bytes. A part of the state grows with every token, and a window has a fixed size.
     """
@@ -177,7 +177,7 @@ def state_bytes(settings: TrialSettings) -> int:
 
 
 def step_bytes(settings: TrialSettings) -> int:
-    """Return the peak memory in bytes of a training step, with Adam and in single precision."""
+    """Return the peak memory in bytes of a trial's training step with Adam in single precision."""
     train = settings.train
     return _whole(settings).memory(-(-train.sequences(sequence_tokens(settings)) // train.accumulate)).peak
 
@@ -220,7 +220,7 @@ def max_learnable_length(settings: TrialSettings) -> int | None:
 
 
 def longest_length(settings: TrialSettings) -> int:
-    """Return the longest length of an algorithmic trial, in training and in tests.
+    """Return the longest length of an algorithmic trial, whether in training or in tests.
 
     A length that grows is assumed to grow in every epoch.
     """
@@ -250,7 +250,7 @@ def most_tokens(settings: TrialSettings) -> int | None:
 
 
 def flops_of_test(settings: TrialSettings) -> float:
-    """Return the forward FLOPs of a trial's test at the lengths of [task] test_lengths."""
+    """Return the forward FLOPs of a trial's test on all lengths of `[task] test_lengths`."""
     task = settings.task
     if not isinstance(task, AlgorithmicSettings):
         return 0.0
@@ -261,7 +261,7 @@ def flops_of_test(settings: TrialSettings) -> float:
 
 
 def max_training_flops(settings: TrialSettings) -> float:
-    """Return the most FLOPs that a trial's training can need.
+    """Return an upper bound of the FLOPs of a trial's training.
 
     If a curriculum makes the length grow, it is assumed to grow in every epoch. The length grows until one
     step past its ceiling and stays there. A random length counts by its mean.
@@ -288,7 +288,7 @@ def max_training_flops(settings: TrialSettings) -> float:
 
 
 def _mean_epoch_flops(settings: TrialSettings, task: AlgorithmicTask, lengths: range) -> float:
-    """Return the training FLOPs of an epoch, averaged over lengths.
+    """Return the mean FLOPs of an epoch if its length goes through all these lengths.
 
     It is the mean of the parabola through the first, the middle and the last length. That is fast, and exact
     for most recipes if there is a length in the middle.
@@ -301,7 +301,7 @@ def _mean_epoch_flops(settings: TrialSettings, task: AlgorithmicTask, lengths: r
 
 
 def highest_length(settings: TrialSettings) -> int:
-    """Return the final length of an algorithmic trial whose length grows in every epoch."""
+    """Return the length that an algorithmic trial reaches if its length grows in every epoch."""
     train, step = settings.train, require_algorithmic(settings.task.name).length_step
     assert train.curriculum is not None, "an algorithmic task without a curriculum"
     top = train.curriculum.start + step * (train.epochs - 1)

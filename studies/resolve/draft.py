@@ -32,7 +32,7 @@ PlacedLevels = tuple[tuple[KeyPath, Level], ...]
 
 
 def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return a mapping from each name that can fill a placeholder to what it is, such as "a factor".
+    """Return every name that can fill a placeholder, with what it is, such as "a factor".
 
     It may also be "a dimension" of a search, or "a size" that is solved in each cell.
     """
@@ -55,7 +55,7 @@ def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A study while its placeholders and levels are checked, before its trials exist."""
+    """A study file under validation: its placeholders and levels are checked before it has trials."""
 
     diagnostics: Diagnostics
     template: Template
@@ -63,11 +63,11 @@ class Draft:
     space: Mapping[str, Dimension]
 
     def declared_names(self) -> set[str]:
-        """Return every name that the file declares for placeholders, even if its values are invalid."""
+        """Return every name that the file declares for use in placeholders, even if its value is invalid."""
         return {*filler_kinds(self.diagnostics.data), *named_fragments(self.diagnostics.data)} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
-        """Return, for each placeholder name, the values that may fill it, with their paths in the file.
+        """Return the values that may fill each placeholder, by its name; each value has its path in the file.
 
         The values are a factor's levels, representative values of a search dimension, or a size. A factor has
         the levels in [factors] first, then the levels that only [[cells]] have.
@@ -88,12 +88,12 @@ class Draft:
         return {**factors, **space, **sizes}
 
     def combined_levels(self, factor: str) -> PlacedLevels:
-        """Return the levels that [factors] gives to a factor, each with its path in the file."""
+        """Return a factor's levels in [factors], each with its path in the file."""
         levels = self.design.combined_factors.get(factor, ())
         return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
 
     def combined_cells(self) -> Iterator[dict[str, tuple[KeyPath, Level]]]:
-        """Yield the cells that the design makes: for each factor, the level and its path in the file."""
+        """Yield the design's cells; each has, for every factor, the level and its path in the file."""
         paths = {
             name: {level_key(level): path for path, level in reversed(self.combined_levels(name))}
             for name in self.design.crossed
@@ -105,7 +105,7 @@ class Draft:
             }
 
     def listed_cells(self) -> list[dict[str, tuple[KeyPath, Level]]]:
-        """Return the cells of [[cells]]: for each factor, the level and its path in the file.
+        """Return the cells of [[cells]]; each has, for every factor, the level and its path in the file.
 
         A level that [[cells]] does not state has its path in the baseline. Cells that lack a factor or name
         an unknown factor are left out.
@@ -288,7 +288,7 @@ def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
 
 
 def _holes_as_written(draft: Draft) -> set[str]:
-    """Return the names of all placeholders in the file as it is without `--set` overrides."""
+    """Return the names of all placeholders in the study file without its `--set` overrides."""
     document = draft.diagnostics.document
     tables = (document.as_written or document).data
     with_holes = (*TRIAL_TABLES, "recipes", "factors", "cells", "search")
@@ -297,7 +297,7 @@ def _holes_as_written(draft: Draft) -> set[str]:
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
-    """Return why a key must not use a placeholder of this name; "" if it may.
+    """Return an error message if a key must not use the placeholder with this name; "" if it may.
 
     Entries of [recipes] are allowed only in recipes; a computed size also in [model] d_model.
     """
@@ -322,7 +322,7 @@ def _nearest_declared(hole: str, declared: set[str]) -> str | None:
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
-    """Parse the recipe at a path; report its faults and return None if it is invalid."""
+    """Parse the recipe that the key at `path` has; if it is invalid, report its faults and return None."""
     try:
         return read_recipe(text)
     except RecipeError as error:
@@ -331,7 +331,7 @@ def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
-    """Return the parsed recipe of a valid text, with entries of [recipes] in place of their names.
+    """Parse a valid recipe text and replace names of [recipes] in it by their parts; None after a fault.
 
     If an entry does not fit, report it and return None.
     """
@@ -344,7 +344,7 @@ def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
-    """Return the placeholders that stand for parts of a recipe, not for numbers or words.
+    """Return the placeholders in a recipe that stand for parts of it, not for numbers or words.
 
     For an unreadable recipe, return the placeholders that are not the value of a named argument.
     """
@@ -356,7 +356,7 @@ def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
 
 
 def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
-    """Yield every text of a study that may have placeholders, with its path.
+    """Yield every text of a study that may contain placeholders, with its path in the file.
 
     Such texts are in [model], [task], [train], [recipes] and the levels.
     """
@@ -377,7 +377,7 @@ _MAX_TRIED = 200  # cells; faults of further cells are reported without the leve
 
 
 def check_levels(draft: Draft) -> None:
-    """Try the levels of the design and of [[cells]] in the recipe and settings, and report their faults.
+    """Fill the recipe and the settings with each level of the study, and report the faults that appear.
 
     Freely combined levels are tried one by one. Cells that are paired, drawn or listed are tried whole: a
     combination that never occurs is not a fault.
@@ -394,7 +394,7 @@ def check_levels(draft: Draft) -> None:
 
 
 def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
-    """Fill the placeholders with levels, and report the faults of the resulting settings.
+    """Fill the placeholders with each level once, and report the faults of the resulting settings.
 
     The first levels of all factors are tried together, then each other level with the first levels of the
     other factors. A problem of the first levels is attributed to an axis if only its other levels remove it.
@@ -425,7 +425,7 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
 
 
 def _required_levels(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
-    """Return a cell's levels, changed so that the condition of the factor `name` is met.
+    """Change a cell's levels as little as needed for the factor `name` to exist in it.
 
     A factor may have a condition on other factors. Factors that then do not exist have the level ABSENT.
     """
@@ -511,7 +511,7 @@ def report_problem(
 
 
 def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
-    """Return the search dimensions that are written inside the recipe, not in [search.space]."""
+    """Return the search dimensions that the recipe itself contains, besides those of [search.space]."""
     text = draft.template.texts.get(RECIPE_PATH)
     if text is None or RECIPE_PATH in draft.diagnostics.invalid:
         return {}
@@ -519,7 +519,7 @@ def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
 
 
 def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
-    """Return, for each name that fills placeholders, its values without faults.
+    """Return the valid values that may fill each placeholder, by its name.
 
     A value is invalid if it has a placeholder that no valid value can fill.
     """

@@ -72,7 +72,7 @@ class Template:
         return [name for name in names if name not in self.fragments]
 
     def names_in_level(self, level: Level, factor: str = "") -> list[str]:
-        """Return the names of the placeholders in a level.
+        """Return the names of the placeholders that a level of a factor contains.
 
         Only a text, or a table of the factor, can use names.
         """
@@ -85,7 +85,7 @@ class Template:
         return self._names[level]
 
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
-        """Return the names of the placeholders that decide the value at a path.
+        """Return the names of the placeholders on which the value of the key at `path` depends.
 
         They are the placeholders at the path, those in the levels that fill them, and those of which a level
         is a table with this key.
@@ -114,7 +114,7 @@ class Template:
         return self._expanded[text]
 
     def fill(self, values: Mapping[str, Level], left_out: Collection[str] = ()) -> dict[str, Any]:
-        """Return the tables with values in place of all placeholders, except those in the recipe.
+        """Return the tables with their placeholders filled, except those in the recipe.
 
         Raise KeyError for a placeholder without a value. A text that is only a placeholder becomes the value
         itself. A key whose value is a placeholder in `left_out` is omitted. Parts without placeholders are
@@ -148,7 +148,7 @@ class Template:
         return self._filled_text(value, values)
 
     def _filled_text(self, text: str, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Return a text with its placeholders filled.
+        """Fill the placeholders of a text with levels.
 
         A text that is only a placeholder becomes the level itself, which may be a number or a table.
         """
@@ -168,7 +168,7 @@ class Template:
         return self._filled_text(value, values) if isinstance(value, str) else value
 
     def is_left_out(self, path: KeyPath, names: Collection[str]) -> bool:
-        """Return whether a key's value consists only of placeholders with these names.
+        """Return whether the value of the key at `path` consists only of placeholders with these names.
 
         The value is one placeholder or a list of them. The recipe is never left out.
         """
@@ -180,7 +180,7 @@ class Template:
         return path != RECIPE_PATH and all(hole and hole[1] in names for hole in holes)
 
     def recipe(self, values: Mapping[str, Level]) -> str:
-        """Return the text of the recipe with values in place of placeholders and dimensions.
+        """Return the text of the recipe in which these values fill the placeholders and search dimensions.
 
         Raises RecipeError for a value that does not fit.
         """
@@ -213,7 +213,7 @@ class Template:
         return self._levels[key]
 
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
-        """Return the names in `values` on which the text of a recipe depends.
+        """Return those names of `values` that have an effect on the text of a recipe.
 
         They are its dimensions and placeholders, and the placeholders in their values. A name without a value
         belongs to an option that was not chosen, and is left out.
@@ -233,7 +233,7 @@ def _with_inner_names(names: Iterable[str], inside: Callable[[str], Iterable[str
 
 
 def value_holes(root: Node) -> frozenset[str]:
-    """Return the placeholders that stand for counts, numbers or words, not for parts of a recipe."""
+    """Return the placeholders in a recipe that stand for counts, numbers or words, not for parts of it."""
     names: set[str] = set()
     for node in walk(root):
         if isinstance(node, RepeatNode) and isinstance(node.count, HoleNode):
@@ -247,7 +247,7 @@ def value_holes(root: Node) -> frozenset[str]:
 
 
 def iter_texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:  # noqa: ANN401 -- TOML holds anything
-    """Yield every text in a value, with its path."""
+    """Yield every text inside nested tables and lists, with its path."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping):
@@ -259,7 +259,7 @@ def iter_texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _key_of(path: KeyPath) -> KeyPath:
-    """Return the path of the key to which the text at this path belongs, as its value or in its list."""
+    """Return the path of the key that has the text at `path` as its value or in its list."""
     return path if isinstance(path[-1], str) else _key_of(path[:-1])
 
 
@@ -293,7 +293,7 @@ class InvalidSettingsError(InvalidTableError):
     """
 
     def __init__(self, problems: tuple[ValidationProblem, ...], known: TrialSettings | None) -> None:
-        """Store the problems, which become the error's text, and the settings `known`."""
+        """Make the error from its problems; `known` are the settings as far as they are known."""
         super().__init__(problems)
         self.known = known
 
@@ -346,7 +346,7 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
 
 
 def _touches_metrics(problem: ValidationProblem) -> bool:
-    """Return whether a faulty key may change which metrics a trial has.
+    """Return whether the fault concerns a key that may change which metrics a trial has.
 
     An unknown key of [train] counts, since it may be the misspelt name of such a key.
     """
@@ -368,7 +368,7 @@ def _unfilled(
 
 
 def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> TrialSettings | None:
-    """Return settings with example values in place of faulty ones; None if they are still invalid."""
+    """Return the settings with example values for the faulty keys; None if they are not valid even then."""
     faulty = {problem.path[:2] for problem in problems}
     repaired = {
         name: {**_ANY_VALUES.get(name, {}), **_sound_keys(name, tables.get(name), faulty)}
@@ -381,7 +381,7 @@ def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProb
 
 
 def _sound_keys(name: str, table: object, faulty: Collection[KeyPath]) -> dict[str, Any]:
-    """Return the entries of a table without those of faulty keys; empty if the value is not a table."""
+    """Return a table without the keys that have faults; empty if it is no table at all."""
     if not isinstance(table, Mapping):
         return {}
     keys = cast("Mapping[str, Any]", table)

@@ -47,7 +47,7 @@ class TrainingBudget:
         return ("train", self.key)
 
     def steps_of(self, settings: TrialSettings) -> int:
-        """Return how many steps the budget allows in each epoch.
+        """Return the number of steps in each epoch with which a trial uses up the budget.
 
         Raise ValueError if the number is unknown, or if the budget is less than half a step in each epoch.
         """
@@ -77,7 +77,7 @@ class TrainingBudget:
 
 
 def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) -> TrainingBudget | None:
-    """Move a budget out of a trial's [train] table and return it.
+    """Remove a budget in tokens or FLOPs from a trial's [train] table, and return it.
 
     Set steps_per_epoch to 1 if it is missing. Return None for a faulty budget, which is added to the
     problems, and for seconds, which stay.
@@ -102,7 +102,7 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
 
 
 def budget_note(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> tuple[str, str]:
-    """Return a note on how many steps the budget in [train] gives, as a label and a text.
+    """Return a plan's note, as a label and a text, on how many steps the budget in [train] gives.
 
     The text also states by how many percent the steps may miss the budget; if that is much, the label is
     "warning". Without a budget the text is "".

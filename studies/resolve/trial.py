@@ -33,13 +33,13 @@ SHOWN_DIGITS = 8
 
 
 def with_code(settings: TrialSettings) -> TrialSettings:
-    """Return the settings with the digests of the plug-in code that is loaded now."""
+    """Return the settings with the digests of those loaded plug-ins which they use."""
     code = code_here(settings)
     return settings.model_copy(update={"code": code}) if code != settings.code else settings
 
 
 def code_here(settings: TrialSettings) -> dict[str, str]:
-    """Return a mapping from each plug-in part that these settings use to the digest of its source code.
+    """Return, for each plug-in part that these settings use, the digest of its source as loaded here.
 
     The parts are blocks, corpora, tasks, optimizers, and other parts of a model or training. Metrics are not
     included, because they do not change what is trained.
@@ -59,7 +59,7 @@ def code_here(settings: TrialSettings) -> dict[str, str]:
 
 
 def changed_code(stored: str) -> dict[str, tuple[str, str]]:
-    """Return the plug-ins whose code has changed since a trial was stored.
+    """Return the plug-ins whose code differs from that in a trial's stored settings.
 
     Each name maps to a pair of digests: the stored one, then the current one. The stored one is "" if it was
     not recorded. Plug-ins that are not loaded are left out.
@@ -100,7 +100,7 @@ def _blocks(recipe: str) -> tuple[str, ...]:
 
 
 def code_fault(settings: TrialSettings) -> str | None:
-    """Return an error message if loaded plug-ins differ from those recorded in the settings; else None."""
+    """Return an error message if the loaded plug-ins are not those that the settings record; else None."""
     here = code_here(settings)
     whats = here.keys() | settings.code.keys()
     other = [what for what in whats if digest(here.get(what, "")) != digest(settings.code.get(what, ""))]
@@ -114,12 +114,12 @@ def code_fault(settings: TrialSettings) -> str | None:
 
 
 def digest(code: str) -> str:
-    """Return a plug-in's digest without its file name, so that a renamed file counts as unchanged."""
+    """Return the hash in a plug-in's digest, without the file name before it."""
     return code.rpartition(" ")[2]
 
 
 def shown(code: str) -> str:
-    """Return the displayed form of a digest: `mqar.py 1a2b3c4d`."""
+    """Shorten a plug-in's digest for messages: `mqar.py 1a2b3c4d`."""
     owner, _, digest = code.rpartition(" ")
     return f"{owner} {digest[:SHOWN_DIGITS]}"
 
@@ -145,7 +145,7 @@ class Trial:
     def __init__(
         self, *, study: str, levels: Mapping[str, Level], settings: TrialSettings, seed: int | None = None
     ) -> None:
-        """Make the trial with these settings; `seed` replaces their seed."""
+        """Make a trial with these settings, in which `seed` (if given) replaces the seed."""
         seed = settings.seed if seed is None else seed
         object.__setattr__(self, "study", study)
         object.__setattr__(self, "levels", levels)
@@ -181,7 +181,7 @@ class Trial:
 
 
 def first_of_each_kind(trials: Iterable[Trial]) -> list[Trial]:
-    """Return one trial of each group of trials that differ only in their seed: the first one."""
+    """Return the first of all trials that differ only in their seed, for each such group."""
     cells: dict[int, Trial] = {}
     for trial in trials:
         cells.setdefault(id(trial.common), trial)  # faster than a Kind for each of many seeds
@@ -229,7 +229,7 @@ def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Kind(tuple[int, ...]):
-    """A hashable key for a trial's settings without the seed, for dictionaries and caches.
+    """Dictionary key that is equal for trials with the same settings, whatever their seed.
 
     Trials of a grid that differ only in their seed share the objects of all other settings. So these objects
     are compared by identity, which is fast. Equal settings in other objects count as another kind, which only
@@ -261,7 +261,7 @@ def trial_id(settings: TrialSettings, seed: int | None = None) -> str:
 
 @lru_cache(maxsize=4096)
 def _canonical_parts(kind: Kind) -> tuple[str, str]:
-    """Return the JSON text from which an id is computed, as two parts: the text before and after the seed."""
+    """Return the JSON text that is hashed to an id, in two parts: before and after the place of the seed."""
     settings = kind.settings
     record = settings.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     record.pop("seed", None)

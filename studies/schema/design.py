@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filling:
-    """The values that fill the placeholders of one cell, including a size that is computed for the cell.
+    """The values for the placeholders of one cell, and the size that is computed for this cell, if any.
 
     With `[study] match`, a size such as `width` is computed so that every cell costs as much as the baseline;
     `size_match` describes the result.
@@ -71,11 +71,11 @@ class Expansion:
         raise NotImplementedError
 
     def changed_tables(self) -> Mapping[str, Any]:
-        """Return the tables of the study file that the feature replaces, in their new form."""
+        """Return new versions of those tables of the study file that the feature replaces."""
         return {}
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        """Return values for those fields of `Design` that this feature determines; report faults."""
+        """Return values for the fields of `Design` that this feature sets; report faults."""
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
@@ -87,13 +87,13 @@ class Expansion:
         return settings
 
     def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
-        """Report faults of the feature's keys in a study whose other faults prevent `complete`.
+        """Report faults of this feature's keys, if the study has other faults that prevent `complete`.
 
         `claims` are the valid claims.
         """
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
-        """Return the study with the additions of this feature; report faults.
+        """Return the study with what this feature adds to it; report faults.
 
         The method is called after all cells and claims have been read.
         """
@@ -205,18 +205,18 @@ class Design(ABC):
 
     @abstractmethod
     def make_rows(self) -> Sequence[Mapping[str, Level]]:
-        """Return the cells without the seeds and without the factors in `around`."""
+        """Return the cells, without seeds and without the factors in `around`; each factor has levels."""
 
     def rows(self) -> Sequence[Mapping[str, Level]]:
         """Return the cells without the seeds and the factors in `around`; empty if a factor has no levels."""
         return self.make_rows() if all(self.inner.values()) else []  # `read_factors` reports empty factors
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield reasons why this kind of design cannot use the factors, such as a wrong number of levels."""
+        """Yield each reason why this design does not suit the factors, such as a wrong number of levels."""
         yield from ()
 
     def trial_faults(self, trials: Iterable[Trial]) -> Iterator[tuple[KeyPath, str]]:
-        """Yield reasons why this kind of design cannot use the trials of its cells."""
+        """Yield each reason why this design does not suit the trials of its cells."""
         yield from ()
 
     def next_round(self, study: Study, store: Store) -> Self | None:
@@ -231,7 +231,7 @@ class Design(ABC):
         return ""
 
     def alias_words(self) -> list[str]:
-        """Return sentences about effects that the design cannot tell apart, one for each group of effects."""
+        """Return a sentence for each group of effects that the design cannot tell apart."""
         return []
 
     def explain(self) -> str:
@@ -245,7 +245,7 @@ class Design(ABC):
 
     @property
     def known_levels(self) -> dict[str, tuple[Level, ...]]:
-        """Every factor with all of its levels: the current ones, then those that overrides have removed."""
+        """Every factor with its levels, and after them those that the file has but overrides have removed."""
         written = self.as_written.factors if self.as_written else {}
         return {
             name: (*levels, *(level for level in written.get(name, ()) if not has_level(levels, level)))
@@ -254,7 +254,7 @@ class Design(ABC):
 
     @property
     def crossed(self) -> dict[str, tuple[Level, ...]]:
-        """The factors in the table [factors], except `seed`, with their levels."""
+        """The factors in the table [factors] with their levels, without the factor `seed`."""
         return {name: levels for name, levels in self.combined_factors.items() if name != SEED}
 
     def written_level(self, name: str, level: Level) -> Any:  # noqa: ANN401 -- TOML holds anything
@@ -282,18 +282,18 @@ class Design(ABC):
 
     @property
     def inner(self) -> dict[str, tuple[Level, ...]]:
-        """The factors that this kind of design combines: all except the seeds and those in `around`.
+        """The factors that the design itself combines: all but the seeds and those in `around`.
 
         Factors in `around` are then combined with every resulting cell.
         """
         return {name: levels for name, levels in self.crossed.items() if name not in self.around}
 
     def with_absent(self, levels: Mapping[str, Level]) -> dict[str, Level]:
-        """Return the levels, with ABSENT for each factor whose condition is not met."""
+        """Return a cell's levels, with ABSENT for each factor of which the condition is not met."""
         return with_absent(self.conditions, levels) if self.conditions else dict(levels)
 
     def baseline_of(self, levels: Mapping[str, Level]) -> dict[str, Level]:
-        """Return the baseline cell with which a cell of these levels is compared.
+        """Return the baseline cell to which a cell with these levels is compared.
 
         The baseline cell has the baseline's levels from [study], and these levels of all other factors.
         """
@@ -304,7 +304,7 @@ class Design(ABC):
         return self.with_absent(found)
 
     def count(self) -> int:
-        """Return an upper bound of the number of cells times the number of seeds."""
+        """Return an upper bound of the number of trials: cells times seeds."""
         cells = 0 if self.listed_cells and not self.crossed else self._count_combined()
         return (cells + len(self.listed_cells)) * len(self.combined_factors[SEED])
 
@@ -321,7 +321,7 @@ class Design(ABC):
                 yield {name: cell[name] for name in order}
 
     def combined_cells(self) -> Iterator[dict[str, Level]]:
-        """Yield the cells that the design makes, without seeds.
+        """Yield the cells, without seeds, that the design makes from [factors].
 
         There are none if a study only lists its cells in [[cells]].
         """
@@ -367,7 +367,7 @@ CELLS = "cells"
 def read_design(
     diagnostics: Diagnostics, header: StudySettings | None, expansions: Iterable[Expansion] = ()
 ) -> Design:
-    """Return the design of a study; report and drop faulty parts.
+    """Return the design of a study without its faulty parts, which are reported.
 
     A study without factors gets the factors of its cells, in order of appearance. A cell has the baseline's
     level of each factor that it does not name.
@@ -445,14 +445,14 @@ class DesignReader:
         return find_design(simple)(settings=PartSettings(name=simple), **common)
 
     def find(self, factor: str, name: Level) -> Level:
-        """Return the level for a name; an unknown name is returned unchanged."""
+        """Return the level of a factor that a name stands for; return an unknown name unchanged."""
         levels = self.levels.get(factor)
         return levels.find(name) if levels and levels.has(name) else name
 
     def named_levels(
         self, path: KeyPath, named: Mapping[str, Level], others: Collection[str] = ()
     ) -> dict[str, Level]:
-        """Return the level that each of these names stands for, by factor; report faults.
+        """Return, for each factor in `named`, the level that its name stands for; report faults.
 
         Names in `others` are skipped.
         """
@@ -463,7 +463,7 @@ class DesignReader:
         }
 
     def _is_level(self, path: KeyPath, level: object) -> bool:
-        """Return whether a key is the name of a factor, with a value that can be a level; report faults."""
+        """Return whether `path` ends in a factor's name and `level` can be its level; report faults."""
         name = str(path[-1])
         if name == SEED:
             self.diagnostics.report(path, "every cell has every seed: list the seeds in [factors]", key=True)
@@ -500,7 +500,7 @@ class DesignReader:
     def _listed_cells(
         self, baseline: Mapping[str, Level], conditions: Conditions, labels: Collection[str]
     ) -> dict[int, dict[str, Level]]:
-        """Return the complete cells of [[cells]] by their index in the file.
+        """Return the complete cells of [[cells]], each by its index among these tables.
 
         A cell is complete if each factor has a level in the cell or in the baseline. Unknown factors, invalid
         levels, levels of absent factors, and duplicate cells are reported.
@@ -530,19 +530,19 @@ class DesignReader:
         return listed
 
     def sizes(self) -> dict[str, int | float]:
-        """Return the numbers in the baseline that belong to no factor, such as the size `width`."""
+        """Return the numbers in `[study] baseline` that belong to no factor, such as the size `width`."""
         baseline = self.header.baseline
         others = {name: value for name, value in baseline.items() if name not in (*self.names, SEED)}
         return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool
 
     def check_levels(self, path: KeyPath, named: Mapping[str, Level]) -> None:
-        """Report names that are no levels of their factors."""
+        """Report each name in `named` that stands for no level of its factor."""
         for name, level in named.items():
             if name in self.levels and (fault := self.levels[name].fault(level)):
                 self.diagnostics.report((*path, name), fault)
 
     def _check_max_seeds(self) -> None:
-        """Report a `max_seeds` without effect: in a search, or not above the number of seeds."""
+        """Report the key `max_seeds` if it has no effect: in a search, or if it adds no seeds."""
         path, count = ("study", "max_seeds"), len(self.factors[SEED])
         if self.header.max_seeds is None:
             return
@@ -555,7 +555,7 @@ class DesignReader:
             self.diagnostics.report(path, f"{expected}, got {self.header.max_seeds}")
 
     def _check_search(self, listed: Collection[int]) -> None:
-        """Report keys that belong to a grid in a study with a search, or to a search in a grid."""
+        """Report keys of a grid in a study with a search, and keys of a search in a study without one."""
         given = self.header.model_fields_set
         if not self.diagnostics.has_search:
             if self.header.baseline_seeds is not None:
