@@ -194,7 +194,7 @@ class RunOptions:
         """
         if not self.until_decided:
             if self.budget is not None:
-                raise typer.BadParameter("--budget: expected --until-decided as well")
+                raise typer.BadParameter("--budget needs --until-decided")
             return None
         parts = {"--only": self.only, "--shard": self.shard, "--max-trials": self.max_trials}
         if given := [name for name, value in parts.items() if value]:

@@ -226,7 +226,7 @@ def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
     used = {code for listed in lists for code in listed.split(", ")}
     missing = {code.rpartition(" ")[0] for code in used} - {file.path.name for file in loaded_files()}
     for file in sorted(each for each in missing if each.endswith(".py")):
-        how = f"--plugin {file}, or load_plugin in Python"
+        how = f"load it with --plugin {file}, or load_plugin in Python"
         yield f"its trials were computed with {file}, which is not loaded: {how}"
 
 

@@ -64,7 +64,10 @@ class LineFigure(SeriesFigure):
     def key_faults(self) -> Iterator[KeyFault]:
         yield from super().key_faults()
         if self.published is not None and self.is_course:
-            yield ("published",), "a paper's numbers are given by level, not over time"
+            yield (
+                ("published",),
+                "published numbers belong to levels, not to times: set x to a factor",
+            )
 
     def drawn_faults(self, design: Design) -> Iterator[KeyFault]:
         yield from word_faults(self, design)

@@ -60,8 +60,11 @@ class Fidelity(Expansion):
         try:
             rungs, changed = _rungs(data, name, reduction)
             if len(rungs) < 2:
-                message = f"expected at least two rungs, got only {name} = {rungs[0]}"
-                raise _FidelityError(_PATH, f"{message} with a reduction of {reduction}")
+                message = (
+                    f"{scheduler} needs at least two rungs, but with reduction = {reduction} there is one"
+                )
+                remedy = "lower reduction, or let it grow further"
+                raise _FidelityError(_PATH, f"{message}, {name} = {rungs[0]}: {remedy}")
         except RecipeError as error:
             diagnostics.report_faults(("search", "space", name), error.faults)
             return None
@@ -205,20 +208,21 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
     if name in factors and name != SEED:
         levels, path = factors[name], ("factors", name)
         if not isinstance(levels, list) or not levels or any(type(each) is not int for each in levels):
-            raise _FidelityError(path, f"expected whole numbers, one per rung, got {format_value(levels)}")
+            wrong = next((each for each in levels if type(each) is not int), levels) if levels else levels
+            raise _FidelityError(path, f"expected whole numbers, one per rung, got {format_value(wrong)}")
         if any(lower >= higher for lower, higher in pairwise(levels)):
             raise _FidelityError(path, f"expected rungs in increasing order, got {format_value(levels)}")
         if first is not None:
-            message = f"the levels of {name} are the rungs: remove this key"
+            message = f"min_fidelity has no effect, since the levels of {name} are the rungs: remove it"
             raise _FidelityError(_FIRST_PATH, message, key=True)
         return levels, {}
     if name in space:
         dimension = read_dimension(space[name]) if isinstance(space[name], str) else None
         if not isinstance(dimension, IntegerDimension):
-            message = "expected integer(lo, hi) as the fidelity, or its rungs as levels in [factors]"
+            message = "a fidelity must be integer(lo, hi), or a factor whose levels are the rungs"
             raise _FidelityError(("search", "space", name), f"{message}, got {format_value(space[name])}")
         if first is not None:
-            message = f"{name} begins with {dimension.low}: remove this key"
+            message = f"min_fidelity has no effect, since {name} begins with {dimension.low}: remove it"
             raise _FidelityError(_FIRST_PATH, message, key=True)
         others = {key: each for key, each in space.items() if key != name}
         changed = {"search": {**search, "space": others}}

@@ -313,7 +313,9 @@ class Match(Expansion):
                 report(("study", "match"), message)
             case several:
                 names = ", ".join(name for name, _ in several)
-                report(BASELINE_PATH, f"match solves one size, got {names}")
+                report(
+                    BASELINE_PATH, f"match solves one size, but these have no levels in [factors]: {names}"
+                )
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:

@@ -38,7 +38,8 @@ def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a fi
     if isinstance(value, str) and value.strip():
         return _checked(value)
     if not isinstance(value, list) or not value:
-        raise ValueError(f"expected a text or a list of tokens, got {shown(value)}")
+        got = "an empty list" if value == [] else shown(value)
+        raise ValueError(f"expected a text or a non-empty list of tokens, got {got}")
     for token in value:
         if not isinstance(token, str | int) or isinstance(token, bool) or str(token).split() != [str(token)]:
             raise ValueError(f"expected whole numbers or texts without spaces as tokens, got {shown(token)}")

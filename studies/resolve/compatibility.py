@@ -8,6 +8,7 @@ from math import isinf
 
 from ...grammar import ModelConfig, render
 from ...grammar.nodes import BlockNode, Node, SeriesNode, walk
+from ...grammar.positions import SizedPosition
 from ...grammar.vocabulary.spec import (
     OTHER_LENGTH,
     SEQUENCE,
@@ -241,14 +242,16 @@ def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
     task, name, kind = settings.task, config.position, config.position_kind
     longest = kind.longest
     if kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
-        return f"{name} positions depend on the sequence length, which {task.name} hides"
+        unknown = f"{name} positions need the length of the whole sequence, which {task.name} does not know"
+        return f'{unknown}: use others, such as position = "timing"'
     if (fault := pair_position_fault(read_recipe(settings.model.recipe).root, name)) is not None:
         return fault
     if longest is not None and _streams(task):
         endless = f"{name} has {plural(longest, 'position')}, but a stream has no end"
         return f'{endless}: use others, or read lines (batching = "lines")'
     if longest is not None and (tokens := most_tokens(settings)) is not None and tokens > longest:
-        return f"{name} has {plural(longest, 'position')}, and a sequence has {tokens:,}"
+        too_few = f"{name} has {plural(longest, 'position')}, but a sequence has {tokens:,}"
+        return f"{too_few}: set max_positions = {tokens}" if isinstance(kind, SizedPosition) else too_few
     return None
 
 
@@ -279,7 +282,7 @@ def _for_pairs(key: str) -> Rule:
         task = settings.task.spec
         if task.kind is not TaskKind.TRANSDUCTION and getattr(settings.train, key):
             yield ValidationProblem(
-                ("train", key), f"{task.name} has one sequence, but this key needs two: remove it"
+                ("train", key), f"{task.name} has no source and target sequence, which it needs: remove it"
             )
 
     return rule

@@ -408,7 +408,12 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
         # a conditional factor may be absent from the cell of all first levels, which then does not try it
         first_too = name in draft.design.conditions
         for path, level in levels if first_too else levels[1:]:
-            problems = _problems(draft, _required_levels(draft.design, {**first, name: level}, name))
+            cell = _required_levels(draft.design, {**first, name: level}, name)
+            if not all(
+                placed == ABSENT or has_level(values[other], placed) for other, placed in cell.items()
+            ):
+                continue  # a condition requires a level that has a fault
+            problems = _problems(draft, cell)
             for problem in problems:
                 if problem not in first_problems:
                     report_problem(

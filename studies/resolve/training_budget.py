@@ -52,7 +52,9 @@ class TrainingBudget:
         Raise ValueError if the number is unknown, or if the budget is less than half a step in each epoch.
         """
         if has_many_lengths(settings):
-            raise ValueError(f"expected {_STEPS}, since steps of different lengths differ in cost")
+            raise ValueError(
+                f"the sequences differ in length, so a budget gives no number of steps: set {_STEPS} instead"
+            )
         if self.key == "flops":
             if fault := uncounted_kernels(read_recipe(settings.model.recipe).root):
                 raise ValueError(fault)
@@ -95,8 +97,9 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
         return None
     budgets = [TrainingBudget(key, amount) for key in own if (amount := getattr(found, key)) is not None]
     if len(given) > 1:
-        expected = f"expected one of {', '.join((_STEPS, *BUDGET_KEYS))}"
-        problems.append(ValidationProblem(("train", given[-1]), f"{expected}, got {' and '.join(given)}"))
+        expected = f"expected only one of {', '.join((_STEPS, *BUDGET_KEYS))}"
+        message = f"{expected}, got {' and '.join(given)}: remove one"
+        problems.append(ValidationProblem(("train", given[-1]), message))
         return None
     return budgets[0] if budgets else None
 

@@ -57,7 +57,7 @@ def is_name(diagnostics: Diagnostics, path: KeyPath) -> bool:
     """Return whether the last key of `path` is a valid placeholder name. Report a fault if not."""
     fits = _FACTOR_NAME.fullmatch(str(path[-1])) is not None
     if not fits:
-        message = f"expected a letter, then letters, digits and '_', got {path[-1]!r}"
+        message = f"expected a name of letters, digits and '_' that begins with a letter, got {path[-1]!r}"
         diagnostics.report(path, message, key=True)
     return fits
 
@@ -83,6 +83,8 @@ def _levels(
         return ()
     seen: set[tuple[type, Level]] = set()
     for index, level in enumerate(levels):
+        if diagnostics.already_reported((*path, index)):
+            continue
         if message := level_fault(name, level):
             diagnostics.report_invalid((*path, index), message)
         elif (type(level), level) in seen and not may_repeat:

@@ -574,9 +574,9 @@ class ModelSettings(StrictModel, table="model"):
     @classmethod
     def _canonical_recipe(cls, text: str) -> str:
         recipe = read_recipe(text)
-        gaps = [*recipe.holes, *(name for name, _ in recipe.dimensions)]
+        gaps = [*map("{{{}}}".format, recipe.holes), *(name for name, _ in recipe.dimensions)]
         if gaps:
-            raise ValueError(f"expected a recipe without holes and dimensions, got {', '.join(gaps)}")
+            raise ValueError(f"expected a complete recipe, but no value is given for {', '.join(gaps)}")
         return recipe.text
 
     def config_for(self, interface: ModelInterface) -> ModelConfig:

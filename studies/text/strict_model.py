@@ -134,6 +134,10 @@ class ValidationProblem:
     message: str
     key: bool = False
 
+    def __str__(self) -> str:
+        """Return the message after its path, such as `train.epochs: expected …`."""
+        return ": ".join([*([".".join(map(str, self.path))] if self.path else []), self.message])
+
 
 class InvalidTableError(ActivememError):
     """Error for an invalid table of a study file; the text lists every problem with its path."""
@@ -141,7 +145,7 @@ class InvalidTableError(ActivememError):
     def __init__(self, problems: tuple[ValidationProblem, ...]) -> None:
         """Store the problems, and join them into the error's text."""
         self.problems = problems
-        super().__init__("; ".join(f"{'.'.join(map(str, p.path))}: {p.message}" for p in problems))
+        super().__init__("; ".join(map(str, problems)))
 
 
 def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
@@ -179,11 +183,13 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
                 hint = nearest_hint("", chain.from_iterable(known))
                 yield ValidationProblem(path[:-1], f"missing key '{path[-1]}'{hint}")
             case "too_short":
-                text = "expected at least {min_length} values, got {actual_length}"
-                yield ValidationProblem(path, text.format_map(context))
+                least, got = context["min_length"], context["actual_length"]
+                values = "value" if least == 1 else "values"
+                yield ValidationProblem(path, f"expected at least {least} {values}, got {got}")
             case "too_long":
-                text = "expected {max_length} values, got {actual_length}"
-                yield ValidationProblem(path, text.format_map(context))
+                most, got = context["max_length"], context["actual_length"]
+                bound = "" if most == _fixed_length(model, path) else "at most "
+                yield ValidationProblem(path, f"expected {bound}{most} values, got {got}")
             case "string_too_long":
                 count = len(error["input"])
                 yield ValidationProblem(
@@ -279,6 +285,14 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
             continue
         model = next(_models_in(model.model_fields[str(part)].annotation))
     return model
+
+
+def _fixed_length(model: type[BaseModel], path: KeyPath) -> int | None:
+    """Return the number of values of a key that takes a tuple such as `tuple[float, float]`, else None."""
+    field = _model_at(model, path[:-1]).model_fields.get(str(path[-1]))
+    options = () if field is None else (field.annotation, *get_args(field.annotation))
+    tuples = (get_args(each) for each in options if get_origin(each) is tuple)
+    return next((len(values) for values in tuples if ... not in values), None)
 
 
 def _meant_key(key: str, table: type[BaseModel]) -> str | None:

@@ -155,7 +155,7 @@ def test_positions_for_shorter_sequences_are_reported_before_anything_runs(folde
         "activemem study plan recall.toml --plugin key_recall.py --plugin parts.py "
         "--set model.position=learnt --set task.length=100",
     )
-    assert "learnt has 64 positions, and a sequence has 100" in " ".join(plan.stderr.split())
+    assert "learnt has 64 positions, but a sequence has 100" in " ".join(plan.stderr.split())
 
 
 def test_a_search_is_sampled_and_given_up_by_a_plug_in(folder):

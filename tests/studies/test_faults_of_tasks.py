@@ -40,7 +40,7 @@ LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
     [
         (
             "train.sampling=0.1",
-            "[train] sampling: language_model has one sequence, but this key needs two: remove it",
+            "[train] sampling: language_model has no source and target sequence, which it needs: remove it",
         ),
         (
             'task.tokens="spelled"',

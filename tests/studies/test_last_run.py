@@ -14,7 +14,8 @@ from ..study_texts import study_text
 
 TEXT = study_text(task={"name": "reverse"}, factors={"mixer": ["sa", "conv(k=3)"]})
 HINT = (
-    "its trials were computed with look.py, which is not loaded: --plugin look.py, or load_plugin in Python"
+    "its trials were computed with look.py, which is not loaded: load it with --plugin look.py, or "
+    "load_plugin in Python"
 )
 
 

@@ -374,11 +374,11 @@ def test_faults_that_do_not_depend_on_a_wrong_key_are_reported_together_with_it(
     assert told[0] == "study: 5 faults"
     assert [line for line in told if line.startswith("[") or "^  [" in line] == [
         "[model] bias_init: expected 'zero', 'glorot' or 'uniform', got 'unifrom'; nearest: uniform",
-        "[task] corpus: paradise-lost has no separate punctuation that ends sentences; "
-        "expected stream or lines",
+        '[task] corpus: batching = "sentences" needs spaces before the marks that end sentences, which '
+        'paradise-lost does not have: use "stream" or "lines"',
         "^^^^^^^  [train] missing key 'epochs'",
         "[train] curriculum: language_model has no growing lengths: remove it",
-        "[train] sampling: language_model has one sequence, but this key needs two: remove it",
+        "[train] sampling: language_model has no source and target sequence, which it needs: remove it",
     ]
 
 

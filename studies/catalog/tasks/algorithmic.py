@@ -39,7 +39,7 @@ class LengthRange(StrictModel):
     @model_validator(mode="after")
     def _check_ends(self) -> LengthRange:
         if self.last < self.first:
-            raise ValueError(f"expected a last length of at least {self.first}, got {self.last}")
+            raise ValueError(f"last must be at least first = {self.first}, got {self.last}")
         return self
 
 
@@ -70,7 +70,9 @@ class AlgorithmicSettings(TaskSettings):
         if not self.test_lengths and "test_sequences" in self.model_fields_set:
             default = type(self).model_fields["test_sequences"].default
             if self.test_sequences != default:
-                raise ValueError(f"expected test_lengths as well as test_sequences = {self.test_sequences}")
+                raise ValueError(
+                    f"test_sequences = {self.test_sequences} needs test_lengths, which is missing"
+                )
         for length in self.test_lengths:
             try:
                 require_algorithmic(self.name).check_length(length)
@@ -78,7 +80,9 @@ class AlgorithmicSettings(TaskSettings):
                 raise ValueError(f"test_lengths: {error}") from None
         for shorter, longer in pairwise(self.test_lengths):
             if shorter >= longer:
-                raise ValueError(f"expected increasing test_lengths, got {longer} before {shorter}")
+                raise ValueError(
+                    f"test_lengths must be strictly increasing, but {shorter} is followed by {longer}"
+                )
         return self
 
     @property

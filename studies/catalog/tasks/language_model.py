@@ -86,16 +86,21 @@ def corpus_of_task(task: LanguageModelSettings) -> Corpus:
     if isinstance(named, OwnDocuments):
         if task.tokens in ("words", "bpe"):
             raise CorpusError(
-                f"{task.tokens} would lose the line breaks of documents: expected characters, byte_bpe or "
-                "pretrained"
+                f'tokens = "{task.tokens}" would lose the line breaks of documents: use "characters", '
+                '"byte_bpe" or "pretrained"'
             )
         if len(named.sources) > 1 and task.batching != "packed":
             raise CorpusError('a mixture of documents has no fixed order: set batching = "packed"')
     if task.tokens == "words" and corpus.word_vocab_size is None and not corpus.own:
-        raise CorpusError(f"{corpus.name} has no standard vocabulary of words; expected characters or bpe")
-    if task.batching == "sentences" and not corpus.pretokenized:
         raise CorpusError(
-            f"{corpus.name} has no separate punctuation that ends sentences; expected stream or lines"
+            f'tokens = "words" needs a standard vocabulary, which {corpus.name} does not have: use '
+            '"characters" or "bpe"'
+        )
+    if task.batching == "sentences" and not corpus.pretokenized:
+        text = "this corpus" if corpus.own else corpus.name
+        raise CorpusError(
+            f'batching = "sentences" needs spaces before the marks that end sentences, which {text} does not '
+            'have: use "stream" or "lines"'
         )
     return corpus
 

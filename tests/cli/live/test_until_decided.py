@@ -175,4 +175,4 @@ def test_impossible_requests_are_reported_before_anything_runs(run, study, writt
 def test_a_budget_without_added_seeds_is_reported(run, study):
     found = run("study", "run", study(), "--local", "--budget", "1h")
     assert found.exit_code == 2
-    assert "--budget: expected --until-decided as well" in " ".join(found.stderr.replace("│", " ").split())
+    assert "--budget needs --until-decided" in " ".join(found.stderr.replace("│", " ").split())

@@ -175,17 +175,17 @@ def test_a_task_has_the_requested_number_of_symbols_and_the_papers_number_is_the
 @pytest.mark.parametrize(
     ("task", "told"),
     [
-        ({"test_sequences": 7}, "expected test_lengths as well as test_sequences = 7"),
-        ({"test_lengths": [50, 50]}, "expected increasing test_lengths, got 50 before 50"),
+        ({"test_sequences": 7}, "test_sequences = 7 needs test_lengths, which is missing"),
+        ({"test_lengths": [50, 50]}, "test_lengths must be strictly increasing, but 50 is followed by 50"),
         ({"test_lengths": [0]}, "test_lengths.0: expected at least 1, got 0"),
         ({"test_lengths": 50}, "test_lengths: expected a list, got 50"),
         (
             {"test_lengths": {"first": 9, "last": 5}},
-            "test_lengths: expected a last length of at least 9, got 5",
+            "test_lengths: last must be at least first = 9, got 5",
         ),
         (
             {"test_lengths": {"first": 1, "last": 1 << 20}},
-            "test_lengths: expected 10000 values, got 10001",
+            "test_lengths: expected at most 10000 values, got 10001",
         ),
         (
             {"name": "addition", "test_lengths": {"first": 41, "last": 50, "step": 3}},

@@ -76,14 +76,19 @@ def test_a_name_that_no_corpus_has_is_reported_with_the_nearest():
 def test_a_text_without_a_standard_vocabulary_is_not_cut_into_words():
     with pytest.raises(CorpusError) as caught:
         vocabulary_size(SimpleNamespace(corpus="text8", tokens="words", pieces=0, batching="stream"))
-    expected = "text8 has no standard vocabulary of words; expected characters or bpe"
+    expected = (
+        'tokens = "words" needs a standard vocabulary, which text8 does not have: use "characters" or "bpe"'
+    )
     assert str(caught.value) == expected
 
 
 def test_a_text_whose_punctuation_is_part_of_its_words_is_not_cut_into_sentences():
     with pytest.raises(CorpusError) as caught:
         vocabulary_size(SimpleNamespace(corpus="text8", tokens="bpe", pieces=400, batching="sentences"))
-    expected = "text8 has no separate punctuation that ends sentences; expected stream or lines"
+    expected = (
+        'batching = "sentences" needs spaces before the marks that end sentences, which text8 does not have: '
+        'use "stream" or "lines"'
+    )
     assert str(caught.value) == expected
 
 

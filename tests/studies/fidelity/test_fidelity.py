@@ -43,22 +43,22 @@ def test_a_rung_is_a_training_with_settings_of_its_own(changes, rungs, settings)
 WRONG = {
     "search.scheduler.fidelity=widht": "expected a quantity that grows from rung to rung, "
     "got 'widht'; nearest: width",
-    "search.scheduler.min_fidelity=4": "width begins with 8: remove this key",
+    "search.scheduler.min_fidelity=4": "min_fidelity has no effect, since width begins with 8: remove it",
     "search.scheduler={name='none', fidelity='data'}": "scheduler: unknown key 'fidelity'",
     "search.fidelity=data": 'write scheduler = { name = "asha", fidelity = "data" }',
     "search.scheduler.fidelity=length": "the fidelity length is the longest training length: expected",
     "search.metric=parameters": "asha needs a metric that training changes, got 'parameters'",
-    "search.space.width='choice(8, 72)'": "expected integer(lo, hi) as the fidelity, or its rungs as levels",
-    "search.space.width='integer(60, 72)'": "expected at least two rungs, got only width = 72",
-    "search.space.width='real(8, 72)'": "expected integer(lo, hi) as the fidelity",
-    "search.space.width=3": "or its rungs as levels in [factors], got 3",
+    "search.space.width='choice(8, 72)'": "a fidelity must be integer(lo, hi), or a factor whose levels are",
+    "search.space.width='integer(60, 72)'": "two rungs, but with reduction = 3 there is one, width = 72",
+    "search.space.width='real(8, 72)'": "a fidelity must be integer(lo, hi)",
+    "search.space.width=3": "or a factor whose levels are the rungs, got 3",
     "search.trials=8": "expected at least 9 points, so that one reaches the last of 3 rungs, got 8",
     "search.trials=1000000000000": "expected at most 100000, got 1000000000000",
     "search.scheduler=['asha']": "scheduler: expected a text or a table, got a list of 1",
     "search.scheduler.reduction=1": "reduction: expected at least 2, got 1",
     "train.curriculum.start=99999999": "expected at most 1048576, got 99999999",
     "train.lengths=[1, 99999999]": "expected at most 1048576, got 99999999",
-    "factors.width=[true, false]": "expected whole numbers, one per rung, got a list of 2",
+    "factors.width=[true, false]": "expected whole numbers, one per rung, got true",
     "factors.data=[1]": "'data' is a built-in fidelity: give the factor or dimension another name",
 }
 

@@ -396,7 +396,7 @@ BAD = {
         (
             {"path": "empty.csv"},
             [
-                "empty.csv: line 3, column text: expected a text or a list of tokens, got '  '",
+                "empty.csv: line 3, column text: expected a text or a non-empty list of tokens, got '  '",
                 "empty.csv: line 4, column label: expected a label, got none",
             ],
         ),
@@ -420,8 +420,8 @@ BAD = {
         (
             {"path": "values.jsonl"},
             [
-                "values.jsonl: line 1, column text: expected a text or a list of tokens, got [] "
-                "(1 more line of this kind)",
+                "values.jsonl: line 1, column text: expected a text or a non-empty list of tokens, got an "
+                "empty list (1 more line of this kind)",
                 "values.jsonl: line 2, column text: "
                 "expected whole numbers or texts without spaces as tokens, got 'a b' "
                 "(1 more line of this kind)",

@@ -134,7 +134,7 @@ def test_all_faults_are_reported_together():
         (
             'kind = "line"\nx = "step"\nvalue = "loss"\nseries = "mixer"\npublished = "table4"\n'
             'select = { task = "sort", filter = 8 }',
-            "published: a paper's numbers are given by level, not over time",
+            "published: published numbers belong to levels, not to times: set x to a factor",
         ),
     ],
 )

@@ -17,22 +17,22 @@ STUDIES = Path(activemem.__file__).parent / "studies"
         (
             "negative-eigenvalues-small",
             ["model.position=learned", "model.max_positions=254"],
-            "learned has 254 positions, and a sequence has 255",  # where it is tested alone
+            "learned has 254 positions, but a sequence has 255",  # where it is tested alone
         ),
         (
             "zoology-figure-2-small",
             ["model.position=randomised", "model.max_positions=63"],
-            "randomised has 63 positions, and a sequence has 64",
+            "randomised has 63 positions, but a sequence has 64",
         ),
         (
             "algorithmic-small",
             ["model.position=learned", "model.max_positions=20"],
-            "learned has 20 positions, and a sequence has",
+            "learned has 20 positions, but a sequence has",
         ),
         (
             "language-modelling-small",
             ["model.position=learned", "model.max_positions=99"],
-            "learned has 99 positions, and a sequence has 100",
+            "learned has 99 positions, but a sequence has 100",
         ),
         (
             "quickstart-text",
@@ -42,17 +42,17 @@ STUDIES = Path(activemem.__file__).parent / "studies"
         (
             "quickstart-text",
             ["model.position=randomised"],
-            "randomised positions depend on the sequence length",
+            "randomised positions need the length of the whole sequence",
         ),
         (
             "translation-small",
             ["model.position=randomised"],
-            "randomised positions depend on the sequence length",
+            "randomised positions need the length of the whole sequence",
         ),
         (
             "language-modelling-small",
             ["model.position=randomised_pairs", "model.recipe=sa(pos=rope)"],
-            "randomised_pairs positions depend on the sequence length",
+            "randomised_pairs positions need the length of the whole sequence",
         ),
         (
             "zoology-figure-2-small",

@@ -53,7 +53,7 @@ def test_a_budget_can_be_a_factor():
     [
         (
             {"tokens": 1280, "flops": 1e9},
-            "expected one of steps_per_epoch, tokens, flops, seconds, got tokens and flops",
+            "expected only one of steps_per_epoch, tokens, flops, seconds, got tokens and flops",
         ),
         ({"steps_per_epoch": 3, "tokens": 1280}, "got steps_per_epoch and tokens"),
         ({"steps_per_epoch": 3, "seconds": 9}, "got steps_per_epoch and seconds"),
@@ -71,7 +71,7 @@ def test_a_budget_that_gives_no_steps_is_a_fault_at_its_key(train, message):
 
 
 def test_lengths_that_differ_have_no_budget():
-    with pytest.raises(StudyError, match="since steps of different lengths differ"):
+    with pytest.raises(StudyError, match="the sequences differ in length"):
         study(task={"name": "reverse"}, curriculum={"start": 5}, tokens=1000)
 
 

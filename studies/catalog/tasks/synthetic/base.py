@@ -92,7 +92,9 @@ class LengthTask(SyntheticTask, ABC):
                     raise ValueError(f"{key}: {fault}, got {length}")
         for shorter, longer in pairwise(self.test_lengths):
             if shorter >= longer:
-                raise ValueError(f"expected increasing test_lengths, got {longer} before {shorter}")
+                raise ValueError(
+                    f"test_lengths must be strictly increasing, but {shorter} is followed by {longer}"
+                )
         return self
 
     def length_fault(self, length: int) -> str | None:
