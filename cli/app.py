@@ -39,7 +39,7 @@ class _CommandGroup(PanelGroup):
 
 
 class _Program(_CommandGroup):
-    """The command-line program.
+    """The program `activemem`, which has all groups of commands.
 
     For wrong input and system errors, it prints a message instead of a traceback.
     """

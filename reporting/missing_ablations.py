@@ -327,7 +327,7 @@ def _model_name(study: Study, names: Sequence[str], trial: Trial) -> str:
 
 
 def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
-    """Map the name of each model to one of its cells; the baseline comes first.
+    """Map the name of each model to one of the model's cells. The model of the baseline comes first.
 
     Of the model's cells, it is the one that shares the most levels with the baseline.
     """
@@ -348,7 +348,7 @@ def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
 
 
 def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCell:
-    """Convert a trial to a cell with the labels `model` and `change`, with all placeholders filled.
+    """Convert a trial to a cell with the labels `model` and `change`. Its tables have no placeholders.
 
     This includes the size that the study has computed to match costs.
     """
@@ -737,7 +737,7 @@ def _hole(
     levels: Sequence[dict[str, Any]],
     every: Sequence[dict[str, Any]] | None = None,
 ) -> str:
-    """Add a factor with a level for each cell to `levels`, and return its placeholder.
+    """Add a factor to `levels`, with a level for each cell, and return the placeholder of the factor.
 
     `every` has the levels of all cells, if some do not have the factor.
     """

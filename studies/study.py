@@ -688,7 +688,7 @@ def kind_of_name(name: str) -> str:
 
 
 def _beside(path: Path) -> str:
-    """Return `; nearest: PATH` with the most similar TOML file in the folder; "" if no name is similar."""
+    """Return a hint at the TOML file with the most similar name in the folder of `path`; "" without one."""
     stems = [each.stem for each in islice(path.parent.glob("*.toml"), MAX_BESIDE)]
     near = nearest(path.stem, stems)
     return f"; nearest: {path.with_name(f'{near}.toml')}" if near else ""

@@ -228,7 +228,7 @@ def tracking(
 
 
 def _close(thread: TrackerThread) -> str | None:
-    """Close a thread; return a sentence about data that its tracker did not receive, or None."""
+    """Close a tracker's thread; return a sentence about data that the tracker did not receive, or None."""
     over = thread.close()
     ends = sum(END in each for each in thread.missing.values())
     epochs = sum(len(each) for each in thread.missing.values()) - ends

@@ -242,7 +242,7 @@ def _decode(data: bytes, where: str) -> str:
 
 
 def _load(model: str, results: str | None) -> TrainedModel:
-    """Return the model that a file, a folder or the id of a trial names."""
+    """Load a trained model, given as a file, a folder or the id of its trial."""
     from pathlib import Path
 
     from ...reporting.kept_models import model_file_of_trial

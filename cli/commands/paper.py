@@ -134,7 +134,7 @@ def check(
 
 
 def _read(paper: Path, results: str | None) -> Manuscript:
-    """Return a paper, and print a note on each missing result. Exit with 1 if no study has any result."""
+    """Read a paper's file, and print a note on each missing result. Exit with 1 if no study has results."""
     from ...reporting.manuscript.paper_file import read_manuscript
     from ...reporting.results import StudyResults
     from ..machine_settings import load_settings

@@ -129,7 +129,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
 
 def _open_trackers(settings: ResolvedSettings) -> Mapping[str, Tracker]:
-    """Open the trackers in the settings; without one, nothing of `tracking` is loaded."""
+    """Open the trackers that the settings name. If they name none, load nothing of `tracking`."""
     if not settings.track:
         return {}
     from ...tracking.contract import open_trackers

@@ -83,7 +83,7 @@ def _column(series: pl.Series) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """Return a value on one line; a number has six digits, and null is empty."""
+    """Return a value of a query result as text on one line. A fraction has six digits; null is empty."""
     match value:
         case None:
             return ""
@@ -98,7 +98,7 @@ def _text(value: object) -> str:
 
 
 def _json_value(value: object) -> object:
-    """Return a value for JSON: infinities and NaN become null, other types become text."""
+    """Convert a value of a query result for JSON. Infinities and NaN become null, and times become text."""
     match value:
         case float():
             return value if value - value == 0 else None  # false for infinities and NaN

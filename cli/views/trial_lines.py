@@ -404,7 +404,7 @@ def main_metric(settings: TrialSettings) -> str | None:
 
 
 def _table_metrics(study: Study) -> list[Metric]:
-    """Return the metrics in a study's tables that its trials report.
+    """Return the metrics that the tables of a study show and that its trials report.
 
     Costs, targets and metrics of changes are left out.
     """

@@ -507,7 +507,7 @@ class ComparableCells:
 
 
 def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:
-    """Add a number's quantities to `found`, each with its weight times `factor`; return `found`.
+    """Add the quantities of a weighted sum to `found`, each with its weight times `factor`; return `found`.
 
     A number such as `a - b` is a weighted sum of quantities. Return None for other numbers, such as a
     quotient or a maximum.

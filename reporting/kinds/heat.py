@@ -186,7 +186,7 @@ def _wide(text: str) -> float:
 
 
 def _names(plot: Plot, content: Matrix, curve: Curve) -> None:
-    """Write the axis titles, and the names of the columns and rows.
+    """Write the axis titles of a heat map, and the names of its columns and rows.
 
     If there are too many names, write every fifth.
     """

@@ -71,7 +71,7 @@ def _encode(lines: Iterable[str]) -> bytes:
 
 
 def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]]:
-    """Yield the path and content of each table and figure of a study.
+    """Yield the path and content of each file that has a table or a figure of a study.
 
     Figures need results in the store.
     """

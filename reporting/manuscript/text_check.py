@@ -47,7 +47,7 @@ def _read(path: Path) -> str:
 
 
 def _texts(paper: Manuscript, text: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the path and content of a text, and of each file that it includes (\\input), at any depth.
+    """Yield the path and content of a LaTeX text, and of each file that it includes (\\input), at any depth.
 
     Generated files are left out.
     """

@@ -199,7 +199,7 @@ def _iter_children(part: ModelPart, indent: str) -> Iterator[tuple[str, ModelPar
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Yield the rows as lines with aligned columns.
+    """Yield the rows of the table of parts as lines with aligned columns.
 
     Columns without numbers are left out.
     """

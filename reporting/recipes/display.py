@@ -126,7 +126,7 @@ _GAP = 3
 
 
 class _ComparedFigure(NamedTuple):
-    """A line of a comparison: its name, and functions that compute and format its number."""
+    """A line in a comparison of recipes: its name, and functions that compute and format its numbers."""
 
     name: str
     value_of: Callable[[Analysis], float]
@@ -174,7 +174,7 @@ def letter(number: int) -> str:
 
 
 def _compared_figures(analyses: Sequence[Analysis], sizes: Sizes) -> list[_ComparedFigure]:
-    """Return the lines of a comparison, without lines in which no recipe has a number."""
+    """Return the lines of a comparison of recipes, without lines in which no recipe has a number."""
     unit, size = si_prefix(max(analysis.flops_per_token for analysis in analyses))
 
     def in_bytes_each(count: float) -> str:

@@ -67,7 +67,7 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SvgRow:
-    """A row of the picture: a part of the model with its label, position and CSS class."""
+    """A row in the picture of a recipe: a part of the model with its label, position and CSS class."""
 
     part: ModelPart
     label: str

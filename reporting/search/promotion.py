@@ -179,7 +179,7 @@ def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> 
 
 
 def _fixed(study: Study) -> dict[str, Level]:
-    """Return the levels of the factors that the search keeps fixed and settings other than the recipe use."""
+    """Return the levels of the fixed factors of a search, if placeholders outside the recipe use them."""
     own = (*study.dimensions, SEED)
     made = (EPOCHS, LENGTH, DATA) if study.fidelity is not None else ()  # the file has no holes for these
     return {

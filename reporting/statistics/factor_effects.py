@@ -500,7 +500,7 @@ def matrix_rank(model: Floats) -> int:
 
 
 def _coded(numbers: Sequence[int], count: int) -> Floats:
-    """Return the sum-coded columns of a factor.
+    """Return the columns of a factor in the matrix of a linear model (sum coding).
 
     A column is 1 for its own level, −1 for the last level, and 0 for the others.
     """

@@ -238,7 +238,7 @@ def _bootstrap_score(found: Result) -> BootstrapScore:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Set the seed of sacreBLEU by its environment variable; restore the variable at the end."""
+    """Set the environment variable of sacreBLEU's seed within a context; restore the variable at the end."""
     before = os.environ.get(_SEED_VARIABLE)
     os.environ[_SEED_VARIABLE] = str(seed)
     try:

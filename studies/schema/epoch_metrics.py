@@ -199,7 +199,7 @@ def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def _flops_fault(trials: Iterable[TrialSettings]) -> str:
-    """Return why it cannot be counted how many FLOPs these trials spend on training; "" if it can."""
+    """Return why the FLOPs of training cannot be counted for these trials; "" if they can."""
     found = (uncounted_kernels(read_recipe(each.model.recipe).root) for each in trials)
     fault = next(filter(None, found), "")
     return f"{fault}: expected steps, tokens or seconds" if fault else ""

@@ -156,7 +156,7 @@ GradientMeasure = Literal["gradient_norm"]
 
 
 def _check_compile(value: object) -> object:
-    """Raise ValueError unless `compile` has a valid value.
+    """Return a valid value of the key `compile` unchanged. Raise ValueError for any other value.
 
     The message lists all valid values; Pydantic would report a fault for each type.
     """
@@ -378,7 +378,7 @@ Penalty = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def _wrap_in_list(names: object) -> object:
-    """Return a name, or a list of names, as a list; raise ValueError for other values."""
+    """Return a single name as a list, and a list of names unchanged; raise ValueError for other values."""
     if isinstance(names, str):
         return (names,)
     if not isinstance(names, list | tuple):

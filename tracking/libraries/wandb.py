@@ -193,7 +193,7 @@ class OfflineRuns(Tracker):
 
 
 def _items(items: Any) -> dict[str, Any]:  # noqa: ANN401 -- of a library that may not be here
-    """Return the stored items by name. W&B's own items are left out, except the time of a step."""
+    """Return the items of a stored record by name, without W&B's own items except the time of a step."""
     named = {each.key or "/".join(each.nested_key): json.loads(each.value_json) for each in items}
     return {name: value for name, value in named.items() if name == "_timestamp" or not name.startswith("_")}
 

@@ -36,7 +36,7 @@ def render(table: Table) -> str:
 
 
 def _head(table: Table, column: int) -> str:
-    """Return the headings above a column and its name, as one text.
+    """Return the name of a column, below the headings above the column, as one text.
 
     The heading with the factor's name is left out if it already stands above the column to the left.
     """
