@@ -308,9 +308,10 @@ class StreamChunk:
         return y
 
     def repeatable(self) -> Callable[[], StreamChunk]:
-        """Return a function that copies this object, for the blocks that have not been applied yet.
+        """Return a function that copies the states that are left, so that their blocks can be applied again.
 
-        With activation checkpointing, the backward pass applies these blocks again, from the same states.
+        Each copy is a StreamChunk for the blocks that have not been applied yet. With activation
+        checkpointing, the backward pass applies these blocks again, from the same states.
         """
         ahead = self._before[len(self._kept) :]
         return partial(StreamChunk, ahead, with_grad=self._with_grad, zero_past=self._zero_past)

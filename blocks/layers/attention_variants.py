@@ -41,9 +41,9 @@ def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Te
 
 @register_block("fox")
 class ForgettingAttention(Block):
-    """Block `fox`: causal attention that adds to a score the log gates of the positions after the key.
+    """Block `fox`: causal attention with forget gates, which reduce the weights of all earlier keys.
 
-    Lin et al. 2025.
+    Lin et al. 2025. The log gates of the positions after a key are added to its score.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:

@@ -103,7 +103,7 @@ class _Convolution(torch.autograd.Function):
 
 
 def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slice]]:
-    """Return for each tap its lag, the inputs that it reads, and the outputs that it adds to, as slices."""
+    """Return for each tap of a convolution its lag, and slices of the inputs and outputs that it connects."""
     first = positions - length
     return [
         (
@@ -193,5 +193,5 @@ class _GatedHeads(torch.autograd.Function):
 
 
 def _inverse_scale(y: Tensor) -> Tensor:
-    """Return 1 / root mean square of each head's vector, (…, 1)."""
+    """Return the factor that normalises each head's vector: 1 / root mean square, (…, 1)."""
     return (y.square().mean(-1, keepdim=True) + NORM_EPSILON).rsqrt()

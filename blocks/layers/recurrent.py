@@ -150,7 +150,7 @@ class LSTMLayer(RecurrentLayer):
         return (o * torch.tanh(s), s), (i, f, o)
 
     def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
-        """Return the trace of cell, output and three gates."""
+        """Return a trace of the hidden states, the cells, and the gates `input`, `forget` and `output`."""
         names = ("input", "forget", "output")
         return Trace(hidden=states[0], cell=states[1], gates=dict(zip(names, gates, strict=True)))
 

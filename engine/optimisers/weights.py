@@ -172,7 +172,7 @@ class WeightAverage:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Within this context, give the model the averaged weights.
+        """Within this context, replace the model's weights by their average.
 
         The values are swapped weight by weight, because a copy of all weights would double the memory.
         """

@@ -140,7 +140,7 @@ class StackedSteps:
                 each[name].data = stacked.detach()[place].copy_(homes[name])
 
     def _unstack_weights(self) -> None:
-        """Give each weight of each training its own memory again, and copy its current value into it."""
+        """Move the weights of each training from the stacked tensors back to their own memory."""
         moved = list[tuple[Tensor, Tensor]]()
         for each, homes in zip(self._own, self._homes, strict=True):
             for name, weight in each.items():

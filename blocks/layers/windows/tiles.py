@@ -265,7 +265,7 @@ class _Tiles(torch.autograd.Function):
 
 
 def _gradients_of(given: WindowInputs) -> WindowInputs:
-    """Return zeros in the shapes of the inputs. The backward pass adds the gradients to them.
+    """Return zeros in the shapes of the inputs, to which the backward pass adds their gradients.
 
     Their memory layout is the one that the matrix products need.
     """
@@ -279,7 +279,7 @@ def _gradients_of(given: WindowInputs) -> WindowInputs:
 
 
 def _across(numbers: Tensor | None) -> Tensor | None:
-    """Return zeros in a tensor's shape, with columns that are contiguous in memory; None for None.
+    """Return zeros in a tensor's shape, stored column by column; None for None.
 
     Columns a power of two apart would evict each other from a cache.
     """
@@ -360,10 +360,9 @@ def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> No
 
 
 def _add_by_key(tile: _Tile, into: tuple[Tensor, Tensor | None], rows: Tensor, numbers: Tensor) -> None:
-    """Add rowsᵀ · numbers to a pair of gradients `into`, the first for keys and the second for extra keys.
+    """Add rowsᵀ · numbers to `into`: the gradients of the keys and of the extra keys, or of their values.
 
-    They are gradients of the keys themselves or of their values. `rows` has a vector for each query, and
-    `numbers` a number for each query and key of the tile.
+    `rows` has a vector for each query, and `numbers` a number for each query and key of the tile.
     """
     keys, extra = into
     found = torch.bmm(rows.mT, numbers)
