@@ -232,7 +232,7 @@ class Bucket:
                         continue
 
     def require_conditions(self) -> None:
-        """Raise `StoreError` if the server ignores the condition of a write, such as "only if missing"."""
+        """Raise `StoreError` if the server ignores conditions of a write, such as "only if missing"."""
         if self._has_conditions:
             return
         key, ignored = f"unfinished/.probe.{secrets.token_hex(8)}", list[str]()

@@ -187,7 +187,7 @@ class BucketPlace(Place):
             path.replace(target)
 
     def now(self) -> float:
-        """Return the current time of the server, read from a temporary object."""
+        """Return the current time of the server, read from an object that is written for this."""
         key = f"unfinished/{temporary_name('now')}"
         self.bucket.put(key, b"")
         info = self.bucket.head(key)
@@ -201,7 +201,7 @@ class BucketPlace(Place):
             temporary.write_bytes(data)
 
     def _list(self, folder: Path) -> dict[str, ObjectInfo]:
-        """List the objects of a folder by key, without those whose keys cannot be local paths.
+        """Return the objects of a folder by key; leave out objects whose keys cannot be local paths.
 
         Local files that have no object are removed.
         """
@@ -250,7 +250,7 @@ class BucketPlace(Place):
         return True
 
     def _make_folder(self, path: Path) -> bool:
-        """Make the local folder of a file; return False if another file already has the name of a folder."""
+        """Make the folder of a file; return False if a file has the name of this folder or of a parent."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError:

@@ -164,7 +164,7 @@ def encode_record(values: Mapping[str, Any], indent: int | None = None) -> bytes
 
 
 def decode_record(data: bytes, schema: type[_Schema]) -> _Schema:
-    """Parse bytes from `encode_record`; raise `DamagedError` if the checksum or `schema` does not match."""
+    """Parse bytes from `encode_record`; raise `DamagedError` if the checksum or the schema does not fit."""
     sealed = _CHECKSUM.match(data)
     if sealed is not None and sealed[1] != _digest(data[: sealed.start(1)] + data[sealed.end(1) :]):
         raise DamagedError("its bytes do not match its checksum")
@@ -201,7 +201,7 @@ _FOOTER_END_BYTES: Final = 8  # the footer's length and b"PAR1"
 
 
 def encode(frame: pl.DataFrame) -> bytes:
-    """Return the bytes of a Parquet file with this frame, with a checksum of each page and of the file.
+    """Return a frame as a Parquet file, with a checksum for each page and one for the whole file.
 
     A single row is written without dictionaries, statistics and zstd, which would cost more than they save.
     """

@@ -35,7 +35,7 @@ def this_machine() -> str | None:
 
 
 def is_running(pid: int, started: str | None) -> bool:
-    """Return whether the process with this pid and start time runs on this machine; True if unknown."""
+    """Return whether a process with this pid and start time runs on this machine; True if unknown."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

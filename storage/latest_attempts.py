@@ -142,7 +142,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 names = all_names(partition)
 
     def find(self, study: str, trial: str, attempt: int) -> bool:
-        """Read the file of one attempt, if it exists; return whether this or a later attempt is known now.
+        """Read the file of one attempt, if it exists. Return whether this or a later attempt is known.
 
         A caller that waits for one trial knows the name of the file, so the folder is not listed.
         """
@@ -211,5 +211,5 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
 
 def _validity_key(row: Mapping[str, Any]) -> tuple[bool, int]:
-    """Return a sort key for the rows of one trial; the valid row has the greatest key."""
+    """Return a sort key for a trial's rows; the row with the greatest key is the valid one."""
     return row["status"] == DONE, row["attempt"]

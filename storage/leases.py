@@ -134,7 +134,7 @@ class Lease:
             self._place.touch(self._path, _BEAT)
 
     def end(self) -> None:
-        """Record in the lease that the trial's outcome is stored. If that fails, the lease expires."""
+        """Record that the outcome is stored; if that fails, the lease expires."""
         self.over = True
         with suppress(OSError):
             self._place.touch(self._path, ENDED)
@@ -279,7 +279,7 @@ class Leases:
 
 
 def this_process(run: str) -> Owner:
-    """Return the calling process as an `Owner` of leases in this run."""
+    """Return the calling process as an owner of leases in a run."""
     pid = os.getpid()
     return Owner(
         host=socket.gethostname(), pid=pid, run=run, machine=this_machine(), started=process_start(pid)

@@ -111,7 +111,7 @@ class Place(ABC):
 
     @abstractmethod
     def keep_previous(self, path: Path, target: Path) -> None:
-        """Keep the current version of a file as `target`, before a new version replaces it."""
+        """Keep the current version of a file at `target`, before a new version is written."""
 
     @abstractmethod
     def now(self) -> float:
@@ -198,7 +198,7 @@ class FolderPlace(Place):
         return True
 
     def touch(self, path: Path, mark: bytes) -> None:
-        """Append a mark to the file of a claim with a single write."""
+        """Append a mark to a claimed file with a single write."""
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)  # never wait for a pipe
         try:
             os.write(descriptor, mark)
@@ -338,7 +338,7 @@ def new_group_name() -> str:
 
 
 def data_files(partition: Path) -> tuple[Path, ...]:
-    """Return the data files of a partition, merged files first, then by name; empty without a folder."""
+    """List the data files of a partition, merged files first, then by name; a missing folder has none."""
     return tuple(
         sorted(entries(partition, DATA_ENDING), key=lambda path: (not is_compacted(path), path.name))
     )
@@ -350,7 +350,7 @@ def data_names(partition: Path) -> set[str]:
 
 
 def all_names(folder: Path) -> set[str]:
-    """Return the names of all files in a folder; empty if there is no such folder."""
+    """Return the names of all files and folders in a folder; empty if there is no such folder."""
     try:
         return set(os.listdir(folder))  # noqa: PTH208 -- called for every search point, and faster than paths
     except FileNotFoundError:

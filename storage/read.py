@@ -210,5 +210,5 @@ def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Return one row for each attempt: the one with the highest rank, as a crash may leave older copies."""
+    """Return one copy of each attempt, the one with the highest rank. A crash may have left older copies."""
     return frame.filter(pl.col(RANK) == pl.col(RANK).max().over("trial", "attempt"))

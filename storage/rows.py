@@ -288,7 +288,7 @@ def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
 
 
 def _attempt_frame(row: TrialRow, columns: Mapping[str, object], schema: pl.Schema) -> pl.DataFrame:
-    """Return a frame with these columns, after the columns that identify the attempt of `row`."""
+    """Return a frame with these columns and with the columns that identify the attempt of `row`."""
     keys = (pl.lit(getattr(row, name), dtype=kind).alias(name) for name, kind in _ATTEMPT.items())
     frame = pl.DataFrame(columns, schema_overrides={name: schema[name] for name in columns})
     return frame.with_columns(keys).select(schema.names())
@@ -299,7 +299,7 @@ def _values(row: TrialRow | MetricRow) -> dict[str, object]:
 
 
 def _storable(value: object) -> object:
-    """Return a value unchanged, except that a text's characters which UTF-8 cannot encode are escaped."""
+    """Return the value; in a text, escape the characters that UTF-8 cannot encode."""
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 

@@ -51,7 +51,7 @@ _RECORD: Final = ".json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreState:
-    """Names and times of a store's files. They change whenever a study makes progress.
+    """Names and times of the files in a store, which change whenever a study makes progress.
 
     - `rows` are the data files of trials.
     - `measured` maps data files of probes, tunings and trials taken from other studies to their times.
@@ -140,7 +140,7 @@ class Store:
 
     @cached_property
     def upkeep(self) -> StoreUpkeep:
-        """Return the maintenance of the store: checks, merges, removals and renames."""
+        """Return the operations that check, compact and remove files."""
         return StoreUpkeep(self._quarantine)
 
     @property
@@ -236,7 +236,7 @@ class Store:
         return read_adopted(self._quarantine, [study])
 
     def latest_attempts(self) -> dict[str, tuple[str, int]]:
-        """Return the status and number of each trial's valid attempt: the latest done, else the latest."""
+        """Return the status and number of each trial's valid attempt (the latest done, else the latest)."""
         frame = read_latest(self._quarantine, ["trial", "attempt", "status"])
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
 
@@ -253,7 +253,7 @@ class Store:
         return Leases(self._layout, this_process(run))
 
     def watched_leases(self) -> Leases:
-        """Return the leases of the store for a process that reads them and claims nothing."""
+        """Return the leases of the store, for a process that only watches and claims nothing."""
         return Leases(self._layout, this_process("watch"))
 
     def state(self) -> StoreState:
@@ -332,7 +332,7 @@ class Store:
             self._quarantine.move(path, "expected a file", "it blocked the file of a trial")
 
     def _latest_rows(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
-        """Return the rows of these datasets that belong to valid attempts, without the column `study`.
+        """Return the rows of valid attempts in these datasets, without the column `study`.
 
         The datasets have the same schema.
         """
@@ -346,7 +346,7 @@ class Store:
 
 
 def open_store(store: Store | Path | str) -> Store:
-    """Open the store in a folder or at an address; return an open store unchanged."""
+    """Return a store unchanged, or open the store in a folder or at an address."""
     return store if isinstance(store, Store) else Store(store)
 
 

@@ -125,7 +125,7 @@ def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
 
 
 def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> None:
-    """Remove files that were merged, except those that have been rewritten since they were read.
+    """Remove files after their merge, except files that were rewritten after they were read.
 
     A new file of probes takes precedence over the merged rows of the previous file.
     """
@@ -217,7 +217,7 @@ def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Fin
 
 
 def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
-    """Yield files that a dead process left unfinished, and damaged checkpoints that were renamed.
+    """Yield unfinished files of dead processes, and damaged checkpoints that were renamed.
 
     If this machine cannot tell whether the process still runs, its files count as leftovers after a day.
     """
@@ -623,7 +623,7 @@ class StoreUpkeep:
                 lease.release()
 
     def _with_leases(self, trials: Collection[str]) -> set[str]:
-        """Return those of the trials that have a lease, which ended ones keep for some time."""
+        """Return those of these trials that have a lease, whether or not their outcomes are stored."""
         self._layout.place.list_names(self._layout.leases)
         return {path.name.rpartition("-")[0] for path in entries(self._layout.leases)} & set(trials)
 

@@ -41,7 +41,7 @@ class StartRecord(Record):
 
 
 class _Note(Record):
-    """Schema of a note, the file next to a checkpoint that shows the trial's progress.
+    """The schema of a note: a file next to a checkpoint with the trial's progress.
 
     Notes of earlier releases have no `course` and no `seconds`.
     """
@@ -95,7 +95,7 @@ def encode_begun(trial: str) -> str:
 
 
 def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
-    """Read the record of a trial's starts in its folder; return the trial, and a line for each start.
+    """Read the record of a trial's starts in a folder; return the trial, and one line of text for each start.
 
     Return None if the record is incomplete. Raise `DamagedError` and `UnreadableError`, which name the file,
     and OSError.

@@ -82,7 +82,7 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
 
 
 def traits(tables: Mapping[str, Any]) -> Traits:
-    """Return the keys by which a trial or a study is matched fast: task, width, batch size, epochs, steps.
+    """Return the traits of a trial or a study: its task, width, batch size, epochs and steps per epoch.
 
     Two studies can share a trial only if their traits are equal, which is faster to compare than the trials.
     `tables` are a trial's settings or the tables of a study file. A missing key has the value None.

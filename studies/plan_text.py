@@ -173,7 +173,7 @@ def _trial_notes(plan: Plan) -> Iterator[_Note]:
 
 
 def _memory(held: StepMemory) -> str:
-    """Describe the memory of a training step, as in `2.1 MB: weights 0.4 MB, …`; leave out 0 bytes."""
+    """Describe a step's memory as `2.1 MB: weights 0.4 MB, …`; leave out items of 0 bytes."""
     more_copies = held.copies > held.activations
     parts = {
         "weights": held.weights,
@@ -215,7 +215,7 @@ def _resumed_trials(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
 
 
 def _counts(study: Study, plan: Plan) -> str:
-    """Describe the counts of a plan: `8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · …`."""
+    """Describe the counts: `8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · 132 to run`."""
     axes = [_axis(name, len(levels)) for name, levels in study.factors.items() if len(levels) > 1]
     seeds = plural(len(study.seeds), "seed")
     if study.baseline and (more := len(study.point_seeds(study.baseline)) - len(study.seeds)):
@@ -283,7 +283,7 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:
-    """Return the first column of a table, its heading and its labels, padded to the same width.
+    """Return the first column of a table: its title and labels, padded to one width.
 
     If they are too long, arguments that all labels share are left out.
     """

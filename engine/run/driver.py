@@ -91,7 +91,7 @@ def run_study(
     retry_failed: bool = False,
     trial_ids: Collection[str] | None = None,
 ) -> Summary:
-    """Train the missing trials of a study, or only the first `max_trials` of them.
+    """Train the missing trials of a study; with `max_trials`, at most this many of them.
 
     `local` trains in this process (True) or on Ray (False). By default a grid trains here if its missing
     trials are so short that starting Ray is not worth it; the results are the same. `trial_ids` restricts a
@@ -158,7 +158,7 @@ def _run_round(
     retry_failed: bool,
     trial_ids: Collection[str] | None,
 ) -> Summary:
-    """Train a study's missing trials; of an ablation path, only those up to its current round."""
+    """Train the missing trials of a study. For an ablation path, train those up to its current round."""
     # read before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
     if study.search is None:
@@ -270,7 +270,7 @@ class RunCounter(Relay):
 
     @property
     def has_failed_too_often(self) -> bool:
-        """Return whether `max_failures` trials of this run, or more, have failed; False without a limit."""
+        """Return whether this run has had at least `max_failures` failed trials; False without a limit."""
         failed = list(self.ended.values()).count("failed")
         return self._max_failures is not None and failed >= self._max_failures
 

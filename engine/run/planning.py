@@ -89,7 +89,7 @@ def plan_study(
 
 
 def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> Plan:
-    """Add notes on the machine to a plan, such as its device, the total time and which trials train together.
+    """Add notes on the machine to a plan: its device, the total time, and which trials train together.
 
     At most `at_once` of the trials can train at the same time; None means any number.
     """
@@ -127,7 +127,7 @@ def measure_steps(machine: Machine) -> MeasureSteps:
 
 
 def _can_measure(trials: Sequence[TrialSettings], machine: Machine) -> bool:
-    """Return whether a few training steps of these trials can be timed for a plan on this machine.
+    """Return whether training steps of these trials can be timed on this machine.
 
     The trials must train on this machine's CPU, and their data must not be read from files.
     """
@@ -340,7 +340,7 @@ def _count_words(count: int) -> str:
 
 
 def _cpu_months(plan: Plan) -> str:
-    """Return a sentence that a study needs a GPU if this machine's CPUs would take weeks; otherwise ""."""
+    """Return a note that a study needs a GPU, if this machine's CPUs would take weeks; otherwise ""."""
     days = plan.flops / (_CORE_FLOPS * cpus_here()) / 86_400
     if days < _MAX_CPU_DAYS:
         return ""

@@ -174,7 +174,7 @@ def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None
 
 
 def check_bits_per_byte(all_settings: Iterable[TrialSettings], goals: Collection[str], folder: Path) -> None:
-    """Raise DataError if trials need the metric bits per byte but their tokens do not allow to compute it.
+    """Raise DataError if trials need the metric bits per byte, but their tokens lose some of the text.
 
     Training or a search may use the metric. It cannot be computed if the tokens do not determine every byte
     of the text. `goals` are the metrics of a search; the corpora are prepared.

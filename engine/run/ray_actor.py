@@ -134,7 +134,7 @@ class CohortActor(tune.Trainable):
             self._worker.flush()
 
     def step(self) -> dict[str, Any]:
-        """Train the current cohort for some time (in a search, for one epoch); return its events."""
+        """Train the current cohort for some time (in a search, for one epoch); return the events."""
         if self._broken is not None:
             failed = {"events": [MachineFailed(reason=self._broken)], "done": True, COMPLETED: False}
             return failed | ({} if self._metric is None else {"epoch": 0, self._metric: nan})

@@ -74,7 +74,7 @@ class _CohortSearcher(_NeverPickled, Searcher):
         self._names: dict[str, str] = {}
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """Return the next cohort as a configuration for Tune, or Tune's end marker if no cohort is left.
+        """Return the configuration of the next cohort, or Tune's end marker if there are no more cohorts.
 
         Return None if Tune must ask again later. One cohort more than there are workers is always ready, for
         the first worker that is free.

@@ -160,7 +160,7 @@ def connect(address: str) -> None:
 
 
 def _start(machine: Machine, listener: Listener) -> None:
-    """Start a Ray cluster on this machine only, and retry if Ray's own time limits were too short.
+    """Start a cluster on this machine only; try again if Ray's own time limits were too short.
 
     Raise MachineError with the cause.
     """

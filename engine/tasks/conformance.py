@@ -155,7 +155,7 @@ def split_is_fixed(task: Subject) -> None:
 
 
 def targets_are_solutions(task: Subject) -> None:
-    """Check that a task's `solve` computes its targets from the inputs, whatever the padding contains."""
+    """Check that a task's `solve` computes the scored targets from the inputs, whatever the padding is."""
     inputs, targets, lengths = task.draw(1)
     solved, scored = task.solve(inputs), targets != IGNORED
     if solved is None:
@@ -217,7 +217,7 @@ def no_nearer_token_gives_the_target_away(task: Subject) -> None:
 
 
 def losses_are_of_each_target(task: Subject) -> None:
-    """Check that a task's own losses are finite, and that each depends only on the output at its target."""
+    """Check that a task gives each target a finite loss, which depends only on the output at this target."""
     targets = task.draw(1).targets
     if task.kind is TaskKind.REGRESSION:
         targets = targets.squeeze(-1)

@@ -39,7 +39,7 @@ def draw_test_set(task: GeneratedTask, name: str) -> Examples:
 
 
 def show_example(task: GeneratedTask) -> tuple[list[str], list[str]]:
-    """Return the tokens of one input and of its target as text; · stands for targets that are not scored.
+    """Return the tokens of an input and of its target as texts; · marks a target that is not scored.
 
     Of a long row, only the beginning and the end are returned, with … between.
     """

@@ -64,7 +64,7 @@ class Checkpoint:
 
     @property
     def folder(self) -> Path:
-        """Return this machine's folder for the trial's checkpoint."""
+        """Return the folder of the trial's checkpoint, on this machine."""
         return self._folder
 
     def record_start(self, trial: str, run: str, place: str) -> CrashCounts:

@@ -155,7 +155,7 @@ def _course(training: Training) -> Course:
 
 
 def _advance_a_piece(training: Training) -> Course:
-    """Take the next training step, or evaluate the model if no step of the epoch is left.
+    """Take one training step, or evaluate the model if all steps of the epoch are taken.
 
     Return the metrics if the epoch has ended.
     """

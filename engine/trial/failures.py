@@ -100,7 +100,7 @@ _lost: list[str] = []
 
 
 class MachineError(ActivememError):
-    """Error for a machine that cannot train, as with a full disk or no GPU. Its message is one line."""
+    """Error for a machine that cannot train, as with a full disk or no GPU; the message is one line."""
 
 
 class HeadLostError(MachineError):
@@ -251,7 +251,7 @@ class CrashCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashReport:
-    """Report of a dead process: its traceback or reason (`text`), and its time limit (`limit_s`)."""
+    """The report of a dead process: `text` has its traceback or reason, `limit_s` was its time limit."""
 
     limit_s: float | None
     text: str
@@ -387,7 +387,7 @@ class OomRetries:
 
     @property
     def parts(self) -> int:
-        """Return into how many parts the current try splits each batch."""
+        """Return the number of parts into which the current try splits a batch."""
         return self._parts[self.tries]
 
     @property

@@ -179,7 +179,7 @@ def trial_row(
     reason: str | None,
     started: datetime,
 ) -> TrialRow:
-    """Return the row that the store gets for a trial that ends now.
+    """Return the store's row for a trial that ends now.
 
     The first line of `reason` summarises why it has this `status`.
     """

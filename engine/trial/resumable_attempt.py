@@ -85,7 +85,7 @@ class Claims:
         return self._ended.get(job.trial.id, -1) >= job.attempt
 
     def _refresh(self, *, at_once: bool) -> None:
-        """Read the last attempt number of every trial from the store, if the known numbers are too old.
+        """Read the last attempt number of every trial again if the known numbers are too old.
 
         With `at_once`, they are read in any case.
         """
@@ -224,7 +224,7 @@ class Attempt:
             return self._fail(error)  # whatever a trial raises is its outcome; the study continues
 
     def _fail(self, error: BaseException) -> Event | None:
-        """End the trial because of an exception; return None if it is retried with less memory instead."""
+        """End the trial after an exception; return None if the trial is retried with less memory instead."""
         if isinstance(error, LeakError | NotANumberError):
             return self._end("failed", str(error))
         if isinstance(error, TimeLimitPassed):
@@ -250,7 +250,7 @@ class Attempt:
         return None
 
     def _start(self) -> Event | None:
-        """Build the training and load its checkpoint; end the trial instead if it killed too many workers."""
+        """Build the training and load its checkpoint. If the trial killed too many workers, end it."""
         if (lost := lost_gpu()) is not None:
             raise MachineError(lost)
         words = failures.take_crash_report(self._checkpoint.folder)
@@ -415,7 +415,7 @@ class Attempt:
         return True
 
     def _keep_if_last(self, training: Training) -> None:
-        """Store the training's last state, so that a trial with more epochs can continue from it.
+        """Store the last state of a training, from which trials with more epochs can continue.
 
         This is done only if the job asks for it and only the last evaluation is missing.
         """

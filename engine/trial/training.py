@@ -35,7 +35,7 @@ class Work:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Within this context, measure the time that passes and add it to the seconds of the training.
+        """Within this context, measure the time, and add it to the seconds of the training.
 
         Time is not added if an exception other than an interruption is raised.
         """
@@ -312,7 +312,7 @@ class Training:
         return self.epoch + 1 == self.settings.train.epochs and not self.steps_left
 
     def summary(self, last: Metrics) -> Metrics:
-        """Return the final metrics: the last epoch's (`last`), with the speed averaged over all epochs."""
+        """Return the final metrics: those of the last epoch, with the speed averaged over all epochs."""
         return last | {TOKENS_PER_S: self.work.tokens / max(self.seconds, 1e-9)}
 
     def weights(self) -> Mapping[str, Tensor]:
@@ -321,14 +321,14 @@ class Training:
         return self.trained.named() if best is None or best.weights is None else best.weights
 
     def symbols(self) -> Mapping[str, Any] | None:
-        """Describe how the task's text becomes the model's input symbols; None for a task without text.
+        """Describe how the task's text is converted to the model's input symbols; None if there is no text.
 
         The description has only plain values.
         """
         return self.objective.symbols()
 
     def outputs(self) -> WrittenOutputs | None:
-        """Return the model's outputs for the test split, such as translations; None if the task has none."""
+        """Return the generated outputs for the test split, such as translations; None without any."""
         return self.objective.outputs()
 
     def state(self) -> dict[str, Any]:

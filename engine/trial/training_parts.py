@@ -56,7 +56,7 @@ class Schedule:
             group["lr"] = group["initial_lr"] * share
 
     def after_epoch(self, measured: dict[str, float]) -> None:
-        """Give an epoch's dev loss to the schedule "plateau" after its warm-up; do nothing for others."""
+        """Pass an epoch's dev loss to a plateau schedule after its warm-up; other schedules ignore it."""
         if self._settings.name == "plateau" and not self._warming_up:
             self._plateau.step(measured["dev_loss"])
 
@@ -97,7 +97,7 @@ class RecentLosses:
         self.share = 1.0
 
     def take(self, loss: Tensor) -> None:
-        """Record the loss of a step; lower the learning rate if the losses of the last steps are too high.
+        """Record a step's loss; every few steps, lower the learning rate if their mean loss is too high.
 
         This happens every `every` steps. Their mean is too high if it exceeds the last `patience` means.
         """
@@ -160,7 +160,7 @@ Path = tuple[Any, ...]
 
 
 def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path: Path = ()) -> Any:  # noqa: ANN401 -- whatever a state is made of
-    """Return a copy of nested containers in which all tensors are on a device.
+    """Copy nested containers, with their tensors moved to a device.
 
     Tensors at the paths in `but` stay where they are.
     """
@@ -231,7 +231,7 @@ class Callbacks:
         self.started = False
 
     def start(self, model: nn.Module) -> None:
-        """Call `on_start` of each callback; if this is interrupted, all of them are called again later."""
+        """Start each callback; if a start is interrupted, all callbacks start again later."""
         states = deepcopy(self._states)
         for each in self._callbacks:
             self._call(each.name, each.on_start, model, TrainingPosition(0, 0, {}), states[each.name])
@@ -303,7 +303,7 @@ class LossTermError(ActivememError):
 
 
 class Scored(NamedTuple):
-    """The tensors from which the loss of one part of a batch is computed."""
+    """The inputs, outputs and targets from which the loss of one part of a batch is computed."""
 
     inputs: Tensor
     outputs: Tensor
@@ -331,7 +331,7 @@ class LossTerms:
 
     @contextmanager
     def watching(self, objective: Objective[Any]) -> Iterator[None]:
-        """Within this context, record the tensors that the loss terms need while the main loss is computed.
+        """Within this context, record the tensors that the loss terms need when the loss is computed.
 
         These are the loss's inputs, outputs and targets, and the outputs of the modules that the terms watch.
         """
@@ -347,7 +347,7 @@ class LossTerms:
                 objective.observer = None
 
     def after_part(self, step: int, parts: int) -> Tensor:
-        """Return the weighted sum of all loss terms, for the part of a batch that was just computed.
+        """Return the weighted sum of the loss terms for the part of the batch that was just computed.
 
         The batch has `parts` parts.
         """
@@ -404,7 +404,7 @@ class LossTerms:
 
 
 def check_watched(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise LossTermError that names every loss term which watches a module that its model does not have."""
+    """Raise LossTermError if terms watch modules that a trial's model does not have; name all such terms."""
     distinct = {
         (settings.model, settings.task.interface, settings.train.loss_terms): settings
         for settings in all_settings

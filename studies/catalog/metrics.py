@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Measure(Protocol):
-    """Interface of an object that computes a metric batch by batch in one evaluation, as in torchmetrics.
+    """Interface of a metric that is computed batch by batch over one evaluation, as in torchmetrics.
 
     A trial creates a new accumulator for each evaluation of its model.
     """
@@ -105,7 +105,7 @@ class Metric:
 
 
 def _read_metrics() -> dict[str, dict[str, Metric]]:
-    """Read `metrics.toml`; return its metrics by heading of the file and by name.
+    """Read `metrics.toml`; return the metrics by heading and name.
 
     Raise ValidationError for unknown or missing keys.
     """

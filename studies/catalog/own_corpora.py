@@ -30,7 +30,7 @@ def own_source(sha256: str) -> SourceFile:
 
 
 def _described(facts: BaseModel, title: str) -> dict[str, Any]:
-    """Return the arguments of a `Dataset` for the user's own files, such as its name, title and licence."""
+    """Return the arguments for the `Dataset` of the user's own files, such as its name and its licence."""
     common = {"folder": FOLDER, "own": True, "licence": "unknown", "source": "files that a study names"}
     return {"name": own_name(facts), "title": title, **common}
 
@@ -102,7 +102,7 @@ class OwnShards(_Facts):
 
 
 class OwnCounts(_Facts):
-    """The numbers of training, dev and test rows."""
+    """The number of rows of each split."""
 
     train: int
     dev: int
@@ -148,7 +148,7 @@ class OwnTokenizer(_Facts):
 
 
 def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
-    """Return a dataset whose only file is the user's tokenizer, in the folder of the user's corpora."""
+    """Return a dataset whose only file is the tokenizer; its folder is that of the user's corpora."""
     return Dataset(**_described(tokenizer, "your own tokenizer"))
 
 
@@ -218,7 +218,7 @@ def own_name(facts: BaseModel) -> str:
 
 
 def read_facts(*kinds: type[BaseModel], named: bool = True) -> Callable[[object], object]:
-    """Return a Pydantic validator that converts a table to the first of these classes which accepts it.
+    """Return a Pydantic validator that converts a table into the first of these classes that accepts it.
 
     If `named` is set, the validator also accepts a string, which is the name of a corpus.
     """

@@ -56,7 +56,7 @@ class PublishedNumber:
 
     @property
     def remaining_note(self) -> str:
-        """The part of `note` that does not appear in `text_with_deviation`; "" if there is none."""
+        """The part of `note` that `text_with_deviation` does not show; "" if it shows all of it."""
         return _DEVIATION.sub("", "" if not self.text else self.note)
 
     @property

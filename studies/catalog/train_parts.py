@@ -63,7 +63,7 @@ class LossTerm(NamedSettings, ABC):
 
     @property
     def watches(self) -> tuple[str, ...]:
-        """Patterns, such as `body.layers.*.part`, for the modules of which the term needs the outputs."""
+        """Patterns for the names of the modules whose outputs the term needs: `body.layers.*.part`."""
         return ()
 
     @abstractmethod
@@ -124,7 +124,7 @@ class Callback(NamedSettings, ABC):
         """Run before the first step of a training."""
 
     def on_epoch_end(self, moment: TrainingMoment) -> Mapping[str, float]:
-        """Run after each epoch's evaluation; return further metrics of this epoch."""
+        """Run after the evaluation of each epoch; return metrics of the epoch."""
         del moment
         return {}
 

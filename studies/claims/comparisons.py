@@ -22,7 +22,7 @@ Cell = tuple[tuple[str, Level], ...]
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number that a claim's text states, which does not depend on results."""
+    """A number that does not depend on results."""
 
     value: float
 
@@ -89,7 +89,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison of two numbers: `left > right` and the like, or `left` within `margin` of `right`.
+    """A comparison of two numbers, such as `left > right`, or `left` within `margin` of `right`.
 
     With a speedup on the left both sides are logarithms.
     """
@@ -105,7 +105,7 @@ class Comparison:
         return isinstance(self.left, Speedup)
 
     def accepted_range(self, step: float) -> tuple[float, float]:
-        """Return the lowest and the highest difference `left - right` at which the comparison holds.
+        """Return the range of `left - right` in which the comparison holds, as its lower and upper end.
 
         `step` is the smallest difference that the metric can show. `>=` holds for differences above −step,
         and `==` for differences of less than one step.

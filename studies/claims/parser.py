@@ -64,7 +64,7 @@ class ForClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntaxErrorNode(Spanned):
-    """Stand-in for a part of a claim's text that could not be parsed; its fault is already recorded."""
+    """A part of a claim's text that could not be parsed; its fault is already recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -587,7 +587,7 @@ class _ClaimParser(TokenReader):
         return value
 
     def _found(self, token: Token | None = None) -> str:
-        """Return a token (by default the next one) in quotes, as messages show it."""
+        """Return a token, by default the next one, in quotes for a message."""
         token = token or self.token
         if token.kind == "end":
             return "the end"

@@ -155,7 +155,7 @@ def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
 
 
 def _different_targets(comparison: Comparison) -> str:
-    """Return an error message if a comparison mixes costs of two kinds or for two targets; otherwise ""."""
+    """Return a message if a comparison mixes costs of different kinds or for different targets, else ""."""
     targets = sorted(_targets(comparison.left) | _targets(comparison.right), key=repr)
     by_currency = {f"{each.currency}_to": each for each in targets}
     if len(by_currency) > 1:
@@ -681,7 +681,7 @@ class _Resolver:
         return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
 
     def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str | None:
-        """Return ">" if the level that wins must have the higher metric, "<" if it must have the lower one.
+        """Return > if the winning level must have the higher metric, or < if it must have the lower one.
 
         `best` and `worst` follow the metrics' direction. Metrics without a better direction, or with opposite
         ones, are faults.
@@ -727,7 +727,7 @@ def _resized(cell: Cell, size: Mapping[str, Level]) -> Cell:
 
 
 def _moved(number: Number, size: Mapping[str, Level]) -> Number:
-    """Return a copy of a number with each of its metrics moved to the cell that has the model size `size`."""
+    """Return a copy of a number in which every metric refers to a cell of the model size `size`."""
     match number:
         case Quantity():
             return replace(number, cell=_resized(number.cell, size))
@@ -742,7 +742,7 @@ def _moved(number: Number, size: Mapping[str, Level]) -> Number:
 
 
 def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement | None]) -> Statement | None:
-    """Combine statements into an `AllOf` or `AnyOf`; return None if one of them is None (faulty)."""
+    """Combine statements into one `AllOf` or `AnyOf`; return None if one of them is faulty (None)."""
     known = tuple(part for part in parts if part is not None)
     if not known or len(known) < len(parts):
         return None
@@ -828,7 +828,7 @@ def _claim(spec: ClaimSpec, statement: Statement, scope: Scope) -> Claim:
 
 
 def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> Claim | None:
-    """Convert an expression to a claim, by which a test can estimate the expression's value.
+    """Convert an expression to a claim, so that a test of the claim also estimates the expression's value.
 
     The expression is one side of a claim's comparison: `loss[mixer=sa] - loss[mixer=ssd]`, or a speedup.
     Report faults and return None if it is invalid.

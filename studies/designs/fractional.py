@@ -76,7 +76,7 @@ class TwoLevels(Design):
             yield ("study", "design"), message
 
     def aliases(self) -> Aliases | None:
-        """Return the groups of effects that the design cannot tell apart; None if no factor has two levels.
+        """Return the effects that the design cannot tell apart; None if no factor has two levels.
 
         Effects name factors by their indices in `two_level`.
         """
@@ -125,7 +125,7 @@ class FractionalSettings(PartSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Fractional(TwoLevels):
-    """A design with the runs of the smallest regular fraction that has at least the given resolution."""
+    """A design whose runs are the smallest regular fraction with at least the given resolution."""
 
     settings: FractionalSettings
 

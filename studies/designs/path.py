@@ -78,7 +78,7 @@ class Path(Stepwise):
         return {name: {**base, name: level} for name, level in left.items()}
 
     def next_round(self, study: Study, store: Store) -> Self | None:
-        """Return the design of the next round, which keeps the winner of this one; None while none has won.
+        """Return the next round's design, which keeps this round's winner; None while there is no winner.
 
         The winner is the best of the changes that have results for all seeds, once no trial is missing.
         """
@@ -146,7 +146,7 @@ DESIGN = Path
 
 
 def _outcomes(store: Store, metric: str, tasks: Mapping[str, TaskSettings]) -> pl.DataFrame:
-    """Return the latest outcomes of the trials in `tasks`, with a column on how diverged ones diverged."""
+    """Return the latest outcomes of the trials in `tasks`, with a column that marks diverged trials."""
     outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(tasks)))
     losses = store.metric_course("loss", outcomes.filter(may_diverge()))
     return describe_divergence(outcomes, losses, uniform_losses(tasks))

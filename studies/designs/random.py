@@ -66,7 +66,7 @@ class Sample(Design):
             yield path, fault
 
     def drawing_fault(self) -> str:
-        """Return an error message if fewer cells than requested could be drawn, else ""."""
+        """Return the error message if drawing finds fewer cells than requested, else ""."""
         raise NotImplementedError
 
     def describe_draw(self) -> str:
@@ -77,7 +77,7 @@ class Sample(Design):
 
 
 class Random(Sample):
-    """A sample whose cells are drawn independently of each other."""
+    """A design of cells that are drawn independently."""
 
     title = "different cells of the grid, drawn at random"
 
@@ -116,7 +116,7 @@ DESIGN = Random
 
 @lru_cache(maxsize=16)
 def random_rows(levels: tuple[tuple[str, int], ...], cells: int, seed: int) -> tuple[Row, ...]:
-    """Draw `cells` different cells, given the name and the number of levels of each factor in `levels`.
+    """Draw `cells` different cells; `levels` has the name and the number of levels of each factor.
 
     A larger number extends a smaller one. Each level is drawn independently, so an additional level of a
     factor does not change the levels of the others.

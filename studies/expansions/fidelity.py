@@ -121,7 +121,7 @@ class Fidelity(Expansion):
         return min(range(self.top + 1), key=lambda first: (begun.get(first, 0) / self._share(first), first))
 
     def _share(self, first: int) -> int:
-        """Return how many of the points in one round of Hyperband start on rung `first`.
+        """Return how many points of a Hyperband round start on rung `first`.
 
         It is ⌈(s_max + 1) / (s + 1) · η^s⌉ (Li et al. 2018), where s is the number of higher rungs.
         """
@@ -233,7 +233,7 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
 
 
 def _between(first: int, top: int, reduction: int) -> list[int]:
-    """Return the value on each rung, from `first` to `top`; each is `reduction` times the previous one.
+    """Return the rungs' values from `first` to `top`; each is `reduction` times the previous one.
 
     The last value is always `top`, so the factor before it may be larger than `reduction`.
     """

@@ -85,7 +85,7 @@ class Gates(Expansion):
         return next((place for place, gate in enumerate(self.gates) if claim in gate.opened_by), None)
 
     def without_held(self, study: Study, first: int) -> Study:
-        """Return a study without the cells that the gates from number `first` (counted from 0) on hold back.
+        """Return a study without the cells that gate number `first` (from 0) and later gates hold back.
 
         The claims that open this gate are decided on the remaining cells only, so that cells that the gate
         holds back cannot change the verdicts.
@@ -134,7 +134,7 @@ class Gates(Expansion):
         return replace(study, claims=claims, expansions={**study.expansions, TABLE: found})
 
     def _gates(self, diagnostics: Diagnostics, study: Study) -> Iterator[Gate]:
-        """Yield the valid gates; report faults of others, and claims that can never open their gate.
+        """Yield the valid gates; report faults of the others, and claims that can never open their gate.
 
         A gate must hold back some cells, but not all. A claim cannot open a gate if it compares cells that
         this gate or a later one holds back.

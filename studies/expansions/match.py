@@ -52,7 +52,7 @@ _COSTS: Mapping[MatchedCost, Callable[[TrialSettings], float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostMatch:
-    """One cost of a cell's model (`amount`), next to the same cost of its baseline's model (`target`)."""
+    """A cost of a cell's model (`amount`), and the same cost of the baseline's model (`target`)."""
 
     name: MatchedCost
     amount: float
@@ -112,7 +112,7 @@ class SizeMatch:
 
     @property
     def largest(self) -> CostMatch:
-        """That cost which, relative to the baseline's, differs most from it."""
+        """The cost with the largest difference from the baseline's cost, as a fraction of it."""
         return max(self.costs, key=lambda cost: abs(cost.relative_residual))
 
     @property
@@ -257,7 +257,7 @@ def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
 
 
 def factors_of_sizes(study: Study) -> list[str]:
-    """Return the factors outside of the model, such as the task, that have an effect on the solved sizes.
+    """Return the factors outside of the model on which the solved sizes depend, such as the task.
 
     Models that differ only in such a factor have different sizes, since they have different baselines.
     """
@@ -268,7 +268,7 @@ def factors_of_sizes(study: Study) -> list[str]:
 
 
 def _decides_size(study: Study, factor: str) -> bool:
-    """Return whether two cells that differ only in this factor (and the seed) have different solved sizes."""
+    """Return whether cells that differ only in this factor (and their seed) have different sizes."""
     sizes: dict[CellKey, int | None] = {}
     for trial in study.trials:
         if (match := study.grid.size_matches.get(trial.id)) is not None:

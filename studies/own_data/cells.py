@@ -168,7 +168,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def missing_column(wanted: str, found: Sequence[str]) -> str:
-    """Return the message for a missing column, with the names of the columns that the file has."""
+    """Return the message for a missing column, which names the columns that were found."""
     names = ", ".join(quoted(name) for name in found[:_MAX_NAMED])
     names += f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""
     message = f"expected a column '{wanted}', got {names or 'none'}"
@@ -304,7 +304,7 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
 
 
 def _find(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file
-    """Return the value of a key, or of a nested key like `translation.en`; raise KeyError if missing."""
+    """Return the value of a key, which may be nested like `translation.en`; raise KeyError if missing."""
     if name in found or "." not in name:
         return found[name]
     root, _, rest = name.partition(".")

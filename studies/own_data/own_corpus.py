@@ -65,7 +65,7 @@ class KeptFacts:
         return cls(place / f"data-{digest[:32]}.json")
 
     def load(self, facts: type[FactsT]) -> tuple[FactsT, dict[str, Path], CorpusSummary] | None:
-        """Return what the cache file has: the facts, the paths of the files by SHA-256, and the summary.
+        """Return the cached facts, the path of each file by its SHA-256, and the summary.
 
         Return None if there is no valid cache file.
         """
@@ -222,7 +222,7 @@ def _own_corpus(
 
 
 def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:
-    """Return the corpus as its description in a store says, without its files; None if the study has none.
+    """Return the corpus as a store describes it, without reading its files; None if the study has none.
 
     `earlier` is the result of `OwnCorpus.to_dict` when the study ran. If it does not fit the tables that name
     the files, report a fault.

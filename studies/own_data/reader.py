@@ -116,7 +116,7 @@ def _arrow_files(folder: Path) -> list[Path]:
 
 
 def _strings(path: Path, key: str) -> list[str]:
-    """Return the list of names under a key in a JSON file that Hugging Face `datasets` has written.
+    """Return the names listed under a key of a JSON file that Hugging Face `datasets` has written.
 
     Raise CorpusError for any other file.
     """
@@ -207,7 +207,7 @@ def _read_text(path: Path) -> bytes:
 
 
 def _position(data: bytes, place: int) -> str:
-    """Return the line and column of a byte, counted from 1; all bytes before it must be valid UTF-8."""
+    """Return the line and column, from 1, of a byte; all bytes before it are valid UTF-8."""
     before = data[:place]
     line = before[before.rfind(b"\n") + 1 :].decode()
     number = before.count(b"\n") + 1

@@ -145,7 +145,7 @@ class Row(NamedTuple):
 
 
 class Unlabelled(NamedTuple):
-    """A row of a split whose label is missing.
+    """A row without a label.
 
     If other rows of its split have labels, `fault` is reported; otherwise the whole split is left out.
     """

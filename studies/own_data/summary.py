@@ -237,7 +237,7 @@ def _num_symbols(sequences: Iterable[str], kind: str) -> int:
 
 
 def _shared(rows: Sequence[Row]) -> Iterable[str]:
-    """Yield a warning for each two splits that share rows, whatever their case and spaces."""
+    """Yield a warning for each pair of splits that share rows, ignoring case and spaces."""
     keys = {split: Counter[bytes]() for split in SPLITS}
     for row in rows:
         keys[row.split][source_key(row.sequence)] += 1
@@ -247,7 +247,7 @@ def _shared(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
-    """Yield a warning for each class that only dev or test has, and if training has a single class."""
+    """Yield warnings for classes in dev or test that training lacks, and for training with only one class."""
     for split in ("dev", "test"):
         lacking = {
             name: count

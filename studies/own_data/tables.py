@@ -80,14 +80,14 @@ class ThreeTables(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedFiles:
-    """The data files that a study names: their common format, and the SHA-256 of the files of each split."""
+    """The format of the files that a study names, and the SHA-256 of the files of each split."""
 
     form: str
     digests: Mapping[str, tuple[str, ...]]
 
 
 def find_one(reader: Reader, named: OneTable) -> NamedFiles | None:
-    """Find the files of all splits at the one path that a study names; None if faults were reported."""
+    """Find the files of all splits at the single path that a study names; None if faults were reported."""
     if named.splits is None or named.split is not None:
         return _find(reader, named.path, "path")
     if not reader.locate(named.path).is_dir():
@@ -97,7 +97,7 @@ def find_one(reader: Reader, named: OneTable) -> NamedFiles | None:
 
 
 def find_three(reader: Reader, named: ThreeTables) -> NamedFiles | None:
-    """Find the files at a study's separate paths of the splits; None if faults were reported."""
+    """Find the one file of each split that a study names; return None if faults were reported."""
     paths = {split: path for split in SPLITS if isinstance(path := getattr(named, split), str)}
     found = {split: _find(reader, path, split) for split, path in paths.items()}
     sound = {split: files for split, files in found.items() if files is not None}
@@ -210,7 +210,7 @@ def _all_rows(
 def _leave_out_unlabelled(
     reader: Reader, rows: list[Row], unlabelled: Mapping[str, list[Unlabelled]]
 ) -> tuple[list[Row], tuple[str, ...]]:
-    """Remove the rows of splits that have no labels; return the other rows, and the names of these splits.
+    """Leave out splits without labels: return the remaining rows, and the names of these splits.
 
     If all labels of a split are -1 and the training split has no such class, they count as missing: public
     test sets hide labels like this. A row without a label in any other split is a fault.

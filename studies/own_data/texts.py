@@ -119,7 +119,7 @@ def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) ->
 
 
 def _split_at_line_ends(data: bytes, shares: _HeldOut) -> tuple[int, int, int] | None:
-    """Return the offsets where train, dev and test end, each after a line; None if a split would be empty."""
+    """Return the byte offsets where train, dev and test end, at line ends; None if one would be empty."""
     ends = [
         data.find(b"\n", round(len(data) * share)) + 1
         for share in (1 - shares.dev - shares.test, 1 - shares.test)

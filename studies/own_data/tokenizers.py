@@ -99,7 +99,7 @@ def read_ranks(data: bytes) -> dict[bytes, int]:
 
 
 def _size_of_json(data: bytes) -> int:
-    """Return the vocabulary size of a tokenizer.json: its highest token number plus 1."""
+    """Return the number of tokens of a tokenizer.json, which is its highest token number plus 1."""
     try:
         found: dict[str, Any] = json.loads(data)
         vocabulary = found["model"]["vocab"]

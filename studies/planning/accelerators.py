@@ -27,7 +27,7 @@ class AcceleratorError(ActivememError):
 
 
 def time_on(plan: Plan, name: str) -> str:
-    """Estimate a plan's time on a GPU in a sentence: `one H100 would take at most 49 min at 30 % …`.
+    """Return a sentence with a plan's time on a GPU: `one H100 would take at most 49 min at 30 % …`.
 
     Raise AcceleratorError for an unknown GPU.
     """

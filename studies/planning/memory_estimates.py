@@ -28,7 +28,7 @@ NUMBER = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightState:
-    """How many parameters are frozen, and the bytes of the optimiser's state for all others."""
+    """The number of frozen parameters, and the bytes of optimiser state for the trained parameters."""
 
     frozen: int
     bytes: int
@@ -36,7 +36,7 @@ class WeightState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMemory:
-    """The bytes that a training step needs, by purpose, if its sequences have `tokens` tokens.
+    """The bytes that a training step on sequences of `tokens` tokens needs for each purpose.
 
     `optimizer` is an upper bound. `activations` has the bytes for the `sequences` that are computed at once.
     It includes the loss's gradient or a block's temporary tensors, whichever is larger. With `equal_parts` a
@@ -72,7 +72,7 @@ class StepMemory:
         return self._of_weights + max(self.activations, self.copies)
 
     def parts_that_fit(self, device_bytes: int) -> int | None:
-        """Return into how many parts a batch must be split to fit on a device; None if it cannot fit.
+        """Return into how many parts a batch must be split to fit on a device; None if it never fits.
 
         The number of parts is a power of two from 1 to 2 ** MAX_DOUBLINGS.
         """
@@ -155,7 +155,7 @@ def step_memory(
 
 
 def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
-    """Return the lengths of sentence pairs at which a batch with `batch_tokens` may need most memory.
+    """Return the lengths of sentence pairs at which a batch of `batch_tokens` tokens may need most memory.
 
     Shorter pairs allow more rows. So the candidates are the longest length, the length at which one more row
     fits, and the length at which the maximum number of rows fits.
@@ -167,7 +167,7 @@ def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
 
 
 def fits(held: int, device_bytes: int) -> bool:
-    """Return whether a process that holds these bytes fits on a device, a tenth of which is kept free."""
+    """Return whether a process with this memory fits on a device; a tenth of the device is kept free."""
     return held + GPU_CONTEXT <= 0.9 * device_bytes
 
 

@@ -220,7 +220,7 @@ class ModelCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineNotes:
-    """What a plan says about the machine that will train, in sentences.
+    """Sentences about the machine that will train, for a plan.
 
     `total` is the time of all trials, `where` the device, `packs` how many trials train together in one
     process, and `bf16` what reduced precision saves. `groups` has the sizes of groups of weights.
@@ -353,7 +353,7 @@ def make_plan(
 
 
 def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) -> float:
-    """Return an upper bound of the FLOPs that the remaining trials need.
+    """Return an upper bound of the FLOPs of the trials that remain to be trained.
 
     For a search, each remaining trial counts as the costliest one at an end of the search space (`ends`).
     """
@@ -379,7 +379,7 @@ def remaining_search_times(
 
 
 def most_at_once(study: Study, left: int) -> int:
-    """Return how many of the `left` remaining trials can train at the same time.
+    """Return how many of the remaining trials can train at the same time.
 
     In a search, one worker trains all trials of a point.
     """
@@ -470,7 +470,7 @@ def model_costs(
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:
-    """Return a sort key by which the cell that differs most from the baseline's cost comes last.
+    """Return a sort key for cells; the cell whose cost differs most from the baseline's cost comes last.
 
     The key is that difference, then the baseline's cost. The difference is relative if there are several
     costs.
@@ -493,7 +493,7 @@ def _labeller(study: Study) -> Callable[[Trial], str]:
 
 
 def _distinguish_models(study: Study, labels: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether models with different levels of the factors `names` have different ones of `labels`."""
+    """Return whether the factors `labels` distinguish all combinations of levels of the factors `names`."""
     rows = {
         (tuple(trial.levels[each] for each in labels), tuple(str(trial.levels[each]) for each in names))
         for trial in study.cells

@@ -84,7 +84,7 @@ def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTr
 def keep_stale_trials(
     study: Study, store: Store | str | Path, trials: Collection[str] | None = None
 ) -> dict[str, StaleTrial]:
-    """Accept stored results of trials whose plug-ins were edited since, if the edits change no result.
+    """Keep the stored results of trials whose plug-ins were edited in ways that change no result.
 
     The source of a plug-in is part of a trial's id. So each outcome is copied to the id that the trial has
     now; the rows still record the original source. Return the copied trials by current id. `trials` restricts
@@ -143,7 +143,7 @@ class ShorterTrial:
 
 
 class ShorterTrials:
-    """Index of the finished trials whose last state is stored, so that longer trials can continue from it.
+    """Finished trials whose final state is in a store, so that a longer trial can continue from it.
 
     They are looked up by their settings without the number of epochs.
     """
@@ -265,7 +265,7 @@ class FittingTrials:
 
 
 def _shared(several: Sequence[Any], apart: Collection[KeyPath]) -> dict[str, Any]:
-    """Return the keys on which these settings agree, with their values; ignore the paths in `apart`."""
+    """Return the keys that have the same value in all of these settings; ignore the key paths in `apart`."""
     found: dict[str, Any] = {}
     for name, first in several[0].items():
         if (name,) in apart or not all(name in each for each in several):
@@ -290,7 +290,7 @@ def _differs(settings: Mapping[str, Any], fixed: Mapping[str, Any]) -> bool:
 
 
 def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the stored rows that a search can reuse, with their levels in this search as `factors`.
+    """Return the stored rows that fit a search, with their levels in that search as `factors`.
 
     For each point there are rows for all of its seeds, or none.
     """
@@ -313,7 +313,7 @@ def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 class RecipeSpace:
-    """The set of all recipes that a search can choose.
+    """All recipes that a search can choose.
 
     They are described by one pattern: the study's recipe, with a dimension of the search in place of each
     placeholder.
@@ -344,7 +344,7 @@ class RecipeSpace:
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
-        """Return the value of each search dimension with which the search would choose this recipe.
+        """Return the values of the search's dimensions that result in this recipe, by dimension.
 
         Return None if the recipe is not in the space.
         """
@@ -393,6 +393,6 @@ class RecipeSpace:
 
 
 def count_points(study: Study, rows: pl.DataFrame) -> int:
-    """Return to how many different search points these rows of the store belong."""
+    """Return the number of different search points among these rows of the store."""
     levels = [json.loads(text) for text in rows["factors"]]
     return len({tuple(each.get(name) for name in study.dimensions) for each in levels})

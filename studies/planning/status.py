@@ -97,14 +97,14 @@ _STATUS_COLUMNS = (
 
 
 def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
-    """Return the latest attempt of each stored trial, with those columns that `study_status` needs."""
+    """Return the latest attempt of each stored trial, with the columns that `study_status` needs."""
     return store.trials(columns=tuple(TRIALS) if any(map(_needs_settings, studies)) else _STATUS_COLUMNS)
 
 
 def stored_outcomes(
     store: Store, *studies: Study, probes: Collection[str] = (), omit: Collection[str] = ()
 ) -> pl.DataFrame:
-    """Return the latest attempt of each stored trial; leave out the column `settings` if no study needs it.
+    """Return the latest attempt of each stored trial, without the column `settings` if no study needs it.
 
     Stored settings take most of the memory. They matter only for trials that another study or other source
     of plug-ins may have trained; a study knows the settings of its own trials. The columns in `omit` are not
@@ -182,7 +182,7 @@ def _total(study: Study, rows: pl.DataFrame) -> int:
 
 
 def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | None:
-    """Return how many trials a search whose budget is spent still trains, to complete begun points.
+    """Return how many trials a search still trains after its budget is spent, to complete begun points.
 
     Return None for a grid, or while the search has budget left.
     """
@@ -193,7 +193,7 @@ def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | No
 
 
 def _spent_words(study: Study, remaining: int, *, is_over_budget: bool) -> str:
-    """Return what a search has used up, as `budget of 40 trainings` or `space of 2 points`; "" if nothing."""
+    """Return what a search has used up: `budget of 40 trainings`, `space of 2 points` or ""."""
     if study.search is None:
         return ""
     if is_over_budget:
@@ -240,7 +240,7 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = Fa
 
 
 def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
-    """Return, by device, how many of a study's outcomes were trained for a time (`[train] seconds`)."""
+    """Return how many outcomes with a time budget (`[train] seconds`) a study has on each device."""
     if "seconds" not in study.template.tables["train"]:
         return {}
     own = study_outcomes(study, outcomes)
@@ -250,12 +250,12 @@ def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
 
 
 def count_devices(outcomes: pl.DataFrame) -> dict[str, int]:
-    """Return the number of outcomes that each device has trained, by its name."""
+    """Return how many of these outcomes each device has trained."""
     return dict(outcomes.group_by("device").len().sort("device").iter_rows())
 
 
 def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcomes that other studies have trained for points of this search; empty for a grid."""
+    """Return the outcomes of a search's points that other studies have trained; empty for a grid."""
     if study.search is None:
         return outcomes.clear()
     return _elsewhere(study, outcomes, _own_outcomes(study, outcomes))
@@ -332,7 +332,7 @@ def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
 
 
 def _is_tried(study: Study, trial: str, factors: str, *, all_seeds: bool) -> bool:
-    """Return whether a stored trial belongs to a point of this search and has one of its seeds.
+    """Return whether a stored trial belongs to a point of this search, with a seed of this point.
 
     The baseline may have more seeds than other points. With `all_seeds`, trials of any other seed of the
     point count, too.
@@ -343,7 +343,7 @@ def _is_tried(study: Study, trial: str, factors: str, *, all_seeds: bool) -> boo
 
 
 def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:
-    """Return those trials of a search that were started or requested and have no outcome; none for a grid."""
+    """Return the trials of a search that were started or requested but have no outcome; empty for a grid."""
     if study.search is None:
         return []
     return [
@@ -354,7 +354,7 @@ def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[Unf
 
 
 def started_trials(study: Study, store: Store, stored: Iterable[str]) -> tuple[str, ...]:
-    """Return those trials of a grid that have a checkpoint and no outcome; none for a search."""
+    """Return the trials of a grid that have a checkpoint but no outcome; empty for a search."""
     trials = study.trials if study.search is None else ()
     begun = store.files.trials_with_checkpoint(trial.id for trial in trials).difference(stored)
     return tuple(trial.id for trial in trials if trial.id in begun)

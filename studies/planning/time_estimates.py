@@ -91,7 +91,7 @@ class TimeEstimator:
         return self._known[cell]
 
     def _estimate_cell(self, trial: Trial, cell: CellKey) -> TimeEstimate:
-        """Estimate the time of a trial from finished trials of its cell; if there are none, from its FLOPs.
+        """Estimate the time of a trial from finished trials of its cell or, without any, from its FLOPs.
 
         The estimate is the mean time of the finished trials of the cell. Without such trials, it is a bound,
         computed from the trial's FLOPs and a measured speed. The speed is that of its recipe, or the mean
@@ -160,7 +160,7 @@ def _blocks(recipe: str) -> frozenset[str]:
 
 
 def _flops_to(settings: TrialSettings, length: float) -> float:
-    """Return the training FLOPs of a trial whose curriculum gets as far as `length`.
+    """Return the training FLOPs of a trial that learns all lengths up to `length`, and not the next one.
 
     A model that has learnt `length` trains on the next length until the end of the trial.
     """
@@ -211,12 +211,12 @@ class RecipeTimes:
 
     @property
     def mean_s(self) -> float | None:
-        """Return the mean time in seconds of a whole trial, over all recipes; None before the first epoch."""
+        """Return the mean seconds of a trial over all recipes; None before the first epoch."""
         shares = self._shares.total()
         return self._seconds.total() / shares if shares else None
 
     def trial_s(self, recipe: str) -> float:
-        """Return the expected time in seconds of a whole trial with this recipe."""
+        """Return the expected seconds of a whole trial of this recipe."""
         mean = self.mean_s
         assert mean is not None, "there is no estimate before the first epoch"
         return (self._seconds[recipe] + mean) / (self._shares[recipe] + 1)
@@ -230,7 +230,7 @@ Speed = Sequence[tuple[float, float]]
 
 
 def max_seconds_in_process(workers: int) -> float:
-    """Return the limit for grids that train in this process: longer ones train on Ray workers.
+    """Return how many seconds a grid may take to train in this process; longer ones use Ray workers.
 
     For longer grids, parallel training saves more than the start of Ray costs.
     """
@@ -257,7 +257,7 @@ _LEAST_PART = 1 / 4
 
 
 def steps_to_compare(all_settings: Sequence[TrialSettings]) -> list[TrialSettings]:
-    """Return settings of the cheapest and the costliest trial, to compare the speed of precisions.
+    """Return the cheapest and the most expensive of these trials, for a comparison of precisions.
 
     A growing length has its probable mean. Larger batches are reduced to a part; the list is empty if that
     leaves a step too large to be measured in a plan.
@@ -307,7 +307,7 @@ def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) ->
 
 
 def _interpolate(flops: float, speed: Speed) -> float:
-    """Estimate the seconds of a step with `flops` FLOPs by linear interpolation between measured steps.
+    """Return the seconds of a step with `flops` FLOPs, by linear interpolation between measured steps.
 
     Beyond the largest measured step, the time is proportional to FLOPs. Below the smallest, it is constant.
     """
@@ -325,7 +325,7 @@ _MEAN_PROGRESS = 0.25
 
 
 def _short(settings: TrialSettings, progress: float) -> TrialSettings:
-    """Shorten a trial's settings to one epoch without callbacks and without compilation.
+    """Return a trial's settings for a single epoch without callbacks, in which the model is not compiled.
 
     `progress` sets the length of a curriculum: 0 is the first length of the trial, and 1 the longest.
     """

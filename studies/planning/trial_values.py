@@ -64,7 +64,7 @@ def may_diverge() -> pl.Expr:
 
 
 def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
-    """Return by trial the loss, in nats, of a model that predicts all symbols with equal probability.
+    """Return for each trial the loss, in nats, of predicting all symbols with equal probability.
 
     Tasks without symbols and tasks with their own losses have no such loss.
     """
@@ -75,7 +75,7 @@ def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
 def describe_divergence(
     outcomes: pl.DataFrame, losses: pl.DataFrame, ignorant: Mapping[str, float]
 ) -> pl.DataFrame:
-    """Add a column that describes, for each diverged trial, how its loss rose.
+    """Add a column with a text on how the loss of each diverged trial rose.
 
     The rows are the latest attempts of trials. The column is DIVERGED. It is null for trials that did not
     diverge. `losses` has the columns trial, epoch and value; `ignorant` is the result of `uniform_losses`.
@@ -311,7 +311,7 @@ def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
 
 
 def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
-    """Return each trial's mean cost of an epoch, in the unit of a target's cost, such as FLOPs."""
+    """Return the mean cost of an epoch for each trial, in the unit of a target's cost, such as FLOPs."""
     found = read_target(target)
     if found is None:
         return {}
@@ -401,7 +401,7 @@ def _missing(
 
 
 def _bits_per_nat(task: TaskSettings) -> dict[str, float]:
-    """Return, by split, the factor that converts a loss in nats per token to bits per byte."""
+    """Return for each split the factor that converts nats per token to bits per byte; empty if unknown."""
     return {split: rate / math.log(2) for split, rate in _tokens_per_byte(task).items()}
 
 

@@ -208,7 +208,7 @@ def _num_gpus(row: Mapping[str, Any]) -> float:
 
 
 def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0) -> bool:
-    """Return whether a search has spent its budget; `running` trainings count as spent, too."""
+    """Return whether a search has spent its budget, counting `running` trainings that have not ended yet."""
     if budget is None:
         return False
     limits = (
@@ -290,7 +290,7 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
 
 
 def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozenset[str]:
-    """Return the ids of a study's selected trials, and of stored ones from earlier versions of its file.
+    """Return the ids of a study's selected trials, with stored trials of earlier versions of its file.
 
     With selectors, these are the trials that match, as in `select_trials`; without, all trials. Begun and
     handed-in trials are included. Stored trials match by their levels, even if they ran with other code or

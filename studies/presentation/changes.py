@@ -41,7 +41,7 @@ CellKey = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRow:
-    """A row in a table of changes. It shows how a cell differs from its baseline.
+    """A row of a table of changes, which shows how a cell differs from a baseline.
 
     `baseline` is the index of the baseline's row. `reference` is the index of the row from which the
     difference is computed: the baseline's, or the previous one. `choices` is the number of candidates from
@@ -206,7 +206,7 @@ def _block_rows(
     *,
     number: int,
 ) -> Iterator[tuple[Mapping[str, Level], ChangeRow]]:
-    """Yield the cells that have the same baseline, each with its row; the first row has the index `number`.
+    """Yield the cells that share a baseline, each with its row; `number` is the index of the first row.
 
     Steps come in the order of their positions, then other cells by their number of changes.
     """
@@ -246,7 +246,7 @@ def _block_rows(
 
 
 def step_name(factor: str, before: Level, after: Level) -> str:
-    """Name the change of a step, as the table's row shows it: `+ gate`, `+ norm = post`, `sa → conv(k=9)`."""
+    """Name the change of a step for a row: `+ gate`, `+ norm = post`, `sa → conv(k=9)`."""
     if isinstance(after, bool):
         return f"+ {factor}" if after else f"− {factor}"
     name = change_name(factor, before, after)

@@ -109,11 +109,11 @@ class ResultKeys(StrictModel):
             yield ("value",) if len(names) == 1 else ("value", number), name
 
     def shows(self, trial: Trial) -> bool:
-        """Return whether the table or figure includes this trial: whether its key `select` allows it."""
+        """Return whether the key `select` includes this trial; True for kinds without this key."""
         return is_selected(getattr(self, "select", {}), trial.levels)
 
     def timed_metrics(self) -> list[str]:
-        """Return those metrics and axes that depend on the speed of the device, such as seconds."""
+        """Return the metrics and axes that depend on the speed of the device, such as seconds."""
         return [name for _, name in self.named_metrics() if is_timed(name)]
 
     def with_levels(self, design: Design) -> Self:
@@ -210,7 +210,7 @@ def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- 
 
 
 def column_text(name: str, texts: Sequence[str]) -> str:
-    """Return the full name of a table's column, given the short name that a user has written.
+    """Return the full name of a column for the short name that a user has written.
 
     A column is a level, a metric, or `metric:level`. A level may be written in short.
     """
@@ -325,7 +325,7 @@ _FACTOR_KEYS = ("rows", "columns", "series", "select")
 def _faults_beside_value(
     model: type[ResultKeys], keys: Mapping[str, object], design: Design, paper: str | None
 ) -> Iterator[KeyFault]:
-    """Yield the faults of keys that name factors, in a table or figure of which only `value` is invalid."""
+    """Yield the faults of keys that name factors, for a table or figure whose only invalid key is `value`."""
     try:
         spec = validate(model, {**keys, "value": "loss"}).with_levels(design)
     except InvalidTableError:
@@ -407,7 +407,7 @@ def check_shown_metrics(
 def selected_levels(
     select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
 ) -> dict[str, tuple[Level, ...]]:
-    """Return, for every factor, those of its levels that `select` includes."""
+    """Return a mapping from every factor to those of its levels that `select` includes."""
     return {
         factor: tuple(level for level in levels if _keeps(select, factor, level))
         for factor, levels in factors.items()
@@ -512,7 +512,7 @@ def _mixed_in_one_place(
 
 
 def absent_factors(names: Iterable[str], select: Mapping[str, Any], design: Design) -> list[str]:
-    """Return those of these factors that some selected cell lacks, because their condition is not met."""
+    """Return the factors among `names` that a selected cell lacks because their conditions are not met."""
     conditional = [name for name in names if name in design.conditions]
     if not conditional or design.count() > MAX_TRIALS:
         return []  # `GridBuilder` reports too many cells

@@ -50,7 +50,7 @@ class Meaning:
 def with_true_title(
     metric: Metric, settings: Iterable[TrialSettings], *, over_index: bool = False
 ) -> tuple[Metric, str]:
-    """Return the metric with a title that is true for all these trials, and the end of column headings.
+    """Return the metric with a title that is true for all these trials, and a suffix for column headings.
 
     A heading consists of the metric's name and this suffix, which is "" if the trials differ. With
     `over_index`, the title leaves out the index of a metric such as `bleu[10-20]`, which is then an axis.
@@ -80,12 +80,12 @@ def describe_metrics(metrics: Iterable[Metric], settings: Collection[TrialSettin
 
 
 def in_sentence(title: str) -> str:
-    """Return a title as it stands in the middle of a sentence, where its first letter may be small."""
+    """Return a title with the capitalisation for the middle of a sentence."""
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
 def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
-    """Return a sentence on how the trials differ in the way that metrics are measured; "" if they agree."""
+    """Return a sentence on how the measurement of metrics differs between trials; "" if it does not."""
     parts = dict[str, None]()
     for metric in metrics:
         values: dict[str, dict[str, None]] = {}
@@ -233,7 +233,7 @@ def _loss_unit(task: TaskSettings) -> str:
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
-    """Yield the settings, as name and text, in which two text tasks must agree to compare their losses.
+    """Yield the settings (names and texts) that must be equal to compare losses of two text tasks.
 
     They are the kind of tokens, the batching, and the maximum length of a line.
     """

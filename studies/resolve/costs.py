@@ -93,7 +93,7 @@ def sequence_tokens(settings: TrialSettings) -> int:
 
 
 def longest_pair(settings: TrialSettings) -> int:
-    """Return the number of tokens on either side of the longest training pair, with the end token."""
+    """Return how many tokens each side of the longest training pair has, including the end token."""
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return task.longest + 1
@@ -156,7 +156,7 @@ def blocks_compiled_for_each_length(settings: TrialSettings) -> list[str]:
 
 
 def step_flops(settings: TrialSettings) -> int:
-    """Return the FLOPs of a trial's training step, forward and backward, with `sequence_tokens` tokens."""
+    """Return the FLOPs of a training step, forward and backward, on `sequence_tokens` tokens."""
     tokens = sequence_tokens(settings)
     return settings.train.sequences(tokens) * cost(settings, tokens).flops
 
@@ -177,7 +177,7 @@ def state_bytes(settings: TrialSettings) -> int:
 
 
 def step_bytes(settings: TrialSettings) -> int:
-    """Return the peak memory in bytes of a trial's training step with Adam in single precision."""
+    """Return the peak memory in bytes of a training step, with Adam and in single precision."""
     train = settings.train
     return _whole(settings).memory(-(-train.sequences(sequence_tokens(settings)) // train.accumulate)).peak
 
@@ -220,7 +220,7 @@ def max_learnable_length(settings: TrialSettings) -> int | None:
 
 
 def longest_length(settings: TrialSettings) -> int:
-    """Return the longest length of an algorithmic trial, whether in training or in tests.
+    """Return the longest length of an algorithmic trial, in training and in tests.
 
     A length that grows is assumed to grow in every epoch.
     """
@@ -250,7 +250,7 @@ def most_tokens(settings: TrialSettings) -> int | None:
 
 
 def flops_of_test(settings: TrialSettings) -> float:
-    """Return the forward FLOPs of a trial's test on all lengths of `[task] test_lengths`."""
+    """Return the forward FLOPs of a trial's test at the lengths of [task] test_lengths."""
     task = settings.task
     if not isinstance(task, AlgorithmicSettings):
         return 0.0
@@ -288,7 +288,7 @@ def max_training_flops(settings: TrialSettings) -> float:
 
 
 def _mean_epoch_flops(settings: TrialSettings, task: AlgorithmicTask, lengths: range) -> float:
-    """Return the mean FLOPs of an epoch if its length goes through all these lengths.
+    """Return the training FLOPs of an epoch, averaged over these lengths.
 
     It is the mean of the parabola through the first, the middle and the last length. That is fast, and exact
     for most recipes if there is a length in the middle.

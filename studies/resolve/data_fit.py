@@ -18,7 +18,7 @@ from ..text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainLengths:
-    """Statistics of the lengths in tokens of a trial's training sequences.
+    """Statistics of the lengths of a trial's training sequences, in tokens.
 
     `num_long` sequences are longer than the task's `longest`: they are cut to it if `cut`, else left out.
     `mean` is the mean length of a batch's targets.
@@ -78,7 +78,7 @@ def _lengths(read: Sequence[int], whole: Sequence[int], long: int, *, cut: bool)
 
 
 def group_by_length(lengths: Sequence[int]) -> list[list[int]]:
-    """Group sequences of similar length, to pad each group to one length; return their indices by group.
+    """Group sequences of similar length, which are then padded together; return their indices by group.
 
     The longest sequence of a group is less than twice as long as the shortest, so less than half of a group
     is padding.
@@ -96,7 +96,7 @@ _BATCHES = 64  # batches that are drawn to estimate the padding
 
 
 def separated_padding(settings: TrialSettings, summary: CorpusSummary) -> str:
-    """Return a sentence on how much of a training step is padding if documents are kept apart; else "".
+    """Return a sentence on how much of a training step is padding with `separate_documents`; else "".
 
     With `separate_documents`, rows are cut where documents end, and the pieces are padded. The share of
     padding is estimated from the sizes of the documents.
@@ -124,7 +124,7 @@ def separated_padding(settings: TrialSettings, summary: CorpusSummary) -> str:
 
 
 def data_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield each reason why a trial cannot be trained on the user's data, with what to change."""
+    """Yield the reasons why a trial cannot be trained on these data, and what to change."""
     task, train = settings.task, settings.train
     empty = [split for split, count in summary.rows.items() if not count]
     if summary.num_held_out and empty:

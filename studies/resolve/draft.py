@@ -63,7 +63,7 @@ class Draft:
     space: Mapping[str, Dimension]
 
     def declared_names(self) -> set[str]:
-        """Return every name that the file declares for use in placeholders, even if its value is invalid."""
+        """Return every name that the file declares for placeholders, even if its values are invalid."""
         return {*filler_kinds(self.diagnostics.data), *named_fragments(self.diagnostics.data)} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
@@ -88,7 +88,7 @@ class Draft:
         return {**factors, **space, **sizes}
 
     def combined_levels(self, factor: str) -> PlacedLevels:
-        """Return a factor's levels in [factors], each with its path in the file."""
+        """Return the levels that [factors] gives to a factor, each with its path in the file."""
         levels = self.design.combined_factors.get(factor, ())
         return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
 
@@ -297,7 +297,7 @@ def _holes_as_written(draft: Draft) -> set[str]:
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
-    """Return an error message if a key must not use the placeholder with this name; "" if it may.
+    """Return why a key must not use a placeholder of this name; "" if it may.
 
     Entries of [recipes] are allowed only in recipes; a computed size also in [model] d_model.
     """
@@ -356,7 +356,7 @@ def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
 
 
 def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
-    """Yield every text of a study that may contain placeholders, with its path in the file.
+    """Yield every text of a study that may have placeholders, with its path.
 
     Such texts are in [model], [task], [train], [recipes] and the levels.
     """
@@ -430,7 +430,7 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
 
 
 def _required_levels(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
-    """Change a cell's levels as little as needed for the factor `name` to exist in it.
+    """Return a cell's levels, changed so that the factor `name` exists in it (its condition is met).
 
     A factor may have a condition on other factors. Factors that then do not exist have the level ABSENT.
     """

@@ -42,7 +42,7 @@ class StudyBudget:
         return self.usage(settings) <= 1 and not any(self._exceeded(settings))
 
     def usage(self, settings: TrialSettings) -> float:
-        """Return how much of a limit the model uses, as a fraction; of several limits, the largest one."""
+        """Return the largest share of a limit that the model uses, such as 0.5; 0 without limits."""
         return max((spent / bound for spent, bound, _ in self._bounded_costs(settings)), default=0.0)
 
     def describe_excess(self, settings: TrialSettings) -> str:
@@ -136,7 +136,7 @@ class GridBuilder:
         return TrialGrid(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
     def _resolved_cells(self) -> Iterator[tuple[dict[str, Level], TrialSettings, SizeMatch | None, bool]]:
-        """Yield every cell with every seed: its levels, settings, computed size, and if limits allow it.
+        """Yield every cell with every seed: its levels, settings, computed size, and whether limits allow it.
 
         Cells that differ only in the seed are resolved once. It stops after _MAX_FAULTS faults.
         """
@@ -152,7 +152,7 @@ class GridBuilder:
                 yield levels, *cell
 
     def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[TrialSettings, SizeMatch | None] | None:
-        """Return a cell's settings and, if it has one, its computed size; None if faults are reported."""
+        """Return the settings of a cell and the size computed for it, if any; None if faults are reported."""
         values, match = dict(levels), None
         for each in self.expansions:
             if (filling := each.fill(self, levels)) is None:

@@ -26,7 +26,7 @@ ChoosePoint = Callable[[Suggest], dict[str, Level]]
 def resolve_point(
     template: Template, dimensions: Mapping[str, Dimension], fixed: Mapping[str, Level], suggest: Suggest
 ) -> dict[str, Level]:
-    """Ask `suggest` for the values of one search point; return them by dimension.
+    """Choose the values of a search point by calling `suggest`, and return them by dimension.
 
     Only active dimensions are included, in the order of `dimensions`. A dimension inside an option is active
     only if the option is chosen. Dimensions in the recipe are chosen first, in text order. Then come the
@@ -53,7 +53,7 @@ def resolve_point(
 
 
 def read_point(choose: ChoosePoint, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-    """Return the search point with these stored levels; None if they are not in the search space."""
+    """Return the search point that these stored levels describe; None if a value is not in the space."""
 
     def stored(name: str, dimension: Dimension) -> Level:
         if name not in levels or not contains(dimension, levels[name]):

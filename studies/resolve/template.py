@@ -213,7 +213,7 @@ class Template:
         return self._levels[key]
 
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
-        """Return those names of `values` that have an effect on the text of a recipe.
+        """Return the names in `values` on which the text of a recipe depends.
 
         They are its dimensions and placeholders, and the placeholders in their values. A name without a value
         belongs to an option that was not chosen, and is left out.
@@ -293,7 +293,7 @@ class InvalidSettingsError(InvalidTableError):
     """
 
     def __init__(self, problems: tuple[ValidationProblem, ...], known: TrialSettings | None) -> None:
-        """Make the error from its problems; `known` are the settings as far as they are known."""
+        """Store the problems, which become the error's text, and the settings `known`."""
         super().__init__(problems)
         self.known = known
 
@@ -368,7 +368,7 @@ def _unfilled(
 
 
 def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> TrialSettings | None:
-    """Return the settings with example values for the faulty keys; None if they are not valid even then."""
+    """Return settings with example values in place of faulty ones; None if they are still invalid."""
     faulty = {problem.path[:2] for problem in problems}
     repaired = {
         name: {**_ANY_VALUES.get(name, {}), **_sound_keys(name, tables.get(name), faulty)}

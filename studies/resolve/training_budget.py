@@ -105,7 +105,7 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
 
 
 def budget_note(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> tuple[str, str]:
-    """Return a plan's note, as a label and a text, on how many steps the budget in [train] gives.
+    """Return a note on how many steps the budget in [train] gives, as a label and a text.
 
     The text also states by how many percent the steps may miss the budget; if that is much, the label is
     "warning". Without a budget the text is "".

@@ -39,7 +39,7 @@ def with_code(settings: TrialSettings) -> TrialSettings:
 
 
 def code_here(settings: TrialSettings) -> dict[str, str]:
-    """Return, for each plug-in part that these settings use, the digest of its source as loaded here.
+    """Return a mapping from each plug-in part that these settings use to the digest of its source code.
 
     The parts are blocks, corpora, tasks, optimizers, and other parts of a model or training. Metrics are not
     included, because they do not change what is trained.
@@ -100,7 +100,7 @@ def _blocks(recipe: str) -> tuple[str, ...]:
 
 
 def code_fault(settings: TrialSettings) -> str | None:
-    """Return an error message if the loaded plug-ins are not those that the settings record; else None."""
+    """Return an error message if loaded plug-ins differ from those recorded in the settings; else None."""
     here = code_here(settings)
     whats = here.keys() | settings.code.keys()
     other = [what for what in whats if digest(here.get(what, "")) != digest(settings.code.get(what, ""))]
@@ -181,7 +181,7 @@ class Trial:
 
 
 def first_of_each_kind(trials: Iterable[Trial]) -> list[Trial]:
-    """Return the first of all trials that differ only in their seed, for each such group."""
+    """Return one trial of each group of trials that differ only in their seed: the first one."""
     cells: dict[int, Trial] = {}
     for trial in trials:
         cells.setdefault(id(trial.common), trial)  # faster than a Kind for each of many seeds
@@ -229,7 +229,7 @@ def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Kind(tuple[int, ...]):
-    """Dictionary key that is equal for trials with the same settings, whatever their seed.
+    """A hashable key for a trial's settings without the seed, for dictionaries and caches.
 
     Trials of a grid that differ only in their seed share the objects of all other settings. So these objects
     are compared by identity, which is fast. Equal settings in other objects count as another kind, which only

@@ -75,7 +75,7 @@ class Expansion:
         return {}
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        """Return values for the fields of `Design` that this feature sets; report faults."""
+        """Return values for those fields of `Design` that this feature determines; report faults."""
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
@@ -87,7 +87,7 @@ class Expansion:
         return settings
 
     def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
-        """Report faults of this feature's keys, if the study has other faults that prevent `complete`.
+        """Report faults of the feature's keys in a study whose other faults prevent `complete`.
 
         `claims` are the valid claims.
         """
@@ -205,7 +205,7 @@ class Design(ABC):
 
     @abstractmethod
     def make_rows(self) -> Sequence[Mapping[str, Level]]:
-        """Return the cells, without seeds and without the factors in `around`; each factor has levels."""
+        """Return the cells without the seeds and without the factors in `around`."""
 
     def rows(self) -> Sequence[Mapping[str, Level]]:
         """Return the cells without the seeds and the factors in `around`; empty if a factor has no levels."""
@@ -254,7 +254,7 @@ class Design(ABC):
 
     @property
     def crossed(self) -> dict[str, tuple[Level, ...]]:
-        """The factors in the table [factors] with their levels, without the factor `seed`."""
+        """The factors in the table [factors], except `seed`, with their levels."""
         return {name: levels for name, levels in self.combined_factors.items() if name != SEED}
 
     def written_level(self, name: str, level: Level) -> Any:  # noqa: ANN401 -- TOML holds anything
@@ -282,7 +282,7 @@ class Design(ABC):
 
     @property
     def inner(self) -> dict[str, tuple[Level, ...]]:
-        """The factors that the design itself combines: all but the seeds and those in `around`.
+        """The factors that this kind of design combines: all except the seeds and those in `around`.
 
         Factors in `around` are then combined with every resulting cell.
         """
@@ -293,7 +293,7 @@ class Design(ABC):
         return with_absent(self.conditions, levels) if self.conditions else dict(levels)
 
     def baseline_of(self, levels: Mapping[str, Level]) -> dict[str, Level]:
-        """Return the baseline cell to which a cell with these levels is compared.
+        """Return the baseline cell with which a cell of these levels is compared.
 
         The baseline cell has the baseline's levels from [study], and these levels of all other factors.
         """
@@ -304,7 +304,7 @@ class Design(ABC):
         return self.with_absent(found)
 
     def count(self) -> int:
-        """Return an upper bound of the number of trials: cells times seeds."""
+        """Return an upper bound of the number of cells times the number of seeds."""
         cells = 0 if self.listed_cells and not self.crossed else self._count_combined()
         return (cells + len(self.listed_cells)) * len(self.combined_factors[SEED])
 
@@ -530,7 +530,7 @@ class DesignReader:
         return listed
 
     def sizes(self) -> dict[str, int | float]:
-        """Return the numbers in `[study] baseline` that belong to no factor, such as the size `width`."""
+        """Return the numbers in the baseline that belong to no factor, such as the size `width`."""
         baseline = self.header.baseline
         others = {name: value for name, value in baseline.items() if name not in (*self.names, SEED)}
         return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool
@@ -542,7 +542,7 @@ class DesignReader:
                 self.diagnostics.report((*path, name), fault)
 
     def _check_max_seeds(self) -> None:
-        """Report the key `max_seeds` if it has no effect: in a search, or if it adds no seeds."""
+        """Report a `max_seeds` without effect: in a search, or not above the number of seeds."""
         path, count = ("study", "max_seeds"), len(self.factors[SEED])
         if self.header.max_seeds is None:
             return
@@ -555,7 +555,7 @@ class DesignReader:
             self.diagnostics.report(path, f"{expected}, got {self.header.max_seeds}")
 
     def _check_search(self, listed: Collection[int]) -> None:
-        """Report keys of a grid in a study with a search, and keys of a search in a study without one."""
+        """Report keys that belong to a grid in a study with a search, or to a search in a grid."""
         given = self.header.model_fields_set
         if not self.diagnostics.has_search:
             if self.header.baseline_seeds is not None:

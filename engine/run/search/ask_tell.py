@@ -163,7 +163,7 @@ class RestartableSampler(BaseSampler):
 
 
 def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object], base: type[Any]) -> Any:  # noqa: ANN401 -- an instance of the base
-    """Return the object that a plug-in makes; raise PluginError if its class is not a subclass of `base`."""
+    """Return the object that a plug-in makes; raise PluginError if it is not an instance of `base`."""
     with named_errors(registry, name):
         found = make()
     if not isinstance(found, base):
@@ -210,7 +210,7 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
-    """Return the attribute by which an Optuna genetic sampler knows the generation of a stored point.
+    """Return the attribute that tells Optuna's genetic samplers the generation of a stored point.
 
     `ended` is the number of points that ended before this one. Genetic samplers note the generation on each
     trial that they propose. For points from the store, the generation follows from the order in which they

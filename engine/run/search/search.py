@@ -58,7 +58,7 @@ class RungBoard:
         self._ended: dict[tuple[int, int], list[tuple[float, int, str]]] = {}  # the best first
 
     def next_first(self) -> int:
-        """Return the number of the rung on which the next new search point starts."""
+        """Return the rung on which the next new search point starts."""
         return self._fidelity.next_first(self._counts)
 
     def begin(self, point: str, rung: int) -> None:
@@ -109,7 +109,7 @@ class SeedRace:
             self._eligible.append(eligible)
 
     def is_promising(self, losses: Mapping[int, float]) -> bool:
-        """Return whether a search point may still be the best, given its loss by seed; False after a NaN."""
+        """Return whether a search point with these losses may still be the best; false if a loss is NaN."""
         if not all(map(math.isfinite, losses.values())):
             return False
         places = [place for place, seed in enumerate(self._seeds) if seed in losses]
@@ -127,7 +127,7 @@ class SeedRace:
 
 
 def make_race(study: Study) -> SeedRace | None:
-    """Return a race without results for a study's search; None if the search has no race."""
+    """Return a new race for a study's search; None if the search has no race."""
     search = study.search
     if search is None or not isinstance(search.scheduler, RaceSettings):
         return None
@@ -366,7 +366,7 @@ class Search:
             self._rungs.begin(point.global_id, point.rung)
 
     def _trials_to_run(self, point: SearchPoint) -> list[Job]:
-        """Return the trials of a search point that this driver should train next.
+        """Return the trials of a search point to train now.
 
         These are all missing trials; in a race, only those of the next seed, or none.
         """

@@ -162,7 +162,7 @@ class StoredPoints:
         return any(row["status"] == "pruned" for row in rows)
 
     def losses(self, point: SearchPoint) -> dict[int, float]:
-        """Return the loss of a search point with each seed, for the seeds of which all trials have ended.
+        """Return a search point's loss by seed, for those seeds of which all trials have ended.
 
         The loss is the first objective, signed so that lower is better. The loss is NaN if a trial of the
         seed failed.
@@ -210,7 +210,7 @@ class StoredPoints:
 
 
 def mean_course(point: SearchPoint, courses: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-    """Return the mean of a metric over a point's trials after each epoch that all of them have reached."""
+    """Return the mean of a metric over a point's trials, for each epoch that all of them have reached."""
     found = [courses.get(trial.id, {}) for trial in point.trials]
     shared = sorted(set.intersection(*(set(course) for course in found)))
     return {epoch: fmean(course[epoch] for course in found) for epoch in shared}

@@ -119,7 +119,7 @@ class SymbolSettings(AlgorithmicSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlgorithmicTask(TaskSpec):
-    """An algorithmic task: its valid lengths, and the distance from which an input can change an output.
+    """An algorithmic task: its valid lengths, and how far away an input can be and still change an output.
 
     `length` always means the nominal length, which a curriculum grows and tables report. `required_reach` is
     the distance of the furthest input on each side that can change some output. `unguessable_reach` is the
@@ -195,7 +195,7 @@ def _everything(length: int) -> Reach:
 
 
 def _three_quarters(length: int) -> Reach:
-    """Return how far a model must see to sort a sequence without guessing: 3/4 of its length on each side.
+    """Return how far a model must see to sort without guessing: 3/4 of the length on each side.
 
     With fewer symbols in sight, a model guesses where one value ends.
     """
@@ -207,7 +207,7 @@ def _one_copy_back(length: int) -> Reach:
 
 
 def _partner(length: int) -> Reach:
-    """Return how far a model must see for a task on pairs of bits: one token to the right."""
+    """Return how far a model must see for a task on pairs of bits: to the next bit, if there is one."""
     return Reach(left=0, right=min(1, length - 1))
 
 

@@ -66,7 +66,7 @@ class LanguageModelSettings(TaskSettings):
 
     @property
     def by_line(self) -> bool:
-        """True if a row of a batch is a whole line or sentence; False if it is a fixed number of tokens."""
+        """True if each row of a batch is a whole line, sentence or document, not a fixed number of tokens."""
         return self.batching in ("lines", "sentences")
 
     @property

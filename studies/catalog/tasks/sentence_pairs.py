@@ -60,7 +60,7 @@ class TranslationSettings(SentencePairSettings):
 
     @property
     def interface(self) -> ModelInterface:
-        """The requirements on a model: an embedding table of `pieces` symbols for each language.
+        """The requirements on a model: one embedding table for each language, with `pieces` symbols.
 
         If a text has fewer symbols, the rest stay unused, so that sizes depend only on the study file.
         """
@@ -142,7 +142,7 @@ class LabelledSettings(TaskSettings, ABC):
         )
 
     def normalise(self, sequence: str) -> str:
-        """Reduce each run of spaces in a sequence to one space, if its tokens are separated by spaces.
+        """Replace each run of spaces by a single space, if the tokens are symbols separated by spaces.
 
         Texts with other tokens are returned unchanged.
         """

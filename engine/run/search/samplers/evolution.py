@@ -51,7 +51,7 @@ class Population:
         self._worths: list[Worth] = []  # values of the living points, computed when needed
 
     def learn(self, before: int) -> None:
-        """Add the newly ended search points to the population, up to the Optuna trial number `before`."""
+        """Add the newly ended ones of the Optuna trials numbered below `before` to the population."""
         if before == self._before:
             return
         self._before = before

@@ -271,7 +271,7 @@ class Beliefs:
         self._highest = 0.0
 
     def best(self) -> list[Values]:
-        """Return the search points with the best observed values, the best point first."""
+        """Return the best observed search points, the best one first."""
         order = np.argsort(-self._scores, kind="stable")
         return [self._members[place].values for place in order[:PARENTS].tolist()]
 
@@ -307,7 +307,7 @@ class Beliefs:
         return list(islice(self._ranked(self._pool), PARENTS))
 
     def best_of(self, candidates: Sequence[Values]) -> Values | None:
-        """Return the new candidate with the highest expected improvement; None if no candidate is new."""
+        """Return the candidate with the highest expected improvement; None if all have been proposed."""
         return next(self._ranked(candidates), None)
 
     def _ranked(self, candidates: Sequence[Values]) -> Iterator[Values]:
@@ -352,7 +352,7 @@ def last_renewal(ended: int) -> int:
 
 
 def normal_scores(order: Sequence[tuple[Goodness, int]]) -> Numbers:
-    """Replace values by normal quantiles of their ranks, so that an outlier does not distort the process.
+    """Replace values by normal quantiles of their ranks, so that an outlier does not distort the model.
 
     Equal values get the same quantile.
     """

@@ -142,7 +142,7 @@ def point_key(values: Mapping[str, Any]) -> PointKey:
 
 
 def whole_study(study: optuna.Study) -> optuna.Study:
-    """Return the whole Optuna study, also if Hyperband passes a view of a part of it (a bracket)."""
+    """Return the whole Optuna study, even if Hyperband passes a view of a part of it (a bracket)."""
     return getattr(study, "_study", study)
 
 
@@ -275,7 +275,7 @@ class SearchObservations(Proposals):
         self.training: list[dict[str, Any]] = []
 
     def learn(self, before: int) -> None:
-        """Read the search points that are new or have ended, up to the Optuna trial number `before`."""
+        """Read those Optuna trials numbered below `before` that are new or have ended since the last call."""
         found = self.read(before)
         self.training = [each.params for each in found if not each.state.is_finished()]
         for trial in sorted(found, key=when_ended):
@@ -411,7 +411,7 @@ class _LabelWalk:
                 return _leaf(node)
 
     def _block(self, node: BlockNode) -> Labels:
-        """Return the labels of a block; take them from a cache unless an argument contains another block."""
+        """Return the labels of a block. They are cached unless an argument contains another block."""
         arguments = tuple((name, self._filled(value)) for name, value in node.arguments)
         if not all(isinstance(value, int | float | str) for _, value in arguments):
             return self.labels_of(node.name, arguments)

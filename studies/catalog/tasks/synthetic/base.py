@@ -52,7 +52,7 @@ class SyntheticTask(GeneratedTask, ABC):
 
     @property
     def most_tokens(self) -> int:
-        """The number of tokens of the longest input in training or in a test set."""
+        """The number of tokens of the longest input, in training and test sets."""
         return self.sizes.tokens
 
     def draw(self, count: int, generator: Generator) -> Examples:
@@ -106,7 +106,7 @@ class LengthTask(SyntheticTask, ABC):
         return tuple(map(str, self.test_lengths))
 
     def input_tokens(self, length: int) -> int:
-        """Return the number of input tokens of a sequence with the length `length` in `[task]`."""
+        """Return how many input tokens a sequence has if its length in `[task]` is `length`."""
         return length
 
     @property

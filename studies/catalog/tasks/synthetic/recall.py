@@ -68,7 +68,7 @@ class MqarSettings(SyntheticTask):
 
     @property
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
-        """The training lengths, each as (length, number of key-value pairs, sampling weight)."""
+        """The training lengths, each with its number of key-value pairs and its sampling weight."""
         return self.mixture or ((self.length, self.pairs, 1),)
 
     @property
