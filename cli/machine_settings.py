@@ -172,7 +172,7 @@ _ONLY_IN_FILE = "track"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSettings:
-    """The current settings with their sources.
+    """The settings of this machine, with the source of each value.
 
     Paths are relative to the working directory. `results` is a text if it is the address of an object store.
     `track` has the places of the programs that follow studies.

@@ -105,7 +105,7 @@ class BudgetWithin(Page):
 
 
 class RecipeSamplePage(Page):
-    """Architectures drawn from a recipe's space; `within` is the share of the space within the limits."""
+    """The output of `recipe sample`: architectures of a recipe. `within` is the share within the limits."""
 
     recipe: str
     space: SpaceSize
@@ -288,7 +288,7 @@ class DatasetEntry(Page):
 
 
 class DataPage(Page):
-    """The corpora that a command lists or checks."""
+    """The output of `data list` and `data check`: the corpora."""
 
     datasets: Sequence[DatasetEntry]
 
@@ -301,7 +301,7 @@ class FetchedEntry(Page):
 
 
 class DataFetchPage(Page):
-    """The files that were downloaded for each corpus."""
+    """The output of `data fetch`: the downloaded files of each corpus."""
 
     datasets: Sequence[FetchedEntry]
 
@@ -314,7 +314,7 @@ class SettingValue(Page):
 
 
 class ConfigShowPage(Page):
-    """The settings of this machine by name."""
+    """The output of `config show`: the settings of this machine by name."""
 
     settings: Mapping[str, SettingValue]
 
@@ -565,7 +565,7 @@ class StudyStatusPage(StudyStatusEntry):
 
     @classmethod
     def of_results(cls, results: StudyResults, run: RunEntry | None = None) -> Self:
-        """Return the page with the status of a study, as its store has it."""
+        """Return the page with the status of a study, read from its store."""
         study, found = results.study, results.points
         return cls.of(
             study.name,
@@ -578,7 +578,7 @@ class StudyStatusPage(StudyStatusEntry):
 
 
 class StudyRenamePage(Page):
-    """A study's new and old name, and the number of renamed trials."""
+    """The output of `study rename`: the new and old name, and the number of renamed trials."""
 
     study: str
     renamed: str
@@ -599,7 +599,10 @@ class StudyExportPage(Page):
 
 
 class StudyNoisePage(Page):
-    """The smallest difference of each metric that a study can detect; null if no cell has two seeds."""
+    """The output of `study noise`: for each metric, the smallest difference that a study can detect.
+
+    The entry of a metric is null if no cell has two seeds.
+    """
 
     study: str
     noise: Mapping[str, NoiseFloor | None]
@@ -618,7 +621,7 @@ class StudyMissingPage(Page):
 
 
 class StudyQueryPage(Page):
-    """The rows of a query's result; each row maps a column to its value."""
+    """The output of `study query`: the rows of the result. Each row maps columns to values."""
 
     rows: Sequence[Mapping[str, Any]]
 
@@ -658,14 +661,14 @@ class CurveRenderPage(Page):
 
 
 class ReportBuildPage(Page):
-    """The files of a report; the last file is the page or the section itself."""
+    """The output of `report build`: its files. The last file is the page or the section itself."""
 
     study: str
     files: Sequence[Path]
 
 
 class ClaimCheckPage(Page):
-    """The verdict on each claim of a study, with all of its comparisons.
+    """The output of `claim check`: the verdict on each claim of a study, with all of its comparisons.
 
     `ours` are the settings in the study's file that are from neither the paper nor the program of the paper.
     """
@@ -688,13 +691,13 @@ class PaperEntry(Page):
 
 
 class PaperShowPage(Page):
-    """Results for one paper, or for every paper."""
+    """The output of `paper show`: results for one paper, or for every paper."""
 
     papers: Sequence[PaperEntry]
 
 
 class PaperBuildPage(Page):
-    """The files of the user's own paper, and the numbers of its text by name."""
+    """The output of `paper build`: the files of the user's own paper, and the numbers in its text by name."""
 
     files: Sequence[Path]
     numbers: Mapping[str, PaperNumber]
@@ -714,7 +717,7 @@ class PaperFaultEntry(Page):
 
 
 class PaperCheckPage(Page):
-    """The faults of a paper's text and of its generated files."""
+    """The output of `paper check`: the faults of a paper's text and of its generated files."""
 
     faults: Sequence[PaperFaultEntry]
 
@@ -729,7 +732,7 @@ class ModelEntry(Page):
 
 
 class ModelListPage(Page):
-    """The stored models of a study."""
+    """The output of `model list`: the stored models of a study."""
 
     models: Sequence[ModelEntry]
 
@@ -779,14 +782,14 @@ def _without_content(symbols: Any) -> Any:  # noqa: ANN401 -- plain data
 
 
 class ModelGeneratePage(Page):
-    """The text that a model was asked to continue, and the continuation."""
+    """The output of `model generate`: the text to continue, and the continuation."""
 
     beginning: str
     text: str
 
 
 class ModelScorePage(Page):
-    """The score of a text under a model."""
+    """The output of `model score`: how likely a text is under a model."""
 
     nats: float
     tokens: int
@@ -798,7 +801,7 @@ class ModelScorePage(Page):
 
 
 class StoreCleanPage(Page):
-    """Unused files, and whether they were removed."""
+    """The output of `store clean`: unused files, and whether they were removed."""
 
     removed: bool
     leftovers: Sequence[Finding]

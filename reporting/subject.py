@@ -179,7 +179,7 @@ class ResultSubject:
 
     @cached_property
     def settings(self) -> list[TrialSettings]:
-        """Return the settings of all trials."""
+        """Return the settings of all selected trials."""
         return [trial.settings for trial in self.trials]
 
     @cached_property

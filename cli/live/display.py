@@ -208,7 +208,7 @@ class LineDisplay(Listener):
         self.print_line(format_others(others))
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
-        """Print the resources of each node."""
+        """Print the resources of each node of the cluster."""
         for line in format_nodes(nodes):
             self.print_line(line)
 
@@ -287,7 +287,7 @@ class Display(LineDisplay):
 
 
 def format_nodes(nodes: Sequence[ClusterNode]) -> Iterator[str]:
-    """Yield a heading and a line for each node."""
+    """Yield a heading, then a line with the resources of each node of the cluster."""
     width = max(4, *(len(node.host) for node in nodes)) if nodes else 4
     yield f"{'node':<{width}}   CPUs   GPUs"
     for node in nodes:

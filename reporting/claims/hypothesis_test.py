@@ -61,7 +61,7 @@ class PairedTest:
 
     @property
     def n(self) -> int:
-        """Return the number of seeds with a difference."""
+        """Return the number of seeds for which both sides of the comparison have a value."""
         return len(self.differences)
 
     @cached_property

@@ -328,7 +328,7 @@ def _trials_of(study: Study, compared: Iterable[Quantity]) -> list[Trial]:
 
 
 def measured_sentences(study: Study) -> tuple[str, ...]:
-    """Describe those metrics in claims whose meaning depends on the study's settings: a sentence for each.
+    """Describe what metrics in claims mean, if this depends on the study's settings: a sentence for each.
 
     For example, `loss: loss, nats a token`.
     """

@@ -532,7 +532,7 @@ def _left_out(subject: ResultSubject, columns: Sequence[_EffectsColumn]) -> Iter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactorMeans:
-    """The means at the levels of one factor, and the description of its effect."""
+    """The means of a metric at the levels of one factor, and a text on the effect of this factor."""
 
     name: str
     text: str
@@ -545,7 +545,7 @@ _GAP = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects(Content):
-    """The means at the levels of each factor.
+    """The content of an effects figure: the means of a metric at the levels of each factor.
 
     `center` is the mean of all values, or None without values.
     """

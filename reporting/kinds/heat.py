@@ -118,7 +118,7 @@ class Matrix(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the sizes of a heat map.
+        """Return the margins and sizes of a heat map, the same for all panels.
 
         It has room for names on the left and below, and for a number in each cell.
         """

@@ -147,7 +147,7 @@ class Lines(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the sizes of a panel with lines.
+        """Return the margins, sizes and scales of panels with lines, the same for all panels.
 
         Ticks are on the left and below, names on the right.
         """

@@ -133,7 +133,7 @@ def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Ma
 
 
 def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store: Store) -> dict[str, Study]:
-    """Return the paper's studies by name.
+    """Load the studies that a paper uses, and return them by name.
 
     Report studies that cannot be loaded, and studies, tables or figures that do not exist.
     """

@@ -135,7 +135,7 @@ def _with_short_versions(group: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tables(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return every table of the study."""
+    """Return every table of the study as HTML; None if there are none."""
     if not inputs.study.tables:
         return None
     return {"tables": [html.render(each) for each in inputs.tables()]}
@@ -158,7 +158,7 @@ def shown_curves(study: Study) -> tuple[CurveKind, ...]:
 
 
 def figures(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return every figure of the page; None if there is no data to draw."""
+    """Return every figure of the page, also as SVG; None if there is no data to draw."""
     specs = shown_curves(inputs.study)
     if not specs or not len(inputs.own_outcomes):
         return None

@@ -65,7 +65,7 @@ def estimate(values: Iterable[float], *, spread: Spread = "sd") -> Estimate:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean, which is the same in every bit for every order of the values."""
+    """Return the mean of values. It is the same in every bit, whatever the order of the values."""
     return math.fsum(values) / len(values)
 
 

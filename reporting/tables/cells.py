@@ -476,7 +476,7 @@ class TableColumn:
 
 
 def rows_of(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> tuple[TableRow, ...]:
-    """Return the rows in the order of the study."""
+    """Return a table row for each level of the factor `rows`, in the order of the study."""
     return tuple(TableRow(level=text, head=head) for text, head in _heads(levels[spec.rows]).items())
 
 

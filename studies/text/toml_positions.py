@@ -218,12 +218,12 @@ def toml_leaves(head: str, keys: Mapping[str, Any]) -> str:
 
 
 def toml_key(key: str) -> str:
-    """Return a TOML key, in quotes if necessary."""
+    """Return a key as TOML code, in quotes if necessary."""
     return key if _BARE.fullmatch(key) else _text(key)
 
 
 def toml_value(value: Any) -> str:  # noqa: ANN401 -- TOML holds anything
-    """Return a TOML value on one line."""
+    """Return a value as TOML code on one line."""
     if isinstance(value, Mapping):
         inner = ", ".join(f"{toml_key(key)} = {toml_value(each)}" for key, each in value.items())
         return f"{{ {inner} }}" if inner else "{}"

@@ -77,7 +77,7 @@ def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines with aligned columns."""
+    """Return rows of texts as lines with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)) for row in rows)
     return [line.rstrip() for line in lines]

@@ -21,7 +21,7 @@ _NO_METRICS = ("step", "timestamp")
 
 
 def open_tracker(place: str) -> Tracker:
-    """Return a tracker for a folder.
+    """Return a tracker that writes Trackio projects into a folder.
 
     A process can use only one folder, since Trackio reads its setting when it is imported.
     """

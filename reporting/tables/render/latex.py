@@ -319,7 +319,7 @@ class CellForm:
         return f"{_bold(number, cell)} & {_bold(rest, cell)}{marks_of(cell)}"
 
     def published(self, cell: Cell, span: int) -> str:
-        """Return the paper's number at footnote size."""
+        """Return the LaTeX code of the paper's number, at footnote size."""
         small = rf"{{\footnotesize {escape(cell.published_text)}}}" if cell.published_text else ""
         return self.head(small, span)
 
