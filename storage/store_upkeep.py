@@ -412,7 +412,7 @@ class StoreUpkeep:
         )
 
     def merge_ended(self, study: str, *, at_least: int) -> int:
-        """Merge the files of a study's ended attempts, if there are at least `at_least`; a run calls this."""
+        """Merge the files of a study's ended attempts during a run, if there are at least this many."""
         return merge_ended(self._quarantine, study, at_least=at_least)
 
     def check(self) -> StoreCheck:

@@ -181,7 +181,7 @@ COMPARED_S = 0.15
 
 
 def measure_bf16(steps: Sequence[TrialSettings], machine: Machine) -> tuple[float, float] | None:
-    """Measure training steps in both precisions; return the total seconds in float32 and in bf16.
+    """Measure these training steps in both precisions; return the total seconds in float32 and in bf16.
 
     Return None if a step fails.
 
