@@ -19,20 +19,17 @@ from typing import Any, Literal
 from ..engine.core.events import ClaimedElsewhere, Ended, EpochFinished, Event, Listener, Relay, Started
 from ..studies.resolve.trial import Trial
 from ..studies.schema.factors import level_name
-from ..studies.text.units import plural, truncate
+from ..studies.text.units import truncate
 from .contract import Setting, TrackedEnd, TrackedTable, TrackedTrial, Tracker
 
 MAX_QUEUED = 10_000
-"""The largest length of the queue; further events are dropped and counted as missing."""
+"""The largest length of the queue; further events are dropped."""
 
 RETRY_S = 30.0
-"""Seconds before a failed tracker is tried again; events in between are counted as missing."""
+"""Seconds before a failed tracker is tried again; events in between are dropped."""
 
 MAX_REASON_WIDTH = 160
 """The largest number of characters of a tracker's error message, since servers send long ones."""
-
-END = 0
-"""The key that stands for the end of a trial in a set of its epochs."""
 
 CLOSE_S = 20.0
 """The time limit in seconds for sending the queue at the end of a run."""
@@ -61,31 +58,27 @@ class TrackerUpdate:
 class TrackerThread:
     """Thread that passes updates to a tracker, in the order in which `put` receives them.
 
-    A tracker that raises an exception is reported once in the log, and tried again later. `missing` has the
-    epochs of each trial that the tracker did not receive, with `END` for the end of the trial;
-    `tables_missing` says whether tables are missing. No epoch is sent twice, because the tracker says first
-    which epochs it has.
+    A tracker that raises an exception is reported once in the log, and tried again later. `lacks_data` says
+    whether the tracker did not receive an update, or lacks epochs before the first one. No epoch is sent
+    twice, because the tracker says first which epochs it has.
     """
 
     def __init__(self, name: str, tracker: Tracker) -> None:
-        self.name, self.error = name, ""
-        self.missing: dict[str, set[int]] = {}
-        self.tables_missing = False
+        self.name, self.error, self.lacks_data = name, "", False
         self._tracker = tracker
         self._queue: SimpleQueue[TrackerUpdate | None] = SimpleQueue()
         self._open: dict[str, tuple[TrackedTrial, set[int]]] = {}
         self._silent_until = float("-inf")
-        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._work, name=f"tracking {name}", daemon=True)
         self._thread.start()
 
     def put(self, update: TrackerUpdate) -> None:
-        """Queue an update without waiting. If the queue is full, drop the update and count it as missing."""
+        """Queue an update without waiting. If the queue is full, drop the update."""
         # the queue itself has no limit; its size is only approximate, which is enough
         if self._queue.qsize() < MAX_QUEUED:
             self._queue.put(update)
         else:
-            self._miss(update)
+            self._drop(update)
 
     def close(self) -> bool:
         """Send the queued updates, pause open trials and end the thread.
@@ -100,7 +93,7 @@ class TrackerThread:
     def _work(self) -> None:
         while (update := self._queue.get()) is not None:
             if time.monotonic() < self._silent_until or not self._try(update):
-                self._miss(update)
+                self._drop(update)
         for trial, _ in tuple(self._open.values()):
             self._try(TrackerUpdate(what="left", trial=trial))
         with suppress(Exception):  # what it has received is already known
@@ -140,27 +133,20 @@ class TrackerThread:
                 self._tracker.show_tables(update.study, update.tables)
 
     def _known(self, trial: TrackedTrial, before: int, at: float) -> set[int]:
-        """Open a trial in the tracker if it is not open, and return the epochs that the tracker already has.
+        """Open a trial if it is not open, and return the epochs that the tracker already has.
 
-        Epochs up to `before` that the tracker does not have count as missing.
+        It should have all epochs up to `before`.
         """
         if trial.id not in self._open:
             known = set(self._tracker.known(trial).epochs)
             self._tracker.begin(trial, at)
             self._open[trial.id] = trial, known
-            # `put` changes `missing` in another thread
-            with self._lock:
-                missing = self.missing.pop(trial.id, set()) | set(range(1, before + 1))
-                if missing - known:
-                    self.missing[trial.id] = missing - known
+            self.lacks_data |= not known.issuperset(range(1, before + 1))
         return self._open[trial.id][1]
 
-    def _miss(self, update: TrackerUpdate) -> None:
-        with self._lock:
-            self.tables_missing |= update.what == "tables"
-            epochs = {"begun": range(1, update.epoch + 1), "measured": (update.epoch,), "ended": (END,)}
-            if update.trial is not None and update.what in epochs:
-                self.missing.setdefault(update.trial.id, set()).update(epochs[update.what])
+    def _drop(self, update: TrackerUpdate) -> None:
+        # the start of a trial is sent again with its next update
+        self.lacks_data |= update.what in ("measured", "ended", "tables")
 
 
 class Tracking(Relay):
@@ -230,14 +216,7 @@ def tracking(
 def _close(thread: TrackerThread) -> str | None:
     """Close a tracker's thread; return a sentence about data that the tracker did not receive, or None."""
     over = thread.close()
-    ends = sum(END in each for each in thread.missing.values())
-    epochs = sum(len(each) for each in thread.missing.values()) - ends
-    parts = [plural(epochs, "epoch")] if epochs else []
-    parts += [plural(ends, "end")] if ends else []
-    parts += ["the tables"] if thread.tables_missing else []
-    texts = (
-        [f"has not received {', '.join(parts)} of {plural(len(thread.missing), 'trial')}"] if parts else []
-    )
+    texts = ["has not received all data"] if thread.lacks_data else []
     texts += [] if over else [f"was still receiving data after {CLOSE_S:g} s"]
     if not texts:
         return None

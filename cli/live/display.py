@@ -39,7 +39,7 @@ from ...studies.text.units import format_duration, plural
 from ..output import print_stderr
 from ..views.trial_lines import (
     Headline,
-    TrialNames,
+    TrialNameColumns,
     format_metrics,
     format_trials,
     main_metric,
@@ -68,7 +68,7 @@ def format_counts(ended: Counter[str], total: int, running: int, left_s: float |
 
 
 def format_running(
-    running: Iterable[RunningTrial | BegunTrial], columns: TrialNames, width: int
+    running: Iterable[RunningTrial | BegunTrial], columns: TrialNameColumns, width: int
 ) -> list[str]:
     """Return lines for the first few running trials, and a line that counts the others."""
     trials = [(each.trial, progress_words(each.trial, each.epoch, each.metrics)) for each in running]
@@ -82,7 +82,7 @@ def format_ended(
     metrics: Mapping[str, float],
     *,
     count: tuple[int, int],
-    columns: TrialNames,
+    columns: TrialNameColumns,
     headline: Headline,
 ) -> str:
     """Return a line for an ended trial: the number of ended trials, and the trial's status, names and result.
@@ -101,7 +101,7 @@ def format_ended(
     return "  ".join([f"{counted}   {status:<6}", *names, *outcome]).rstrip()
 
 
-def format_continued(event: Started, trial: Trial, columns: TrialNames) -> str:
+def format_continued(event: Started, trial: Trial, columns: TrialNameColumns) -> str:
     """Return the line for a trial that continues, such as `continues conv(k=3) seed 1 from epoch 12`."""
     place = f"epoch {event.epoch}" if event.epoch else f"step {event.step}"
     names = "  ".join(name.strip() for name in columns.cells(trial, _MAX_TRIAL_NAME_WIDTH))
@@ -123,7 +123,7 @@ def format_others(others: Sequence[ClaimedElsewhere]) -> str:
 
 @contextmanager
 def live_display(
-    name: str, progress: StudyProgress, names: TrialNames, headline: Headline
+    name: str, progress: StudyProgress, names: TrialNameColumns, headline: Headline
 ) -> Iterator[Listener]:
     """Yield a listener that shows a running study on standard error.
 
@@ -169,7 +169,7 @@ def draw(name: str, share: float, counts: str, lines: Iterable[str]) -> Group:
 class LineDisplay(Listener):
     """Display for logs and pipes: a line for each ended trial, and a line when the run waits."""
 
-    def __init__(self, progress: StudyProgress, names: TrialNames, headline: Headline) -> None:
+    def __init__(self, progress: StudyProgress, names: TrialNameColumns, headline: Headline) -> None:
         self._progress, self._columns, self._headline = progress, names, headline
         self._lock = threading.Lock()
         self._started: set[str] = set()
@@ -243,7 +243,12 @@ class Display(LineDisplay):
     """The live display; the drawing thread calls `render`, the study's thread all other methods."""
 
     def __init__(
-        self, name: str, progress: StudyProgress, console: Console, names: TrialNames, headline: Headline
+        self,
+        name: str,
+        progress: StudyProgress,
+        console: Console,
+        names: TrialNameColumns,
+        headline: Headline,
     ) -> None:
         super().__init__(progress, names, headline)
         self._name, self._console = name, console

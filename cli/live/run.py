@@ -41,7 +41,7 @@ from ..missing_results import DEFAULT_RESULTS
 from ..options import RunOptions
 from ..output import EXIT_WRONG_INPUT, output_width, print_json, print_stderr, print_waiting
 from ..views.status import explain_failures, format_best_points
-from ..views.trial_lines import Headline, PointNames, TrialNameColumns, headline_of
+from ..views.trial_lines import Headline, TrialNameColumns, headline_of
 from .display import live_display
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     if request.keep_stale and (kept := keep_stale_trials(request.study, store, request.trial_ids)):
         print_stderr(f"{describe_stale(kept)}; their results are reused")
     headline = headline_of(study, stored_outcomes(store, study))
-    names = TrialNameColumns(study.trials) if study.search is None else PointNames(study)
+    names = TrialNameColumns(study.trials)
     try:
         with (
             live_display(

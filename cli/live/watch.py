@@ -84,6 +84,7 @@ def _not_begun(study: Study, store: Store) -> StudyNow:
         outcomes=own,
         others=own.clear(),
         begun=(),
+        added=(),
         probed=False,
         rows="",
         begun_key="",

@@ -6,18 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, takewhile, zip_longest
-from typing import Protocol
 
 import polars as pl
 
-from ...grammar.nodes import Dimension, RealDimension
 from ...studies.catalog.metrics import METRICS, Metric, find_metric, metric_family
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.trial_values import trial_values
 from ...studies.resolve.trial import Trial
 from ...studies.schema.epoch_metrics import epoch_metrics
 from ...studies.schema.factors import level_name, short_level_names, value_name
-from ...studies.schema.search import representative_values
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
 from ...studies.text.units import abbreviate_all
@@ -34,21 +31,6 @@ _LevelTexts = Mapping[Level | None, str]
 """The text of each level of a factor; None stands for trials without the factor."""
 
 
-class TrialNames(Protocol):
-    """Interface of objects that name trials in lines of text, so that no two trials look alike."""
-
-    def add(self, trials: Iterable[Trial]) -> None:
-        """Fit names and column widths to further trials, so that all names stay different and aligned."""
-        ...
-
-    def cells(self, trial: Trial, max_width: int) -> list[str]:
-        """Return the texts that name a trial, each padded to the width of its column.
-
-        The trial must have been added before.
-        """
-        ...
-
-
 class TrialNameColumns:
     """Names of trials in aligned columns.
 
@@ -62,7 +44,6 @@ class TrialNameColumns:
     def __init__(self, trials: Iterable[Trial] = ()) -> None:
         self._points: dict[tuple[tuple[str, Level], ...], Mapping[str, Level]] = {}  # without repetitions
         self._levels: _LevelsByFactor = {}
-        self._informative: _LevelsByFactor = {}
         self._fits: dict[int, Mapping[str, _LevelTexts]] = {}  # cached by width, until trials are added
         self.add(trials)
 
@@ -74,7 +55,6 @@ class TrialNameColumns:
         self._levels = {
             factor: tuple(dict.fromkeys(point.get(factor) for point in points)) for factor in factors
         }
-        self._informative = _informative_factors(points, self._levels)
         self._fits.clear()
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
@@ -88,94 +68,26 @@ class TrialNameColumns:
         return [f"{shown[levels.get(factor)]:<{_width(shown)}}" for factor, shown in columns.items()]
 
     def _fit(self, max_width: int) -> dict[str, _LevelTexts]:
+        columns = {factor: _full_texts(factor, each) for factor, each in self._levels.items()}
+        if _fits(columns, max_width):
+            return columns
         several = {factor: each for factor, each in self._levels.items() if len(each) > 1}
-        columns: dict[str, _LevelTexts] = {}
+        informative = _informative_factors(tuple(self._points.values()), self._levels)
         for shown_levels, form, min_width in (
-            (self._levels, _full_texts, max_width),
             (several or self._levels, _full_texts, max_width),
-            (self._informative, _full_texts, max_width),
-            (self._informative, _short_texts, _MIN_READABLE_WIDTH),
-            (self._informative, _unnamed_texts, 1),
+            (informative, _full_texts, max_width),
+            (informative, _short_texts, _MIN_READABLE_WIDTH),
+            (informative, _unnamed_texts, 1),
         ):
             shown = {factor: form(factor, each) for factor, each in shown_levels.items()}
             columns = _shrink_columns(shown, max_width, min_width)
-            if sum(_width(texts) + _GAP for texts in columns.values()) <= max_width:
+            if _fits(columns, max_width):
                 break
         return columns
 
 
-class PointNames:
-    """Names of the points of a search, each one text such as `filter=16  conv(k=…)  conv.k=8`.
-
-    Each dimension has a column for the widest value of its range, so that the columns of later points stay in
-    place. If the columns do not fit, each text is written without them, in the longest form that fits.
-    """
-
-    def __init__(self, study: Study) -> None:
-        self._dimensions, self._has_seeds = tuple(study.dimensions), len(study.seeds) > 1
-        self._across = study.search.across if study.search else ()
-        self._rungs = study.fidelity.name if study.fidelity else ""
-        self._width = 0
-        apart = [max(len(level_name(level)) for level in study.factors[name]) for name in self._across]
-        apart += (
-            [max(len(f"{self._rungs}={rung}") for rung in study.fidelity.rungs)] if study.fidelity else []
-        )
-        apart += [max(len(f"seed {seed}") for seed in study.seeds)] if self._has_seeds else []
-        self._columns = [
-            [
-                max(len(form(name, value)) for value in _widest(each))
-                for name, each in study.dimensions.items()
-            ]
-            for form in _POINT_FORMS
-        ]
-        for widths in self._columns:
-            widths.extend(apart)
-
-    def add(self, trials: Iterable[Trial]) -> None:
-        """Do nothing, since a point's name does not depend on other points."""
-
-    def cells(self, trial: Trial, max_width: int) -> list[str]:
-        """Return the text that names a trial, padded to the widest text so far."""
-        values = {name: trial.levels[name] for name in self._dimensions if name in trial.levels}
-        apart = [level_name(trial.levels[name]) for name in self._across]
-        apart += [f"{self._rungs}={level}" for name, level in trial.levels.items() if name == self._rungs]
-        apart += [f"seed {trial.settings.seed}"] if self._has_seeds else []
-        for form, widths in zip(_POINT_FORMS, self._columns, strict=True):
-            if sum(widths) + _GAP * (len(widths) - 1) <= max_width:
-                shown = [form(name, values[name]) if name in values else "" for name in self._dimensions]
-                columns = zip_longest([*shown, *apart], widths, fillvalue="")
-                return ["  ".join(f"{text:<{width}}" for text, width in columns)]
-        texts = ["  ".join([*(form(*each) for each in values.items()), *apart]) for form in _POINT_FORMS]
-        text = next((each for each in texts if len(each) <= max_width), texts[-1])
-        [text] = abbreviate_all([text], max_width)
-        self._width = min(max_width, max(self._width, len(text)))
-        return [f"{text:<{self._width}}"]
-
-
-def _widest(dimension: Dimension) -> tuple[Level, ...]:
-    """Return examples of a dimension's values, among them one whose text is the widest."""
-    if not isinstance(dimension, RealDimension):
-        return representative_values(dimension)
-    low = dimension.low or dimension.high / 100  # smaller ones are rare
-    # the last two have four digits, which are the most that a text shows
-    return low, dimension.high, 1.2344 * low, 0.9876 * dimension.high
-
-
-def _named(name: str, value: Level) -> str:
-    return f"{name}={value_name(value)}"
-
-
-def _short(name: str, value: Level) -> str:
-    """Return a dimension's value as a short text: texts alone, other values as `k=3` for `conv.k`."""
-    return value_name(value) if isinstance(value, str) else f"{brief_name(name)}={value_name(value)}"
-
-
-def _bare(_name: str, value: Level) -> str:
-    return value_name(value)
-
-
-_POINT_FORMS = (_named, _short, _bare)
-"""The forms of a dimension's value, the longest first."""
+def _fits(columns: Mapping[str, _LevelTexts], max_width: int) -> bool:
+    return sum(_width(texts) + _GAP for texts in columns.values()) <= max_width
 
 
 def format_level(level: Level) -> str:
@@ -223,7 +135,7 @@ def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
     return {
         level: ""
         if level is None
-        else level_name(level)
+        else value_name(level)
         if isinstance(level, str)
         else name + format_level(level)
         for level in levels
@@ -304,7 +216,7 @@ _FORMATS = {"max_length": ".0f", "length": ".0f", "accuracy": ".3f", "loss": ".4
 
 
 def format_trials(
-    trials: Sequence[tuple[Trial, Sequence[str]]], columns: TrialNames, width: int
+    trials: Sequence[tuple[Trial, Sequence[str]]], columns: TrialNameColumns, width: int
 ) -> list[str]:
     """Return lines for the first few trials, and a line that counts the others."""
     shown = trials[:MAX_RUNNING_LINES]

@@ -161,3 +161,13 @@ def test_a_factor_that_words_imply_is_left_out_only_where_there_is_no_room():
     ]
     assert both(trials, 40) == ["  dropout=0    timing  seed 0", "  dropout=0.1  none    seed 1"]
     assert both(trials, 20) == ["  timing  seed 0", "  none    seed 1"]
+
+
+def test_points_of_a_search_have_the_values_that_they_take_with_their_names():
+    both = "conv(k=integer(2, 9)) + conv(k=integer(2, 9))"
+    wide = trial(lr=0.01, choice=both, **{"conv.k": 3, "conv.k.2": 5})
+    short = trial(lr=0.023456, choice="sa(heads=2)")
+    columns = TrialNameColumns([wide])
+    assert line(columns, wide, 80) == "  lr=0.01  conv(k=…) + conv(k=…)  k=3  k.2=5  seed 0"
+    columns.add([short])
+    assert line(columns, short, 80) == f"  lr=0.02346  {'sa(heads=2)':<21}  {'':10}  seed 0"

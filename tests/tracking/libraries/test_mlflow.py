@@ -63,7 +63,7 @@ def test_a_server_that_is_away_stops_no_training_and_its_export_breaks_off(train
     for epoch in (1, 2):
         listener.on_event(EpochFinished(trial=trial.id, epoch=epoch, metrics={"loss": 0.5}))
     (told,) = listener.close()
-    assert told.startswith("mlflow has not received 2 epochs of 1 trial (")
+    assert told.startswith("mlflow has not received all data (")
     assert told.endswith("; activemem study export adds what is missing")
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
         "mlflow cannot be reached; training continues"

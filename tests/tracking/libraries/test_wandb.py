@@ -76,7 +76,7 @@ def test_a_trial_that_continues_after_a_kill_is_one_run_whose_steps_are_in_order
     assert known == Known(epochs=frozenset({1, 2}))
     end = Ended(trial=trial.id, status="failed", reason="not a number", metrics={"loss": math.nan})
     assert run(tmp_path, trial, 3, 4, end) == [
-        "wandb has not received 1 epoch of 1 trial; activemem study export adds what is missing"
+        "wandb has not received all data; activemem study export adds what is missing"
     ]
     study, store = trained
     tracker = open_trackers({"wandb": str(tmp_path)})["wandb"]
