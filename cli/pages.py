@@ -68,7 +68,7 @@ class SpaceSize(Page):
 
     @classmethod
     def of(cls, count: Cardinality) -> Self:
-        """Return the output about a search space whose architectures have been counted."""
+        """Convert a count of the architectures in a search space to output."""
         return cls(architectures="infinite" if count.infinite else count.forms, exact=count.exact)
 
 

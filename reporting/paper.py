@@ -306,7 +306,7 @@ class PrintedTable:
 
     @property
     def missing(self) -> int:
-        """Return the number of printed numbers that no study has measured."""
+        """Return how many numbers of the printed table no study has measured."""
         return self.printed - self.full_size - self.small
 
 

@@ -199,7 +199,7 @@ class ResultSubject:
         return found
 
     def metric(self, name: str, digits: Mapping[str, int] | None = None) -> tuple[Metric, str]:
-        """Return a metric, whose title fits the settings of these trials, and a text for headings."""
+        """Return a metric, with a title that fits the settings of these trials, and a text for headings."""
         return with_true_title(find_metric(name, digits), self.settings)
 
     def observe(self, metric: str) -> Observations:

@@ -336,11 +336,11 @@ class Study:
 
 
 def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study:
-    """Return a study; `source` is a file, the name of a shipped study, or a text with line breaks.
+    """Load a study from its file, by the name of a shipped study, or from the text of a study file.
 
-    `overrides` are one text such as `train.epochs=2`, or several: TOML on the right, or a bare word. The
-    user's own data files are looked up in the study file's folder, or in the working directory for a text.
-    Raise StudyError with every fault.
+    A source with line breaks is a text. `overrides` are one text such as `train.epochs=2`, or several: TOML
+    on the right, or a bare word. The user's own data files are looked up in the study file's folder, or in
+    the working directory for a text. Raise StudyError with every fault.
     """
     overrides = [overrides] if isinstance(overrides, str) else overrides
     check_arguments(

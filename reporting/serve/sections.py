@@ -398,7 +398,7 @@ class CourseKeeper:
         self._courses: pl.DataFrame | None = None
 
     def read(self, outcomes: pl.DataFrame) -> pl.DataFrame:
-        """Return the metric histories of these attempts.
+        """Return the metric histories of the attempts in `outcomes`.
 
         Only new attempts are read from the store.
         """

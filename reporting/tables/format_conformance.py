@@ -28,7 +28,7 @@ def every_table_becomes_text(name: str) -> None:
 
 
 def nothing_is_left_out(name: str) -> None:
-    """Check that the text has all rows and columns, and all numbers in the right row."""
+    """Check that a rendered table has all rows and columns, and all numbers in the right row."""
     table = next(_tables())
     text = render(table, name)
     for word in (*table.rows, *table.columns):
@@ -41,7 +41,7 @@ def nothing_is_left_out(name: str) -> None:
 
 
 def a_row_of_more_is_more(name: str) -> None:
-    """Check that a table with fewer rows has a different text."""
+    """Check that a format renders a different text for a table with fewer rows."""
     table = next(_tables())
     fewer = replace(table, rows=table.rows[:1], cells=table.cells[:1], groups=table.groups[:1])
     assert render(fewer, name) != render(table, name), "a row has no effect"

@@ -299,7 +299,7 @@ def iter_records(table: Table) -> Iterator[dict[str, object]]:
 
 
 def tidy_frame(table: Table) -> pl.DataFrame:
-    """Return one row for each cell, with the same columns for every table.
+    """Return a data frame with a row for each cell. The columns are the same for every table.
 
     `value` is the mean of `n` values. `spread` has the kind `spread_is`; for an interval from `low` to
     `high` it is half of its width. A censored cell has only `low`, below its unknown value. `p` is the

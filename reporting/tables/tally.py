@@ -229,7 +229,7 @@ _WHY_EMPTY: Mapping[CellStatus | None, str] = {CellStatus.MISSING: "not run", Ce
 def pick_best(
     spec: CellsTable, tallies_by_place: Mapping[CellKey, tuple[Tally, ...]]
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
-    """Pick the best levels of the factors in `over` for each cell, and return these cells' values.
+    """Pick, for each cell, the best levels of the factors in `over`, and return the values at these levels.
 
     The second result maps cells to remarks: how many levels have no value. A cell without such levels has no
     remark. The first of several equal levels counts. If no level has a value, the trials of all levels are

@@ -44,7 +44,7 @@ class SearchObjective:
 
     @property
     def sign(self) -> int:
-        """1 if higher is better, else -1."""
+        """1 if higher values of the objective are better, else -1."""
         return 1 if self.maximise else -1
 
     def loss(self, value: float) -> float:

@@ -25,7 +25,7 @@ RenderT = TypeVar("RenderT", bound=Render)
 
 
 def own_format_names() -> tuple[str, ...]:
-    """Return the names of the built-in formats, without loading them."""
+    """Return the names of the built-in table formats, without loading them."""
     return tuple(sorted(module.name for module in iter_modules(__path__)))
 
 

@@ -301,7 +301,7 @@ class CellForm:
     """LaTeX commands at the beginning of a float, such as settings of packages."""
 
     def columns(self, table: Table, number: int) -> str:
-        """Return the column specification of a table's column."""
+        """Return the LaTeX column specification of one table column."""
         return "r" if spans_of(table, number) == 1 else r"r@{\enspace}l"
 
     def head(self, text: str, span: int) -> str:
