@@ -293,9 +293,9 @@ class ModelConfig:
         )
         if clustered:
             ends = (0, *self.cutoffs, *(() if self.vocab is None else (self.vocab,)))
-            cut = f"{', '.join(map(str, self.cutoffs))} of {self.vocab}"
+            cut = ", ".join(map(str, self.cutoffs))
             rising = all(low < high for low, high in pairwise(ends))
-            yield rising, f"expected increasing cutoffs below vocab, got {cut}"
+            yield rising, f"expected increasing cutoffs below the vocabulary's {self.vocab}, got {cut}"
             count, narrowest = len(self.cutoffs), CLUSTER_WIDTH_DIVISOR ** len(self.cutoffs)
             plural = f"{count} cut-off" + ("" if count == 1 else "s")
             yield (
@@ -336,12 +336,12 @@ def configure(config: ModelConfig | None, settings: Mapping[str, Any]) -> ModelC
     """
     names = [field.name for field in fields(ModelConfig)]
     unknown = [name for name in settings if name not in names]
-    faults = [f"expected a setting of a model, got {name}{hint(name, names)}" for name in unknown]
+    faults = [f"unknown setting '{name}'{hint(name, names)}" for name in unknown]
     faults += _type_faults({name: value for name, value in settings.items() if name in names})
     if (fault := argument_fault("config", config, (ModelConfig, type(None)))) is not None:
         faults.append(fault)
     elif config is None and "d_model" not in settings:
-        faults.append("expected d_model, got none")
+        faults.append("d_model is missing, for example d_model=64")
     if faults:
         raise ModelConfigError.of_faults(faults)
     return replace(config, **settings) if config else ModelConfig(**settings)

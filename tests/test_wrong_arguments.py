@@ -110,7 +110,10 @@ WRONG: list[tuple[Call, str]] = [
     (lambda its: build("sa >> ff(8)", **SIZES, causal="yes"), "causal: expected True or False, got 'yes'"),
     (lambda its: build("sa >> ff(8)", 32), "config: expected a ModelConfig, got 32"),
     (lambda its: build("sa >> ff(8)", **SIZES, generator=1), "generator: expected a torch.Generator, got 1"),
-    (lambda its: build("sa >> ff(8)", vocab=10), "the model cannot be built\n  expected d_model, got none"),
+    (
+        lambda its: build("sa >> ff(8)", vocab=10),
+        "the model cannot be built\n  d_model is missing, for example d_model=64",
+    ),
     (lambda its: ModelConfig(d_model=8, dropout="0.1"), "dropout: expected a number, got '0.1'"),
     (lambda its: analyse("sa", **SIZES, length=0), "length: expected a whole number of at least 1, got 0"),
     (lambda its: analyse("sa", **SIZES, length=4, past=-1), "past: expected a whole number of at least 0"),

@@ -162,7 +162,7 @@ class CellFigure(CurveKind):
     def key_faults(self) -> Iterator[KeyFault]:
         """Yield a fault for each key that needs another key, if that other key is missing."""
         if self.rows is not None and self.panels is None:
-            yield ("rows",), "expected the key panels as well, for the columns of these rows"
+            yield ("rows",), "rows of panels need columns: add the key panels"
 
     def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
         """Yield a fault if a key such as `x` has an unknown name, or the same name as another key."""

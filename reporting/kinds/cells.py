@@ -253,14 +253,14 @@ def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:
     if not spec.smallest_difference:
         return
     if spec.baseline is None and spec.rows != CHANGES and spec.best != "test":
-        yield path, f'expected a baseline, rows = "{CHANGES}" or best = "test" as well: nothing is compared'
+        yield path, f'nothing is compared: add a baseline, rows = "{CHANGES}" or best = "test"'
     if spec.pick is not None:
         yield path, "expected no pick, since its choice would change with each seed"
     for name in spec.smallest_difference:
         if name not in spec.value:
             yield path, f"expected a metric in value, got '{name}'{nearest_hint(name, spec.value)}"
         elif name in ANALYTIC_COSTS:
-            yield path, f"{name} is computed, not measured: more seeds do not change it"
+            yield path, f"{name} is computed, not measured, so seeds do not change it: remove it"
 
 
 def _metric_faults(spec: CellsTable) -> Iterator[KeyFault]:

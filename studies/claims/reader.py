@@ -159,7 +159,7 @@ def _different_targets(comparison: Comparison) -> str:
     targets = sorted(_targets(comparison.left) | _targets(comparison.right), key=repr)
     by_currency = {f"{each.currency}_to": each for each in targets}
     if len(by_currency) > 1:
-        return f"expected costs in one currency, got {' and '.join(by_currency)}"
+        return f"expected one kind of cost on all sides, got {' and '.join(by_currency)}"
     if len(targets) > 1:
         return f"expected costs to reach one target, got {' and '.join(map(str, targets))}"
     return ""
@@ -760,7 +760,7 @@ def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
     """
     tables = diagnostics.tables(TABLE)
     if tables and diagnostics.has_search:
-        diagnostics.report((TABLE,), "a claim compares the cells of a grid; a search has none")
+        diagnostics.report((TABLE,), "a claim compares the cells of a grid, and a search has none: remove it")
         return ()
     scopes = _scopes(diagnostics, design) if tables else [None]
     claims: list[Claim] = []

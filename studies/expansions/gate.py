@@ -64,7 +64,9 @@ class Gates(Expansion):
     def read(cls, diagnostics: Diagnostics) -> Self | None:
         """Return the gates of a study file; report faults."""
         if diagnostics.has_search:
-            diagnostics.report((TABLE,), "a gate holds back the cells of a grid; a search has none")
+            diagnostics.report(
+                (TABLE,), "a gate holds back the cells of a grid, and a search has none: remove it"
+            )
             return None
         paths: list[KeyPath] = [(TABLE, index) for index in range(len(diagnostics.tables(TABLE)))]
         read = [
@@ -156,9 +158,10 @@ class Gates(Expansion):
                 compared = [dict(cell) for cell in _compared_cells(claim)]
                 own = next((cell for cell in compared for each in later if _has_levels(cell, each)), None)
                 if own is not None:
-                    what = f"'{claim.spec.name}' compares a cell that this gate or a later one holds back"
-                    where = cell_label(tuple(own.items()))
-                    diagnostics.report((*path, "claims"), f"{what}, {where}: compare other sizes")
+                    what = f"the claim '{claim.spec.name}' compares {cell_label(tuple(own.items()))}"
+                    why = "which this gate or a later one holds back"
+                    message = f"{what}, {why}: name a claim about cells that train before"
+                    diagnostics.report((*path, "claims"), message)
                 others = {_key(cell, sizes) for cell in compared}
                 opened[claim.spec.name] = frozenset(
                     trial.id for trial in held if _key(trial.levels, sizes) in others

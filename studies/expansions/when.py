@@ -82,7 +82,9 @@ def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -
     """
     _, name, other = path
     if other == SEED:
-        diagnostics.report(path, "every cell has every seed: the seed has no condition", key=True)
+        diagnostics.report(
+            path, "a condition cannot name the seed, because every cell has every seed", key=True
+        )
     elif other == name:
         diagnostics.report(path, f"{name} depends on itself", key=True)
     elif other not in names:

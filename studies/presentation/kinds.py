@@ -91,7 +91,7 @@ class ResultKeys(StrictModel):
             if (name := getattr(self, key)) is None:
                 continue
             if factor not in levels:
-                yield (key,), "expected the key series to name the factor of this level"
+                yield (key,), "set series to the factor that has this level"
             elif message := level_name_fault(name, levels[factor], factor):
                 yield (key,), message
 
@@ -492,8 +492,9 @@ def mixed_levels_fault(
     first = ", ".join(f"{name} = {json.dumps(each[0], ensure_ascii=False)}" for name, each in mixed.items())
     named = ", ".join(map(json.dumps, mixed))
     average = f", or average: over = {named if len(mixed) == 1 else f'[{named}]'}" if has_over else ""
-    remedy = f"choose, as in select = {{ {first} }}{average}"
-    return f"expected every other factor but {SEED} to have one level, got {got}: {remedy}"
+    has = "has" if len(mixed) == 1 else "have"
+    remedy = f"choose one, as in select = {{ {first} }}{average}"
+    return f"{got} {has} several levels, which nothing here tells apart: {remedy}"
 
 
 def _mixed_in_one_place(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ...errors import hint, nearest, nearest_hint
+from ...errors import hint, nearest
 from ...grammar import Recipe, RecipeError
 from ...grammar.nodes import Dimension
 from ..schema.design import BASELINE_PATH, Design
@@ -261,7 +261,7 @@ def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
         for hole in HOLE_PATTERN.finditer(text):
             used.add(hole[1])
             if hole[1] not in declared:
-                near = nearest_hint(hole[1], declared)
+                near = hint(hole[1], declared) or f": add {hole[1]} to [factors], with a list of levels"
                 used.add(
                     _nearest_declared(hole[1], declared)
                 )  # so that the nearest name is not reported as unused

@@ -363,7 +363,7 @@ def _unfilled(
             continue
         for name in template.names_at(path, levels):
             if name in absent:
-                message = f"no value for the hole {{{name}}}, since {name} is absent"
+                message = f"no value for the hole {{{name}}}: its condition in [when] leaves {name} out here"
                 yield ValidationProblem(path, message)
 
 

@@ -430,7 +430,7 @@ class DesignReader:
         self.check_levels(BASELINE_PATH, baseline)
         self._check_max_seeds()
         if "tolerance" in header.model_fields_set and not header.match:
-            message = "tolerance has an effect only with match"
+            message = "tolerance has no effect without match: remove it, or set match"
             self.diagnostics.report(("study", "tolerance"), message, key=True)
         faults = list[tuple[KeyPath, str]]()
         if design.conditions and not design.has_conditions:
@@ -519,7 +519,8 @@ class DesignReader:
                 self.diagnostics.report(path, f"missing factor '{name}'")
             extra = [name for name in absent if name in table and name in conditions]
             for name in extra:
-                message = f"{name} is absent here; it exists only with {describe_condition(conditions[name])}"
+                condition = describe_condition(conditions[name])
+                message = f"this cell has no {name}, which exists only with {condition}: remove it"
                 self.diagnostics.report((*path, name), message, key=True)
             if all(fits) and not missing and not extra:
                 listed[index] = cell
@@ -564,10 +565,10 @@ class DesignReader:
             return
         for key in ("design", "around", "labels", "ablate", "match", "order"):
             if key in given:
-                message = f"a search chooses its points: {key} belongs to a grid"
+                message = f"a search chooses its own points: remove {key}, which is for grids"
                 self.diagnostics.report(("study", key), message, key=True)
         if listed:
-            message = "a search chooses its points: cells belong to a grid"
+            message = "a search chooses its own points: remove [[cells]], which are for grids"
             self.diagnostics.report((CELLS,), message, key=True)
 
 

@@ -136,12 +136,13 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
     for task, each in lacking.items():
         tasks_by_way.setdefault(_missing_key(name, each), []).append(task)
     ways = [
-        f"; {' and '.join(tasks)} {'has' if len(tasks) == 1 else 'have'} it with {way}"
+        f"{' and '.join(tasks)} {'has' if len(tasks) == 1 else 'have'} '{name}' only with {way}"
         for way, tasks in tasks_by_way.items()
         if way
     ]
-    tasks, names = " or ".join(lacking), ", ".join(known)
-    return f"expected one of the metrics of {tasks}: {names}; got '{name}'{''.join(ways)}"
+    names = ", ".join(known)
+    expected = f"expected one of the metrics of {' or '.join(lacking)}: {names}; got '{name}'"
+    return "; ".join([*ways, f"known: {names}"]) if ways else expected
 
 
 def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:

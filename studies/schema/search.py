@@ -84,19 +84,24 @@ def check_search(
         diagnostics.report(("search",), "nothing to search: no dimension in [search.space] or in the recipe")
     if real and settings.sampler_name == "grid":
         diagnostics.report(
-            ("search", "sampler"), f"a grid cannot enumerate real dimensions: {', '.join(real)}"
+            ("search", "sampler"),
+            f"a grid cannot enumerate the real numbers of {', '.join(real)}: write choice(…) there, or use "
+            "another sampler",
         )
     for number, name in enumerate(settings.across):
         if name not in factors or name in (SEED, settings.fidelity):
-            known = ", ".join(each for each in factors if each not in (SEED, settings.fidelity)) or "none"
-            diagnostics.report(("search", "across"), f"expected factors among {known}, got '{name}'")
+            known = [each for each in factors if each not in (SEED, settings.fidelity)]
+            message = f"unknown factor '{name}'{nearest_hint(name, known)}"
+            diagnostics.report(("search", "across", number), message)
         elif name in settings.across[:number]:
             diagnostics.report(("search", "across"), f"expected each factor once, got '{name}' twice")
     if settings.scheduler.name == RACE and len(factors[SEED]) < 2:
         diagnostics.report(("search", "scheduler"), f"{RACE} needs several seeds, got one in [factors]")
     for name in settings.space:
         if name in factors:
-            diagnostics.report(("search", "space", name), f"'{name}' is already a factor", key=True)
+            diagnostics.report(
+                ("search", "space", name), f"'{name}' is already a factor: rename one of the two", key=True
+            )
 
 
 def check_search_space(
@@ -179,13 +184,14 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
             path, f"{settings.scheduler.name} needs a metric that training changes, got '{names[0]}'"
         )
     if settings.compares_epochs and len(names) == 1 and names[0] in (*COSTS, *MODEL_COSTS):
-        diagnostics.report(path, f"{settings.scheduler.name} needs a metric of each epoch, got '{names[0]}'")
+        late = f"{settings.scheduler.name} needs a metric that is measured after each epoch"
+        diagnostics.report(path, f"{late}, got '{names[0]}'")
     learnt = [each.name for each in settings.bounds if not is_known_before(each.name)]
     if learnt and settings.sampler_name in WITHOUT_LIMITS:
         diagnostics.report(
             ("search", "sampler"),
-            f"{settings.sampler_name} does not support limits on quantities that are known "
-            f"only after training: {', '.join(learnt)}",
+            f"{settings.sampler_name} does not support limits on metrics that are known only after training: "
+            f"remove {', '.join(learnt)}, or use another sampler",
         )
 
 
@@ -197,9 +203,8 @@ def _too_late(name: str, search: SearchSettings, ends: Sequence[TrialSettings]) 
     for each in ends if search.compares_epochs else ():
         if name in (late := last_metrics(each)):
             early = [one for one in final_metrics(each) if one not in late]
-            return (
-                f"{search.scheduler.name} needs a metric of each epoch, of {', '.join(early)}, got '{name}'"
-            )
+            rule = f"{search.scheduler.name} needs a metric that is measured after each epoch"
+            return f"{rule}: expected one of {', '.join(early)}; got '{name}'"
     return ""
 
 
@@ -214,7 +219,9 @@ def read_baseline(
     given = dict(header.baseline)
     if not given:
         if header.baseline_seeds is not None:
-            diagnostics.report(("study", "baseline_seeds"), "expected a baseline as well, got none")
+            diagnostics.report(
+                ("study", "baseline_seeds"), "needs a baseline, which is missing: baseline = { … }"
+            )
         return {}
     _check_values(diagnostics, path, given, dimensions)
     if diagnostics.faults:
@@ -229,9 +236,9 @@ def read_baseline(
     point = dict(choose(value_of))
     idle = [name for name in given if name not in point]
     if missing:
-        diagnostics.report(path, f"expected a value of {', '.join(missing)} as well")
+        diagnostics.report(path, f"expected a value of each dimension: {', '.join(missing)} is missing")
     elif idle:
-        diagnostics.report(path, f"this point does not use {', '.join(idle)}")
+        diagnostics.report(path, f"this point does not use {', '.join(idle)}: remove it")
     return point
 
 

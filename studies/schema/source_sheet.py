@@ -118,8 +118,8 @@ def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -
         if path not in written or written[path] != value:
             source = Source(origin="ours", detail="set for this run")
         elif source is None and is_given:
-            expected = f'expected {".".join(map(str, path))} = "paper: section 3.1" in [source]'
-            diagnostics.report(path, f"no source: {expected}, or program: …, or ours: with the reason")
+            entry = f'add {".".join(map(str, path))} = "paper: section 3.1" to [source]'
+            diagnostics.report(path, f'no source: {entry}, or "program: …", or "ours: …" with the reason')
         name = ".".join(map(str, path))
         settings.append(SourcedSetting(name=name, value=value, source=source, is_default=False))
     for path, value in defaults.items():

@@ -190,10 +190,10 @@ def test_a_page_that_is_served_shows_targets(tmp_path):
 @pytest.mark.parametrize(
     ("holds", "message"),
     [
-        ("{steps} < {flops}", "expected costs in one currency, got flops_to and steps_to"),
-        ("{steps} - {flops} > 0", "expected costs in one currency"),
-        ("{steps} / {flops} > 1", "expected costs in one currency"),
-        ("{steps} within 5 of max({flops}, 3)", "expected costs in one currency"),
+        ("{steps} < {flops}", "expected one kind of cost on all sides, got flops_to and steps_to"),
+        ("{steps} - {flops} > 0", "expected one kind of cost on all sides"),
+        ("{steps} / {flops} > 1", "expected one kind of cost on all sides"),
+        ("{steps} within 5 of max({flops}, 3)", "expected one kind of cost on all sides"),
         (
             "{steps} < {other}",
             "expected costs to reach one target, got dev_accuracy ≥ 0.7 and dev_loss ≤ 1.5",

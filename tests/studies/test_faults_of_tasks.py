@@ -61,7 +61,9 @@ def test_keys_that_a_task_would_ignore_are_reported(override, told):
 
 def test_a_vocabulary_that_its_clusters_do_not_fit_is_reported():
     text = LANGUAGE.replace('"sa", "conv(k=3)"', '"conv(k=3)", "conv(k=2)"')
-    assert "expected increasing cutoffs below vocab, got 900 of " in message(text, "model.cutoffs=[900]")
+    assert "expected increasing cutoffs below the vocabulary's 65, got 900" in message(
+        text, "model.cutoffs=[900]"
+    )
 
 
 def test_a_plateau_needs_a_dev_split():

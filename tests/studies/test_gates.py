@@ -82,7 +82,11 @@ def test_a_faulty_ladder_is_not_a_fault_of_its_claims_and_gates():
         ("holds = { width = 12 }", "holds = { widht = 12 }", "unknown factor 'widht'; nearest: width"),
         ("holds = { width = 12 }", "holds = { width = 13 }", "13"),
         ("holds = { width = 12 }", "holds = { width = [4, 8, 12] }", "so that nothing would train"),
-        ("holds = { width = 12 }", "holds = { width = [8, 12] }", "'later' compares a cell that this gate"),
+        (
+            "holds = { width = 12 }",
+            "holds = { width = [8, 12] }",
+            "the claim 'later' compares width=8, heads=2, mixer=lstm, which this gate",
+        ),
     ],
 )
 def test_a_gate_that_cannot_open_is_a_fault(old, new, message):

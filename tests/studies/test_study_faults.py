@@ -228,7 +228,7 @@ nearest: wrong-one
           [factors] mixer: the level 'sa' is listed twice
      23 | tail = ["ff(3)", "conv(k={kk})", "ff(", "ff(4) + sa(head=3)"]
                                    ^^^^
-          [factors] tail: no value for the hole {kk}; known: idle, many, mixer, tail, task, width
+          [factors] tail: no value for the hole {kk}: add kk to [factors], with a list of levels
                                             ^^
           [factors] tail: ff needs filter, as in ff(filter=…)
                                               ^

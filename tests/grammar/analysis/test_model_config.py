@@ -137,7 +137,7 @@ def test_invalid_settings_raise_one_error_with_all_faults():
 
 def test_a_cutoff_at_the_end_of_the_vocabulary_is_none():
     config = ModelConfig(d_model=16, vocab=10, cutoffs=(4, 10))
-    assert config.faults() == ["expected increasing cutoffs below vocab, got 4, 10 of 10"]
+    assert config.faults() == ["expected increasing cutoffs below the vocabulary's 10, got 4, 10"]
     assert ModelConfig(d_model=16, vocab=11, cutoffs=(4, 10)).faults() == []
     clusters = ModelConfig(d_model=16, vocab=11, cutoffs=(4, 10)).clusters
     assert [cluster.size for cluster in clusters] == [4, 6, 1]
@@ -163,9 +163,9 @@ def test_unknown_settings_are_reported_with_the_nearest_names_and_all_at_once():
         analyse("sa", d_modle=16, zzz=1, length=4)  # pyright: ignore[reportCallIssue] -- that is what is tested
     assert str(caught.value) == (
         "the model cannot be built\n"
-        "  expected a setting of a model, got d_modle; nearest: d_model\n"
-        "  expected a setting of a model, got zzz\n"
-        "  expected d_model, got none"
+        "  unknown setting 'd_modle'; nearest: d_model\n"
+        "  unknown setting 'zzz'\n"
+        "  d_model is missing, for example d_model=64"
     )
 
 

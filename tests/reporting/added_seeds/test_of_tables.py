@@ -138,12 +138,15 @@ def test_seeds_are_added_until_bold_values_are_shown_to_equal_the_best(tmp_path)
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"rows": "mixer"}, 'expected a baseline, rows = "changes" or best = "test" as well'),
+        ({"rows": "mixer"}, 'nothing is compared: add a baseline, rows = "changes" or best = "test"'),
         ({"smallest_difference": 0.0}, "smallest_difference.loss: expected a number above 0, got 0.0"),
         ({"smallest_difference": "small"}, "smallest_difference: expected a table, got 'small'"),
         ({"value": ["loss", "max_length"]}, "as in { loss = 0.5, max_length = 0.5 }, got 0.5 for all"),
         ({"smallest_difference": {"lost": 0.5}}, "expected a metric in value, got 'lost'; nearest: loss"),
-        ({"value": ["parameters"]}, "parameters is computed, not measured: more seeds do not change it"),
+        (
+            {"value": ["parameters"]},
+            "parameters is computed, not measured, so seeds do not change it: remove it",
+        ),
     ],
 )
 def test_a_smallest_difference_that_means_nothing_is_reported(tmp_path, keys, told):

@@ -372,7 +372,5 @@ def test_two_factors_make_rows_and_columns_of_panels(drawn):
 
 def test_rows_of_panels_have_columns_that_fit(study):
     spec = figure(kind="line", value="loss", x="filter", rows="task", series="mixer")
-    with pytest.raises(
-        CurveError, match="rows: expected the key panels as well, for the columns of these rows"
-    ):
+    with pytest.raises(CurveError, match="rows: rows of panels need columns: add the key panels"):
         build_curve(study, spec, pl.DataFrame())

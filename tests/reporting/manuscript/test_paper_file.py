@@ -74,7 +74,7 @@ f = "dev_accuracy[task=sort, mixer=sa]"
         "unknown level 'sorted' of task; nearest: sort",
         "expected a number, got a statement",
         "expected one level of mixer",
-        "expected a metric on one side",
+        "expected a metric, such as ",
         "mixer=sa, task=sort:",
         "expected a letter, then letters, digits",
     ):
@@ -93,7 +93,7 @@ f = "dev_accuracy[task=sort, mixer=sa]"
             "no study 'every' in \\[paper\\] studies; nearest",
         ),
         ("[numbers.x]", "missing key 'paper'"),
-        ("[paper]\nstudies = []", "expected at least 1 values"),
+        ("[paper]\nstudies = []", "expected at least 1 value,"),
         ('[paper]\nstudies = "search-mixers"\n[numbers.search-mixers]\na = "loss"', "a search has none"),
     ],
 )

@@ -151,7 +151,7 @@ def test_holes_in_levels_sources_overrides_and_fixed_factors_are_kept(tmp_path):
 @pytest.mark.parametrize(
     ("baseline", "told"),
     [
-        ("{ lr = 0.01 }", "expected a value of choice as well"),
+        ("{ lr = 0.01 }", "expected a value of each dimension: choice is missing"),
         ('{ lr = 0.01, choice = "sa", "conv.k" = 3 }', "this point does not use conv.k"),
         ('{ lr = 1, choice = "sa" }', "expected 0.0001 to 0.1, got 1"),
         ('{ rate = 1, choice = "sa" }', "unknown dimension 'rate'; known: choice, conv.k, lr"),
@@ -166,7 +166,9 @@ def test_a_baseline_that_is_no_point_of_the_space_is_reported(baseline, told):
 
 def test_seeds_of_a_baseline_need_one():
     for text in (WITH_BASELINE.replace('baseline = { lr = 0.01, choice = "sa" }\n', ""), WITH_SEEDS):
-        with pytest.raises(StudyError, match=r"expected a baseline as well|only the baseline of a search"):
+        with pytest.raises(
+            StudyError, match=r"needs a baseline, which is missing|only the baseline of a search"
+        ):
             load_study(text)
 
 

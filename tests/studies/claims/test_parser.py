@@ -261,7 +261,9 @@ def test_a_claim_of_a_search_is_refused():
     text = STUDY_TEXT.replace(
         "[factors]", '[search]\ntrials = 3\nmetric = "loss"\ndirection = "min"\n\n[factors]'
     )
-    with pytest.raises(StudyError, match="a claim compares the cells of a grid; a search has none"):
+    with pytest.raises(
+        StudyError, match="a claim compares the cells of a grid, and a search has none: remove it"
+    ):
         study_with_claims("max_length[task=not, mixer=sa] > 3", text=text)
 
 

@@ -104,9 +104,8 @@ def test_all_faults_are_reported_together():
     [
         (
             'kind = "line"\nx = "epoch"\nvalue = "loss"\nselect.task = "sort"',
-            "x: expected every other factor but seed to have one level, got "
-            "mixer (sa, conv(k=20), sa + conv(k=20)) and filter (8, 80, 800): "
-            'choose, as in select = { mixer = "sa", filter = 8 }',
+            "x: mixer (sa, conv(k=20), sa + conv(k=20)) and filter (8, 80, 800) have several levels, which "
+            'nothing here tells apart: choose one, as in select = { mixer = "sa", filter = 8 }',
         ),
         (
             'kind = "line"\nx = "mixer"\nvalue = "loss"\nselect = { task = "sort", filter = 8 }',
@@ -129,7 +128,7 @@ def test_all_faults_are_reported_together():
         (
             'kind = "line"\nx = "filter"\nvalue = "loss"\naccent = "sa"\n'
             'select = { task = "sort", mixer = "sa" }',
-            "accent: expected the key series to name the factor of this level",
+            "accent: set series to the factor that has this level",
         ),
         (
             'kind = "line"\nx = "step"\nvalue = "loss"\nseries = "mixer"\npublished = "table4"\n'

@@ -211,7 +211,8 @@ def test_a_point_that_does_not_fit_is_reported(values, told):
             ('"tpe"', '"grid"'),
             '  21 | sampler = "grid"\n'
             "                 ^^^^^^\n"
-            "       [search] sampler: a grid cannot enumerate real dimensions: dropout",
+            "       [search] sampler: a grid cannot enumerate the real numbers of dropout: write choice(…) "
+            "there, or use another sampler",
         ),
         (
             ('"tpe"', '"bayes"'),
@@ -291,7 +292,8 @@ def test_a_point_that_does_not_fit_is_reported(values, told):
         ),
         (
             ("[search.space]", "[factors]\nk = [3]\n\n[search.space]"),
-            "  31 | k = \"integer(3, 40)\"\n       ^  [search.space] 'k' is already a factor",
+            "  31 | k = \"integer(3, 40)\"\n       ^  [search.space] 'k' is already a factor: "
+            "rename one of the two",
         ),
     ],
     ids=lambda value: value[1] if isinstance(value, tuple) else "",

@@ -166,10 +166,13 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
         ({"when": {"k": {"mixer": "gru"}}}, "unknown level 'gru' of mixer; known: conv(k={k})"),
         ({"when": {"k": {"act": "relu"}, "act": {"k": 3}}}, "k depends on itself"),
         ({"when": {"k": {"k": 3}}}, "k depends on itself"),
-        ({"when": {"k": {"seed": 3}}}, "every cell has every seed: the seed has no condition"),
+        ({"when": {"k": {"seed": 3}}}, "a condition cannot name the seed, because every cell has every seed"),
         ({"factors": FACTORS | {"k": []}}, "expected a list of levels, got an empty list"),
         ({"when": {"k": 3}}, 'expected levels of other factors, such as { mixer = "conv" }, got 3'),
-        ({"when": {"k": {"mixer": CONV}}}, "no value for the hole {k}, since k is absent"),
+        (
+            {"when": {"k": {"mixer": CONV}}},
+            "no value for the hole {k}: its condition in [when] leaves k out here",
+        ),
         ({"design": "zip"}, "in a zip design every factor is in every cell"),
         (
             {"design": "one_at_a_time", "around": "k"},
@@ -181,7 +184,7 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
         ),
         (
             {"arrays": {"cells": [{"mixer": "sa", "k": 3, "task": "sort"}]}},
-            f"k is absent here; it exists only with mixer is {CONV} or {GATED}",
+            f"this cell has no k, which exists only with mixer is {CONV} or {GATED}: remove it",
         ),
         (
             {"design": {"name": "cumulative", "target": {"mixer": CONV}}},

@@ -234,8 +234,8 @@ def test_listed_cells_may_have_labels():
         ({"labels": ["size", "deph"]}, "unknown factor 'deph'; nearest: depth"),
         (
             {"design": "one_at_a_time", "factors": SIZES | {"width": [8, 16, 24], "depth": [1, 2, 3]}},
-            "size would give the same trials other names: a label needs other factors"
-            ' in a "zip" or in [[cells]]',
+            "size is crossed with all factors, so its levels would name the same trials again"
+            ': use design = "zip", or list the cells in [[cells]]',
         ),
         ({"factors": SIZES | {"width": [8, 8, 8]}}, "cell 2 of the zip repeats cell 1"),
         ({"factors": SIZES | {"width": [8, 16]}}, "but size has 3, width has 2, depth has 3"),

@@ -80,12 +80,12 @@ def test_each_setting_without_a_source_is_a_fault_of_its_own():
     told = refused(STUDY + '[source]\nmodel = "paper: section 2"\ntrain = "paper: section 4"\n')
     assert "study: 5 faults" in told
     for name in ("recipes.narrow", "task.name", "factors.mixer", "factors.width", "factors.seed"):
-        assert f'no source: expected {name} = "paper: section 3.1" in [source]' in told
+        assert f'no source: add {name} = "paper: section 3.1" to [source]' in told
 
 
 def test_searches_that_are_tried_after_the_training_have_sources_too():
     decoding = STUDY.replace("[study]", "[study]\nkeep_weights = true") + "[decode]\nbeam = [1, 4]\n"
-    expected = 'no source: expected decode.beam = "paper: section 3.1" in [source]'
+    expected = 'no source: add decode.beam = "paper: section 3.1" to [source]'
     assert expected in refused(decoding + SOURCE)
     found = load_study(decoding + SOURCE + 'decode.beam = "ours: few"\n').source_sheet.settings
     sources = {each.name: str(each.source) for each in found if each.name.startswith("decode.")}

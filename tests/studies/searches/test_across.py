@@ -72,7 +72,7 @@ def test_trials_of_another_study_fit_on_every_task(study, store):
 
 
 def test_a_search_is_across_its_factors():
-    with pytest.raises(StudyError, match="expected factors among task, got 'tasks'"):
+    with pytest.raises(StudyError, match="unknown factor 'tasks'; nearest: task"):
         load_study(replaced(SEARCH, ('across = ["task"]', 'across = ["tasks"]')))
     with pytest.raises(StudyError, match="expected each factor once, got 'task' twice"):
         load_study(replaced(SEARCH, ('across = ["task"]', 'across = ["task", "task"]')))

@@ -98,7 +98,7 @@ def test_a_failed_point_has_no_objectives_and_is_not_compared(store):
         (["search.metric=parametres"], "unknown metric 'parametres'; nearest: parameters"),
         (
             ["search.metric=seconds", "search.scheduler=asha"],
-            "asha needs a metric of each epoch, got 'seconds",
+            "asha needs a metric that is measured after each epoch, got 'seconds",
         ),
         (['search.limits.reach="about 5"'], "reach: expected <, <=, > or >= and a number, as in '< 60'"),
         (['search.limits.bleu="> 5"'], "expected one of the metrics of sort: loss"),
