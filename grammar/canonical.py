@@ -64,9 +64,10 @@ def recipe_id(identity_text: str) -> str:
 
 @dataclass(frozen=True)
 class _Renderer:
-    """Writer of nodes as recipe text, with options such as texts in place of holes.
+    """Writer of a recipe's tree as text.
 
-    With `sort` it sorts the parts of each sum. `fillings` maps the names of holes to their texts.
+    With `sort` it sorts the parts of each sum. `fillings` maps the names of holes, such as `{mixer}`, to the
+    texts that replace them.
     """
 
     sort: bool = False

@@ -75,7 +75,7 @@ class RandomisedPosition(SizedPosition):
 
 
 class RandomisedPairs(SizedPosition):
-    """Random position numbers for blocks that compare pairs of positions, such as `sa(pos=rope)`.
+    """The positional encoding that draws random position numbers for blocks such as `sa(pos=rope)`.
 
     No vectors are added to the model's input. Each mixer draws its own numbers for a batch, as in the
     authors' program. Rotations use the drawn positions in increasing order. A bias at distance d uses the

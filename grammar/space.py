@@ -166,11 +166,11 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Find values for the search dimensions in `todo`, the parts of a sum or series, that give `members`.
+    """Find values of the search dimensions in `todo` with which these parts are equal to `members`.
 
-    Return None if there are none. The order of the parts matters in a series, but not in a sum. An option
-    that is a sum in a sum, or a series in a series, gives several parts. `failed` has the arguments that are
-    known to give None, so that the search does not try them again.
+    Both are the parts of a sum or of a series. Return None if there are none. The order of the parts matters
+    in a series, but not in a sum. An option that is a sum in a sum, or a series in a series, gives several
+    parts. `failed` has the arguments that are known to give None, so that the search does not try them again.
     """
     if not todo or len(todo) > len(members):
         return {} if len(todo) == len(members) else None
@@ -193,7 +193,7 @@ def _find_parts(
 
 
 def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
-    """Return the children of a part, each with the number of its first search dimension in the recipe."""
+    """Return the children of a part, each with the number of search dimensions before it in the recipe."""
     place = start + isinstance(value, Dimension)
     found: list[_Placed] = []
     for inner in children(value):

@@ -210,5 +210,8 @@ def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Return one copy of each attempt, the one with the highest rank. A crash may have left older copies."""
+    """Return only the latest copy of each attempt's row, which has the highest rank.
+
+    A crash may have left older ones.
+    """
     return frame.filter(pl.col(RANK) == pl.col(RANK).max().over("trial", "attempt"))

@@ -96,7 +96,7 @@ def find_weights(model: nn.Module) -> dict[nn.Parameter, Weight]:
 
 
 def roles(**by_name: WeightRole) -> Mapping[str, WeightRole]:
-    """Return the given roles by parameter name, in the form of the class attribute `weight_roles`."""
+    """Return a value for the class attribute `weight_roles`, which maps parameters' names to roles."""
     return by_name
 
 

@@ -222,9 +222,9 @@ class LatentAttention(Block):
         return self.positions.angles(x, self.turned, start=start, mask=mask) if self.turned else None
 
     def _latents(self, x: Tensor, angles: Tensor | None) -> Tensor:
-        """Return each position's narrow vector and rotated key, (batch, length, latent + rope_width).
+        """Return what generation stores of each position, (batch, length, latent + rope_width).
 
-        Generation stores these vectors.
+        It is the latent vector, from which keys and values are computed, and the rotated key.
         """
         c, key = self.down(x).split([self.latent, self.turned], -1)
         if angles is not None:

@@ -16,7 +16,10 @@ Body = TypeVar("Body", bound=nn.Module)
 
 
 class BaseModel(nn.Module, Generic[Body]):
-    """A model of a recipe and settings; subclasses define the `body` and the layers around the body."""
+    """A model built from a recipe and a configuration.
+
+    Subclasses define the `body` and the layers around it.
+    """
 
     body: Body
 

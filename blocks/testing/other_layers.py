@@ -462,7 +462,10 @@ _RULES: tuple[Init, ...] = ("glorot", "uniform", "he", "lecun")
 
 
 def _equally_distributed(ours: Sequence[Tensor], theirs: Sequence[Tensor], level: float) -> bool:
-    """Test whether two samples have the same distribution; constant weights must be equal."""
+    """Test whether the initial weights of two layers have the same distribution.
+
+    Weights with a constant initial value must be equal.
+    """
     if all(each.equal(draws[0]) for draws in (ours, theirs) for each in draws):
         return torch.allclose(ours[0].sort().values, theirs[0].sort().values, rtol=1e-5, atol=1e-6)
     one, other = (torch.cat(list(draws)).double().sort().values for draws in (ours, theirs))

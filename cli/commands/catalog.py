@@ -54,7 +54,9 @@ def show(
     kind: Annotated[
         str | None,
         typer.Option(
-            "--kind", metavar="KIND", help="The kind of the name, such as tasks, if several kinds have it."
+            "--kind",
+            metavar="KIND",
+            help="The kind of NAME, such as tasks; needed only if several kinds have this name.",
         ),
     ] = None,
     d_model: WidthOption = 128,

@@ -55,9 +55,9 @@ def plan(
 ) -> None:
     """Show what a study will train, on which device, and at what cost.
 
-    The plan also warns of lengths that no model of the study can reach. FLOPs are those of a training step on
-    sequences of the task's length, or of 40 tokens if the length grows. Times come from stored trials, or
-    from a few measured steps.
+    The plan also warns of sequences too long for the reach of every model. FLOPs are those of a training step
+    on sequences of the task's length, or of 40 tokens if the length grows during training. Times come from
+    stored trials, or from a few measured steps.
     """
     from ...reporting.results import StudyResults
     from ...studies.last_run import load_to_run
@@ -225,7 +225,7 @@ def rename(
 ) -> None:
     """Rename a study in the store. Your own files do not change.
 
-    Nothing is changed while a trial of the study is in training. After a crash, the same command finishes the
+    Refuses while a trial of the study is training. After a crash, the same command finishes the
     renaming.
     """
     from ...studies.last_run import load_last_run

@@ -265,7 +265,7 @@ class Display(LineDisplay):
         self._last = line
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Count these trials as planned, and remove the line about a wait for other processes."""
+        """Count these trials as planned; the display no longer says that it waits for other processes."""
         super().on_planned(trials)
         self._others = ()
 

@@ -141,7 +141,10 @@ def _open_trackers(settings: ResolvedSettings) -> Mapping[str, Tracker]:
 def _tracked(
     listener: Listener, trackers: Mapping[str, Tracker], study: Study, store: Store
 ) -> Iterator[Listener]:
-    """Yield a listener that also passes events to trackers; at the end of a run, send them the tables."""
+    """Yield a listener that also sends events to the trackers.
+
+    At the end of the run, it sends them the study's tables.
+    """
     if not trackers:
         yield listener
         return

@@ -83,7 +83,7 @@ def exact_kinds(name: str, kinds: Sequence[str]) -> list[str]:
 
 
 def kinds_with(name: str, kinds: Sequence[str]) -> list[str]:
-    """Return those of the kinds (blocks, tasks, metrics …) in which a name or a block's text is found.
+    """Return the kinds (blocks, tasks, metrics …) that have an entry of this name.
 
     Raise ActivememError with the nearest name if none does. A text that is not a name, such as `conv(k=20)`,
     is a block.

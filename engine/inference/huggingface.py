@@ -141,7 +141,7 @@ class ActivememTokenizer(PreTrainedTokenizer):
         return [self._names[number] for number in self._symbols.encode_beginning(text)]
 
     def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:
-        """Return the text of symbols, given their names."""
+        """Join tokens, which are names of symbols in the vocabulary, into the text that they stand for."""
         return self._symbols.decode([self._ids[token] for token in tokens])
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str]:

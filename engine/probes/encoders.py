@@ -150,7 +150,7 @@ class EncoderProbe:
 
     @torch.no_grad()
     def memory(self, split: PairSplit, sequences: int) -> MemoryStatistics:
-        """Return the memory statistics of the encoder over the first `sequences` sources of a split."""
+        """Return statistics of the encoder's states over the first `sequences` sources of a split."""
         return measure_memory(self._traces(split, sequences))
 
     @torch.no_grad()

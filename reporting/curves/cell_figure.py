@@ -137,7 +137,7 @@ class CellFigure(CurveKind):
         return self.is_course or not set(INDEX_AXES).isdisjoint(self.roles.values())
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        """Return the faults of the figure's keys for a study.
+        """Check this figure's table in the study file against the study's design, and return the faults.
 
         Levels and the number of panels are checked only if the keys that name factors are valid.
         """

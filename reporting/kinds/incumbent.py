@@ -152,9 +152,9 @@ def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) ->
 
 
 def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> Point | None:
-    """Return the baseline's mean, with an interval up to the value that is reachable by chance alone.
+    """Return the baseline's mean, with an interval from it to the best value that luck alone explains.
 
-    The end of the interval is the value that the best of equally good points would reach by chance.
+    That is the expected best of so many points if all were as good as the baseline.
     """
     from ..search.noise import lead_by_chance, measure_noise  # noqa: PLC0415 -- loads NumPy
 

@@ -129,7 +129,10 @@ def smallest_p(n: int) -> float:
 
 
 def t_test_p(errors: float, count: float) -> float:
-    """Return the two-sided p-value of a mean of `count` values that is `errors` standard errors from 0."""
+    """Return the two-sided p-value of a t test of `count` values.
+
+    Their mean is `errors` standard errors away from 0.
+    """
     from scipy.special import stdtr  # noqa: PLC0415 -- a table of deviations does not need it
 
     return min(1.0, 2 * float(stdtr(count - 1, -abs(errors))))

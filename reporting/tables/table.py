@@ -81,7 +81,7 @@ class Cell:
 
     @property
     def full_text(self) -> str:
-        """Return the number of the cell with its spread and difference, as one text."""
+        """Return the cell's value, spread, interval and difference from the baseline, as one text."""
         parts = (
             self.text,
             f"± {self.spread}" if self.spread else "",

@@ -29,7 +29,10 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A metric in one cell, such as `loss` or `bleu[10-20]`; it has one value for each seed."""
+    """A metric of one of the study's cells; it has one value for each seed.
+
+    `metric` is its name, with an index if it has several values, such as `bleu[10-20]` for those lengths.
+    """
 
     metric: str
     cell: Cell

@@ -415,7 +415,7 @@ class _ClaimParser(TokenReader):
         return LevelSet(start=start, end=self._end(), factor=factor, levels=levels, excluded=less)
 
     def level(self) -> LevelLiteral:
-        """Parse a level as a study file writes it; stop at a token that cannot belong to a level.
+        """Parse a factor's level, spelled as in a study file; stop at a token that cannot belong to it.
 
         Its own brackets belong to it. A single quoted token is the text between the quotes. `and`, `or`,
         `for` or `except` ends a level unless it is the whole level: there is a task `and`.

@@ -487,7 +487,10 @@ class _Resolver:
     # examples in messages, with a metric, factors and levels of the study
 
     def _example(self, *, opened: int = 0) -> str:
-        """Return a metric in a cell, such as `loss[mixer=sa, task=sort]`, without the first factors."""
+        """Return an example for messages, such as `loss[mixer=sa, task=sort]`.
+
+        The first `opened` factors are left out.
+        """
         metrics = self._scope.metrics
         metric = "loss" if "loss" in metrics else next(iter(metrics), "loss")
         levels = list(self._scope.varying_factors(self._scope.cells).items())[opened:]

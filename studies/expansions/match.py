@@ -124,10 +124,10 @@ class SizeMatch:
 
     @property
     def balance(self) -> float:
-        """The smallest plus the largest relative residual of the costs.
+        """How evenly the costs lie around the baseline's: the smallest plus the largest relative residual.
 
-        It is 0 if the two are equally large with opposite signs. At this size, the larger deviation from the
-        baseline's costs is as small as possible.
+        At 0 one cost is as far below the baseline's as another is above. At this size, the larger deviation
+        is as small as possible.
         """
         found = [cost.relative_residual for cost in self.costs]
         return min(found) + max(found)

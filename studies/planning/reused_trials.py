@@ -344,7 +344,7 @@ class RecipeSpace:
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
-        """Return the values of the search's dimensions that result in this recipe, by dimension.
+        """Return values of the search's dimensions with which its recipe becomes this recipe.
 
         Return None if the recipe is not in the space.
         """

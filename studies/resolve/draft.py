@@ -63,7 +63,10 @@ class Draft:
     space: Mapping[str, Dimension]
 
     def declared_names(self) -> set[str]:
-        """Return every name that the file declares for placeholders, even if its values are invalid."""
+        """Return the names that placeholders such as `{mixer}` may use, even those whose values are invalid.
+
+        They are the names of factors, search dimensions and fragments.
+        """
         return {*filler_kinds(self.diagnostics.data), *named_fragments(self.diagnostics.data)} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:

@@ -67,7 +67,7 @@ class Expansion:
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the feature if the study file turns it on, else None; report faults."""
+        """Return this expansion if the study file has its key, else None; report faults in its value."""
         raise NotImplementedError
 
     def changed_tables(self) -> Mapping[str, Any]:

@@ -331,7 +331,7 @@ def contains(dimension: Dimension, value: object) -> bool:
 
 
 def options_by_name(dimension: ChoiceDimension) -> NamedLevels:
-    """Return a lookup of the options of a choice by any of their names."""
+    """Return the options of a search dimension, to be found by any of their names."""
     return NamedLevels(representative_values(dimension), "among the options")
 
 

@@ -69,9 +69,9 @@ class SourceSheet:
     is_given: bool
 
     def names(self, origin: Origin, *, is_default: bool = False) -> tuple[str, ...]:
-        """Return the names of the settings in the study file that have this origin.
+        """Return the names of settings whose values come from this origin, such as the paper.
 
-        If `is_default` is true, return those with default values instead.
+        These are settings that the study file has or, if `is_default` is true, those that it leaves out.
         """
         return tuple(
             setting.name

@@ -117,9 +117,9 @@ def _at_least_single(x: Tensor) -> Tensor:
 
 
 def _next_state(k: Tensor, new: Tensor, total: Tensor | None, state: Tensor | None) -> Tensor:
-    """Return the state after a chunk: the decayed state before it, plus `new` values at the keys k.
+    """Return the state after a chunk: the state before it, decayed, plus Σ k_t new_tᵀ.
 
-    The values are (batch, heads, size, ·), and `total` are the running sums of the chunk's log decays.
+    k and new are (batch, heads, size, ·), and `total` has the running sums of the chunk's log decays.
     """
     if total is None:
         written = k.transpose(-1, -2) @ new

@@ -33,7 +33,7 @@ class InnerModel(Initialisable):
         self.offset = nn.Parameter(torch.empty(heads, 1, width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the weights W from N(0, 0.02²), and set the biases in W to zero.
+        """Draw the weights of W from N(0, 0.02²), and set its last row, the biases, to zero.
 
         The layer norm begins with gains of 1 and offsets of 0.
         """

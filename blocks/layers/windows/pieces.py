@@ -56,7 +56,7 @@ class QueryChunk:
 
     @property
     def shift(self) -> int:
-        """Return how many distances of the piece would take its first query beyond the first key."""
+        """Return how many of the piece's distances reach from its first query to before its first key."""
         return self.max_distance - (self.start - self.key_start)
 
     @property

@@ -104,7 +104,7 @@ class StoredPoints:
         return replace(self._last, trials=self._study.point_trials(values, rung), rung=rung)
 
     def of_levels(self, levels: Iterable[Mapping[str, Level]]) -> list[SearchPoint]:
-        """Return the distinct search points that these factor levels of trials describe.
+        """Return the search points of trials with these factor levels, each point once.
 
         Levels outside the search space are skipped.
         """
