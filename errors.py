@@ -67,12 +67,12 @@ ActivememError              a ValueError
 
 from __future__ import annotations
 
+import math
 import reprlib
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from math import isfinite
 from numbers import Integral, Real
 
 MAX_FAULTS = 50
@@ -149,7 +149,7 @@ def number_fault(
         return fault
     number = value if isinstance(value, int) else float(value)
     within = number > above if above is not None else least is None or number >= least
-    if within and (isinstance(number, int) or isfinite(number)):
+    if within and (isinstance(number, int) or math.isfinite(number)):
         return None
     return f"{name}: expected {expected}, got {describe_value(value)}"
 
@@ -275,13 +275,21 @@ def nearest_hint(word: str, known: Iterable[str]) -> str:
 
     If no name is near, list all known names or, of very many, those with the most similar spelling.
     """
-    names = sorted(known)
+    names = sorted(known, key=_number_or_text)
     if near := hint(word, names):
         return near
     if len(names) > MAX_KNOWN:
         alike = get_close_matches(_spelling(word), names, n=MAX_ALIKE, cutoff=0.0)
         return f"; {len(names)} are known, the most similar: {', '.join(alike)}"
     return f"; known: {', '.join(names)}" if names else ""
+
+
+def _number_or_text(name: str) -> tuple[float, str]:
+    """Return a sort key that puts numbers first, by value."""
+    try:
+        return float(name), name
+    except ValueError:
+        return math.inf, name
 
 
 def draw_carets(text: str, start: int, end: int) -> tuple[str, str]:

@@ -287,7 +287,8 @@ def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
         if name not in (*used, *labels) and ("recipes", name) not in draft.diagnostics.invalid:
             path = ("recipes", name) if name in fragments else _declaration_path(draft, name)
             near = hint(name, (SEED,)) if path[0] == "factors" else ""
-            draft.diagnostics.report(path, f"'{name}' is unused: no hole {{{name}}}{near}", key=True)
+            remedy = near or f": write {{{name}}} into a recipe or a setting, or remove it"
+            draft.diagnostics.report(path, f"'{name}' is unused{remedy}", key=True)
 
 
 def _holes_as_written(draft: Draft) -> set[str]:

@@ -42,7 +42,7 @@ def read_factors(
     if SEEDS in table and SEED not in table and f"{{{SEEDS}}}" not in repr(diagnostics.data):
         labels = diagnostics.table("study").get("labels", ())
         if SEEDS not in labels:  # a misspelt seed is a single fault: other checks treat `seeds` as `seed`
-            message = f"'{SEEDS}' is unused: no hole {{{SEEDS}}}; nearest: {SEED}"
+            message = f"'{SEEDS}' is unused; nearest: {SEED}"
             diagnostics.report(("factors", SEEDS), message, key=True)
             table = {SEED if name == SEEDS else name: levels for name, levels in table.items()}
     factors = {
@@ -150,7 +150,9 @@ def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
 
 def _report_shared_name(diagnostics: Diagnostics, path: KeyPath, name: str) -> None:
     example = f'{{ label = "{name}-2", name = "{name}", … }}'
-    diagnostics.report(path, f"two levels are called {name}: give the table a label, for example {example}")
+    diagnostics.report_invalid(
+        path, f"two levels are called {name}: give the table a label, for example {example}"
+    )
 
 
 def _placed_levels(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:

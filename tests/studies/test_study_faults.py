@@ -103,7 +103,7 @@ def test_seeds_for_the_factor_seed_are_one_fault():
     text = study_text(factors={"mixer": ["sa"], "task": ["sort"], "seeds": [0, 1]}, table=[table])
     told = message(text)
     assert told.startswith("study: 1 fault\n")
-    assert told.endswith("[factors] 'seeds' is unused: no hole {seeds}; nearest: seed")
+    assert told.endswith("[factors] 'seeds' is unused; nearest: seed")
     labelled = text.replace("[study]\n", '[study]\ndesign = "zip"\nlabels = "seeds"\n')
     assert "'seeds' is unused" not in message(labelled)
 
@@ -250,7 +250,8 @@ nearest: wrong-one
                  ^^
           [factors] many: expected a list of levels, got an empty list
      28 | idle = [1, 2]
-          ^^^^  [factors] 'idle' is unused: no hole {idle}
+          ^^^^
+          [factors] 'idle' is unused: write {idle} into a recipe or a setting, or remove it
      32 | rows = "mixr"
                  ^^^^^^  [[table]] rows: unknown factor 'mixr'; nearest: mixer
      34 | value = "max_lenght"

@@ -60,9 +60,9 @@ def test_an_override_may_leave_fragments_unused_and_a_file_may_not():
     ]
     whole = load_study(TEXT, ["model.recipe='2 * ({mixer} >> ff(8))'"])
     assert whole.trials[0].settings.model.recipe == "2 * (sa >> ff(8))"
-    with pytest.raises(StudyError, match=r"'feed' is unused: no hole \{feed\}"):
+    with pytest.raises(StudyError, match=r"'feed' is unused: write \{feed\} into"):
         load_study(replaced(TEXT, (">> {feed}", ">> ff(8)")), ["factors.mixer=['sa']"])
-    with pytest.raises(StudyError, match=r"'more' is unused: no hole \{more\}"):
+    with pytest.raises(StudyError, match=r"'more' is unused: write \{more\} into"):
         load_study(TEXT, ["factors.mixer=['sa']", "recipes.more=sa"])
 
 

@@ -273,7 +273,8 @@ def test_a_point_that_does_not_fit_is_reported(values, told):
         (
             ("[search.space]", "[search.space]\nwidth = 'integer(8, 16)'"),
             "  28 | width = 'integer(8, 16)'\n"
-            "       ^^^^^  [search.space] 'width' is unused: no hole {width}",
+            "       ^^^^^\n       [search.space] 'width' is unused: write {width} into a recipe "
+            "or a setting, or remove it",
         ),
         (
             ("integer(3, 40)", "choice(3, cnv(k=3))"),

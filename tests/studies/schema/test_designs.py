@@ -229,7 +229,7 @@ def test_listed_cells_may_have_labels():
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"labels": []}, "'size' is unused: no hole {size}"),
+        ({"labels": []}, "'size' is unused: write {size} into a recipe or a setting, or remove it"),
         ({"labels": ["size", "depth"]}, "depth is not a label: it fills the hole {depth}"),
         ({"labels": ["size", "deph"]}, "unknown factor 'deph'; nearest: depth"),
         (
