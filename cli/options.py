@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Annotated, Literal
 
@@ -161,6 +161,7 @@ class RunOptions:
 
     study: str
     overrides: Sequence[str] | None
+    as_json: bool
     local: bool | None
     only: Sequence[str] | None
     shard: str | None
@@ -170,22 +171,18 @@ class RunOptions:
     keep_stale: bool
     until_decided: bool
     budget: str | None
+    results: str | None
+    address: str | None
     checkpoint_every: str | None
     pack: str | None
-    address: str | None
-    results: str | None
-    as_json: bool
     plugin: Sequence[str]
-
-    def settings(self) -> dict[str, object]:
-        """Return the machine settings in these options, by name; None for an option that was not given."""
-        names = ("results", "address", "checkpoint_every", "pack")
-        return {name: getattr(self, name) for name in names}
 
     def command(self, overrides: Sequence[str]) -> str:
         """Return the command that continues this run, with these overrides of the study's keys."""
-        given = {"ray": self.local is False, **{name: getattr(self, name) for name in _REPEATED}}
-        return command_line("study", "run", self.study, set=overrides, **given)
+        given = asdict(self)
+        for name in ("study", "overrides", "as_json"):
+            del given[name]
+        return command_line("study", "run", self.study, set=overrides, ray=self.local is False, **given)
 
     def budget_s(self) -> float | None:
         """Return how many seconds `--until-decided` may train added seeds; None if there is no limit.
@@ -203,11 +200,3 @@ class RunOptions:
             return None if self.budget is None else parse_duration(self.budget)
         except ValueError as error:
             raise typer.BadParameter(f"--budget: {error}") from error
-
-
-_REPEATED = (
-    *("local", "only", "shard", "max_trials", "max_failures", "retry_failed"),
-    *("keep_stale", "until_decided", "budget"),
-    *("results", "address", "checkpoint_every", "pack", "plugin"),
-)
-"""The options repeated in the command to continue a run, in order."""

@@ -40,6 +40,9 @@ from ..studies.searches.points import BestPoint, best_of
 from ..studies.searches.words import RungCost, left_out, rung_costs
 from ..studies.text.errors import StudyError
 from .output import SCHEMA
+from .views.blocks import BlockPage
+from .views.catalog import MetricEntry, NameEntry, NameListPage, TaskEntry
+from .views.study_keys import KeysPage
 
 if TYPE_CHECKING:
     from ..engine.corpora.availability import Availability
@@ -131,98 +134,6 @@ class NearestPage(RecipeName):
     """The output of `recipe nearest`: the given recipe, and similar stored recipes, the nearest first."""
 
     nearest: Sequence[NearRecipeEntry]
-
-
-class BlockEntry(Page):
-    """A block of the recipe language."""
-
-    kind: Literal["blocks"] = "blocks"
-    name: str
-    role: str
-    signature: str
-    summary: str
-    owner: str
-
-
-class BlockPage(BlockEntry):
-    """The output of `show` for a block: its parameters, and the cost of an example."""
-
-    equation: str
-    source: str
-    parameters: Sequence[Mapping[str, Any]]
-    example: Mapping[str, Any]
-
-
-class TaskEntry(Page):
-    """A task. Only some tasks have symbols, lengths and an example; these fields are null for others.
-
-    `metrics` maps each metric to the key that adds it; "" if every trial has it.
-    """
-
-    kind: Literal["tasks"] = "tasks"
-    name: str
-    summary: str
-    needs: str
-    keys: Sequence[str]
-    source: str
-    owner: str
-    metrics: Mapping[str, str]
-    symbols: int | None = None
-    first_length: int | None = None
-    growth: int | None = None
-    example: Mapping[str, str] | None = None
-
-
-class MetricEntry(Page):
-    """A metric; `higher_is_better` is null if neither direction is better."""
-
-    kind: Literal["metrics"] = "metrics"
-    name: str
-    title: str
-    higher_is_better: bool | None
-    decimals: int
-    indices: Sequence[str]
-    owner: str
-
-
-class NameEntry(Page):
-    """A name that study files can use, such as a norm or a sampler; `key` is the key that takes the name."""
-
-    kind: str
-    key: str
-    name: str
-    title: str | None
-    source: str
-    owner: str
-
-
-class KeyEntry(Page):
-    """A key of study files.
-
-    `of` names the tasks or the kinds of tables that have this key; it is empty if all have it.
-    """
-
-    table: str
-    key: str
-    type: str
-    default: str
-    description: str
-    of: Sequence[str]
-
-
-class KeysPage(Page):
-    """The keys of study files that have the same name."""
-
-    kind: Literal["keys"] = "keys"
-    keys: Sequence[KeyEntry]
-
-
-class NameListPage(Page):
-    """The output of `list`: the names of one kind; `problems` are plug-ins that cannot be used."""
-
-    kind: str
-    names: Sequence[BlockEntry | TaskEntry | MetricEntry | NameEntry]
-    problems: Sequence[Mapping[str, str]]
 
 
 class DatasetEntry(Page):

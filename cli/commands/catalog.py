@@ -34,10 +34,11 @@ def list_(
 
     broken = broken_plugins()
     _check_kind(kind)
+    page = catalog.kind_page(kind)
     if as_json:
-        print_json(catalog.kind_page(kind))
+        print_json(page)
     else:
-        print_stdout("\n".join(catalog.format_kind(kind)))
+        print_stdout("\n".join(catalog.format_kind(page)))
     report_broken_plugins(broken)
 
 
@@ -72,14 +73,13 @@ def show(
     with a generated example.
     """
     from ...grammar import CostContext, ModelConfig
-    from ..pages import KeysPage
     from ..views import blocks, catalog, study_keys
 
     chosen = KINDS if kind is None else [_check_kind(kind)]
     keys = study_keys.find_keys(name) if kind is None else []
     kinds = catalog.exact_kinds(name, chosen) if keys else catalog.kinds_with(name, chosen)
     if as_json and not kinds:
-        print_json(KeysPage(keys=keys))
+        print_json(study_keys.KeysPage(keys=keys))
         return
     if as_json and len(kinds) > 1:
         choices = " or ".join(f"--kind {each}" for each in kinds)

@@ -159,7 +159,7 @@ def compare(
     if as_json:
         from ..pages import ProbeComparePage
 
-        print_json(ProbeComparePage(differences=view.records(differences)))
+        print_json(ProbeComparePage(differences=differences.to_dicts()))
     else:
         print_stdout(view.format_answer(differences.drop("trial", "baseline_trial"), "rich"))
 

@@ -342,6 +342,6 @@ def query(
     elif as_json:
         from ..pages import StudyQueryPage
 
-        print_json(StudyQueryPage(rows=view.records(answer)))
+        print_json(StudyQueryPage(rows=answer.to_dicts()))
     else:
         print_stdout(view.format_answer(answer, answer_format))

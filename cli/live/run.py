@@ -64,21 +64,25 @@ _SETTINGS_FRAME = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """A requested run, with the command lines that continue it and that show its results.
+    """A requested run: a study, and the options of the command.
 
     `trial_ids` are the selected trials, None for all.
     """
 
     study: Study
-    local: bool | None
+    options: RunOptions
     trial_ids: frozenset[str] | None
     max_trials: int | None
-    max_failures: int | None
-    retry_failed: bool
-    keep_stale: bool
-    resume_command: str
-    table_command: str
-    claims_command: str
+
+    @property
+    def resume_command(self) -> str:
+        """Return the command that continues this run."""
+        return self.options.command(self.study.overrides)
+
+    def command(self, *words: str) -> str:
+        """Return another command about the study in its store, such as `table render`."""
+        options = self.options
+        return command_line(*words, self.study.name, results=options.results, plugin=options.plugin)
 
 
 def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
@@ -87,8 +91,8 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     Return None if an interrupt ended the run at once. Raise MachineError, with the command to continue, if a
     machine fails.
     """
-    store, study = settings.store, request.study
-    if not request.local:
+    store, study, options = settings.store, request.study, request.options
+    if not options.local:
         _check_reachable(settings.values.address)
     trackers = _open_trackers(settings)  # a wrong tracker is reported before torch loads
     print_waiting("loading torch")
@@ -96,7 +100,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     from ...engine.trial.failures import MachineError
 
     started = time.monotonic()
-    if request.keep_stale and (kept := keep_stale_trials(request.study, store, request.trial_ids)):
+    if options.keep_stale and (kept := keep_stale_trials(study, store, request.trial_ids)):
         print_stderr(f"{describe_stale(kept)}; their results are reused")
     headline = headline_of(study, stored_outcomes(store, study))
     names = TrialNameColumns(study.trials)
@@ -108,15 +112,15 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
             _tracked(display, trackers, study, store) as listener,
         ):
             summary = run_study(
-                request.study,
+                study,
                 store,
                 # workers have another working directory
                 replace(settings.machine, data=settings.data.resolve()),
                 listener,
-                local=request.local,
+                local=options.local,
                 max_trials=request.max_trials,
-                max_failures=request.max_failures,
-                retry_failed=request.retry_failed,
+                max_failures=options.max_failures,
+                retry_failed=options.retry_failed,
                 trial_ids=request.trial_ids,
             )
     except KeyboardInterrupt:
@@ -205,7 +209,7 @@ def _print_where_to_look(request: RunRequest, now: StudyStatus) -> bool:
     tables = len(request.study.tables)
     if not now.stored or not tables:
         return False
-    print_stderr(f"see: {request.table_command}{f'  ({tables} tables)' if tables > 1 else ''}")
+    print_stderr(f"see: {request.command('table', 'render')}{f'  ({tables} tables)' if tables > 1 else ''}")
     return True
 
 
@@ -231,7 +235,7 @@ def print_first_table(request: RunRequest, store: Store) -> None:
         print_stderr(
             f"the table uses only the {seeds} of the file; claims also use {trials} with added seeds"
         )
-        print_stderr(f"see: {request.claims_command}")
+        print_stderr(f"see: {request.command('claim', 'check')}")
 
 
 def _has_run_out(request: RunRequest, status: StudyStatus) -> bool:
@@ -389,16 +393,16 @@ def run_from_options(options: RunOptions) -> Summary | None:
     If requested, also print JSON.
     """
     budget_s = options.budget_s()
-    settings = load_settings(options.settings())
+    given = {name: getattr(options, name) for name in ("results", "address", "checkpoint_every", "pack")}
+    settings = load_settings(given)
     study = load_to_run(options.study, settings.store, options.overrides or ())
     if options.until_decided:
         check_can_add_seeds(study)
-    request = _request(options, study)
-    _print_data_warnings(study)
-    _note_new_store(settings)
-    _note_other_file(study, settings.store)
-    if note := describe_max_seeds(study, settings.store):
-        print_stderr("\n".join(labelled_lines("note", note, output_width())))
+    parts = [select_trials(study, options.only)] if options.only else []
+    parts += [select_shard(study, options.shard)] if options.shard is not None else []
+    ids = frozenset.intersection(*parts) if parts else None
+    request = RunRequest(study=study, options=options, trial_ids=ids, max_trials=options.max_trials)
+    _print_notes(study, settings.store)
     if options.until_decided:
         summary = run_until_decided(request, settings, budget_s)
     else:
@@ -413,48 +417,18 @@ def run_from_options(options: RunOptions) -> Summary | None:
     return summary
 
 
-def _note_new_store(settings: ResolvedSettings) -> None:
-    """Print the path of the store if its folder does not exist yet, since the path may be mistyped."""
-    store = settings.store
+def _print_notes(study: Study, store: Store) -> None:
+    """Print warnings about the study's own data, and notes on names and paths that may be mistyped."""
+    own = study.own_corpus.summary if study.own_corpus else None
+    for text in own.warnings if own else ():
+        print_stderr("\n".join(labelled_lines("warning", text, output_width())))
     if store.address is None and store.place != DEFAULT_RESULTS and not store.root.exists():
         print_stderr(f"new store: {store.absolute_place}")
-
-
-def _note_other_file(study: Study, store: Store) -> None:
-    """Print a note if another file last ran under this study's name.
-
-    From now on, the name refers to the new file.
-    """
     record = store.records.load(study.name)
-    before = Path(record["path"]) if record and record.get("path") else None
-    if record is None or before is None or study.path is None or record["text"] == study.text:
-        return
-    if before.absolute() != study.path.absolute() and before.exists():
-        print_stderr(f"the name {study.name} belonged to {before}; from now on it refers to {study.path}")
-
-
-def _print_data_warnings(study: Study) -> None:
-    summary = study.own_corpus.summary if study.own_corpus else None
-    for text in summary.warnings if summary else ():
-        print_stderr("\n".join(labelled_lines("warning", text, output_width())))
-
-
-def _request(options: RunOptions, study: Study) -> RunRequest:
-    parts = [select_trials(study, options.only)] if options.only else []
-    parts += [select_shard(study, options.shard)] if options.shard is not None else []
-    return RunRequest(
-        study=study,
-        local=options.local,
-        trial_ids=frozenset.intersection(*parts) if parts else None,
-        max_trials=options.max_trials,
-        max_failures=options.max_failures,
-        retry_failed=options.retry_failed,
-        keep_stale=options.keep_stale,
-        resume_command=options.command(study.overrides),
-        table_command=_command(options, study, "table", "render"),
-        claims_command=_command(options, study, "claim", "check"),
-    )
-
-
-def _command(options: RunOptions, study: Study, *words: str) -> str:
-    return command_line(*words, study.name, results=options.results, plugin=options.plugin)
+    if record and record.get("path") and study.path is not None and record["text"] != study.text:
+        before = Path(record["path"])
+        if before.absolute() != study.path.absolute() and before.exists():
+            name = study.name
+            print_stderr(f"the name {name} belonged to {before}; from now on it refers to {study.path}")
+    if note := describe_max_seeds(study, store):
+        print_stderr("\n".join(labelled_lines("note", note, output_width())))

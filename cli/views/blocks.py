@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...grammar import CostContext, Fault, Parameter, RecipeError, Spec, lookup, nodes, parse, render
 from ...grammar.analysis.analyse import block_cost
@@ -26,9 +27,30 @@ from ..output import fit_line
 
 if TYPE_CHECKING:
     from ...blocks.testing.passport import Passport
-    from ..pages import BlockEntry, BlockPage
 
 _MAX_SIGNATURE_WIDTH = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockEntry:
+    """A block of the recipe language."""
+
+    kind: Literal["blocks"] = "blocks"
+    name: str
+    role: str
+    signature: str
+    summary: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockPage(BlockEntry):
+    """The output of `show` for a block: its parameters, and the cost of an example."""
+
+    equation: str
+    source: str
+    parameters: Sequence[Mapping[str, Any]]
+    example: Mapping[str, Any]
 
 
 def parse_block(text: str) -> nodes.BlockNode:
@@ -48,30 +70,28 @@ def parse_block(text: str) -> nodes.BlockNode:
     return recipe.root
 
 
-def format_blocks(specs: Sequence[Spec]) -> str:
+def format_blocks(entries: Sequence[BlockEntry]) -> str:
     """Return a line for each block, grouped by package, with activemem's blocks first.
 
     Lines are cut to the width of a terminal, but not in a file or a pipe.
     """
-    texts = {spec.name: signature(spec) for spec in specs}
+    texts = {each.name: each.signature for each in entries}
     width = min(max(map(len, texts.values())), _MAX_SIGNATURE_WIDTH)
     if sys.stdout.isatty():
         texts = {name: truncate(text, width) for name, text in texts.items()}
-    roles = max(len(spec.role) for spec in specs)
+    roles = max(len(each.role) for each in entries)
     rows: list[str] = []
-    owned = sorted(specs, key=lambda spec: (spec.owner != OWNER, spec.owner, spec.name))
-    for owner, group in groupby(owned, key=lambda spec: spec.owner):
+    owned = sorted(entries, key=lambda each: (each.owner != OWNER, each.owner, each.name))
+    for owner, group in groupby(owned, key=lambda each: each.owner):
         rows += [*([""] if rows else []), owner]
         rows += [
-            fit_line(f"  {texts[spec.name]:<{width}}  {spec.role:<{roles}}  {spec.summary}") for spec in group
+            fit_line(f"  {texts[each.name]:<{width}}  {each.role:<{roles}}  {each.summary}") for each in group
         ]
     return "\n".join(rows)
 
 
 def block_entry(spec: Spec) -> BlockEntry:
     """Return the entry of a block for JSON output."""
-    from ..pages import BlockEntry
-
     return BlockEntry(
         name=spec.name,
         role=spec.role.value,
@@ -112,12 +132,10 @@ def block_page(block: nodes.BlockNode, context: CostContext) -> BlockPage:
 
     A reach without limit is "all".
     """
-    from ..pages import BlockPage
-
     spec = spec_of(block.name)
     cost = block_cost(block, context.config, length=context.length)
     return BlockPage(
-        **block_entry(spec).model_dump(),
+        **asdict(block_entry(spec)),
         equation=spec.equation,
         source=spec.source,
         parameters=[

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from ...errors import ActivememError, nearest_hint
-from ...grammar import Spec, lookup, registered_names
+from ...grammar import lookup, registered_names
 from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
 from ...plugins import OWN, Registry, broken_plugins
@@ -30,8 +31,61 @@ from ...studies.text.units import WIDTH
 from . import blocks
 from .study_keys import key_names
 
-if TYPE_CHECKING:
-    from ..pages import MetricEntry, NameEntry, NameListPage, TaskEntry
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEntry:
+    """A task. Only some tasks have symbols, lengths and an example; these fields are null for others.
+
+    `metrics` maps each metric to the key that adds it; "" if every trial has it.
+    """
+
+    kind: Literal["tasks"] = "tasks"
+    name: str
+    summary: str
+    needs: str
+    keys: Sequence[str]
+    source: str
+    owner: str
+    metrics: Mapping[str, str]
+    symbols: int | None = None
+    first_length: int | None = None
+    growth: int | None = None
+    example: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricEntry:
+    """A metric; `higher_is_better` is null if neither direction is better."""
+
+    kind: Literal["metrics"] = "metrics"
+    name: str
+    title: str
+    higher_is_better: bool | None
+    decimals: int
+    indices: Sequence[str]
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameEntry:
+    """A name that study files can use, such as a norm or a sampler; `key` is the key that takes the name."""
+
+    kind: str
+    key: str
+    name: str
+    title: str | None
+    source: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameListPage:
+    """The output of `list`: the names of one kind; `problems` are plug-ins that cannot be used."""
+
+    kind: str
+    names: Sequence[blocks.BlockEntry | TaskEntry | MetricEntry | NameEntry]
+    problems: Sequence[Mapping[str, str]]
+
 
 REGISTRIES: Mapping[str, tuple[str, Registry[Any]]] = {
     "norms": ("[model] norm_kind", NORMS),
@@ -73,10 +127,6 @@ def _titles(kind: str) -> dict[str, str]:
     }
 
 
-def _source(kind: str, name: str) -> str:
-    return find_design(name).source if kind == "designs" else ""
-
-
 def exact_kinds(name: str, kinds: Sequence[str]) -> list[str]:
     """Return those of the kinds (blocks, tasks, metrics …) in which an entry has exactly this name."""
     return [kind for kind in kinds if name in set(_names(kind))]
@@ -104,29 +154,29 @@ def _singular(kind: str) -> str:
 
 
 def kind_page(kind: str) -> NameListPage:
-    """Return all entries of a kind (blocks, tasks, metrics …) with their facts, for JSON output.
+    """Return all entries of a kind (blocks, tasks, metrics …) with their facts.
 
     The page of blocks also has the plug-ins that cannot be used.
     """
-    from ..pages import NameListPage
-
-    if kind == "blocks":
-        problems = [
-            {"owner": each.owner, "name": each.entry, "message": each.message} for each in broken_plugins()
-        ]
-        return NameListPage(
-            kind=kind, names=[blocks.block_entry(spec) for spec in _block_specs()], problems=problems
-        )
-    return NameListPage(kind=kind, names=[name_page(kind, name) for name in _names(kind)], problems=())
+    if kind != "blocks":
+        return NameListPage(kind=kind, names=[name_page(kind, name) for name in _names(kind)], problems=())
+    specs = (spec for name in registered_names() if (spec := lookup(name)) is not None)
+    problems = [
+        {"owner": each.owner, "name": each.entry, "message": each.message} for each in broken_plugins()
+    ]
+    return NameListPage(kind=kind, names=[blocks.block_entry(spec) for spec in specs], problems=problems)
 
 
 def name_page(kind: str, name: str) -> TaskEntry | MetricEntry | NameEntry:
     """Return the facts about a name that is not a block."""
-    from ..pages import MetricEntry, NameEntry, TaskEntry
-
     if kind == "tasks":
         task = require_task(name)
-        page = TaskEntry(
+        drawn: dict[str, Any] = {}
+        if isinstance(task, AlgorithmicTask):
+            drawn |= {"symbols": task.vocab, "first_length": task.start, "growth": task.length_step}
+            if task.example:
+                drawn["example"] = dict(zip(("input", "target", "meaning"), task.example, strict=True))
+        return TaskEntry(
             name=name,
             summary=task.summary,
             needs=task.kind.value,
@@ -134,14 +184,8 @@ def name_page(kind: str, name: str) -> TaskEntry | MetricEntry | NameEntry:
             source=task.source,
             owner=TASKS.owner(name),
             metrics=task_metrics(task),
+            **drawn,
         )
-        if not isinstance(task, AlgorithmicTask):
-            return page
-        example = (
-            dict(zip(("input", "target", "meaning"), task.example, strict=True)) if task.example else None
-        )
-        drawn = {"symbols": task.vocab, "first_length": task.start, "growth": task.length_step}
-        return page.model_copy(update={**drawn, "example": example})
     if kind == "metrics":
         metric = METRICS[name]
         return MetricEntry(
@@ -153,86 +197,67 @@ def name_page(kind: str, name: str) -> TaskEntry | MetricEntry | NameEntry:
             owner=METRICS.owner(name),
         )
     if kind in STUDY_KEYS:
-        title, source = _titles(kind)[name], _source(kind, name)
+        title, source = _titles(kind)[name], find_design(name).source if kind == "designs" else ""
         return NameEntry(kind=kind, key=STUDY_KEYS[kind], name=name, title=title, source=source, owner=OWN)
     key, registry = REGISTRIES[kind]
-    return NameEntry(
-        kind=kind,
-        key=key,
-        name=name,
-        title=getattr(registry[name], "title", None),
-        source=registry[name].source,
-        owner=registry.owner(name),
-    )
+    title, source = getattr(registry[name], "title", None), registry[name].source
+    return NameEntry(kind=kind, key=key, name=name, title=title, source=source, owner=registry.owner(name))
 
 
-def format_kind(kind: str) -> list[str]:
+def format_kind(page: NameListPage) -> list[str]:
     """Return one line for each entry of a kind in the catalogue (blocks, tasks, metrics, …).
 
     If a name is from a plug-in, its line names the plug-in.
     """
-    if kind == "blocks":
-        return [blocks.format_blocks(_block_specs())]
-    if kind == "tasks":
-        return _rows([(name, require_task(name).summary, TASKS.owner(name)) for name in task_names()])
-    if kind == "metrics":
-        return _rows(
-            [(name + better_arrow(each), each.title, METRICS.owner(name)) for name, each in METRICS.items()]
-        )
-    if kind in STUDY_KEYS:
-        rows = [
-            (f"  {name}", f"{title} ({source})" if (source := _source(kind, name)) else title, OWN)
-            for name, title in _titles(kind).items()
-        ]
-        return [STUDY_KEYS[kind], *_rows(rows)]
-    key, registry = REGISTRIES[kind]
-    rows = [(f"  {name}", _description(item), registry.owner(name)) for name, item in registry.items()]
-    return [key, *_rows(rows)] if rows else ["no plug-in has registered any"]
+    listed, heading, rows = list[blocks.BlockEntry](), list[str](), list[tuple[str, str, str]]()
+    for entry in page.names:
+        match entry:
+            case TaskEntry():
+                rows.append((entry.name, entry.summary, entry.owner))
+            case MetricEntry():
+                rows.append((entry.name + better_arrow(METRICS[entry.name]), entry.title, entry.owner))
+            case NameEntry(title=title, source=source):
+                heading = [entry.key]
+                text = f"{title} ({source})" if title and source else title or source
+                rows.append((f"  {entry.name}", text, entry.owner))
+            case blocks.BlockEntry():
+                listed.append(entry)
+    if listed:
+        return [blocks.format_blocks(listed)]
+    if not rows:
+        return ["no plug-in has registered any"]
+    names = max(len(name) for name, _, _ in rows)
+    texts = (
+        f"{name:<{names}}   {text}{'' if owner == OWN else f' · {owner}'}".rstrip()
+        for name, text, owner in rows
+    )
+    return [
+        *heading,
+        *(line for text in texts for line in wrap(text, WIDTH, subsequent_indent=" " * (names + 3))),
+    ]
 
 
 def format_name(kind: str, name: str) -> Iterator[str]:
     """Yield lines with the facts about a name that is not a block."""
     if kind == "tasks":
         return _format_task(require_task(name))
-    if kind == "metrics":
-        metric = METRICS[name]
-        better = {True: "higher", False: "lower", None: "neither"}[metric.higher_is_better]
-        rows = [("kind", "metric"), ("better", better), ("indices", ", ".join(metric.index_titles))]
-        return _format(f"{name}: {metric.title}", [*rows, *_origin(METRICS, name)])
+    entry = name_page(kind, name)
+    if isinstance(entry, MetricEntry):
+        better = {True: "higher", False: "lower", None: "neither"}[entry.higher_is_better]
+        rows = [("kind", "metric"), ("better", better), ("indices", ", ".join(entry.indices))]
+        return _format(f"{name}: {entry.title}", [*rows, *_origin(METRICS, name)])
+    assert isinstance(entry, NameEntry), "blocks are formatted elsewhere"
+    rows, table = [("kind", _singular(kind))], entry.key
+    rows += [("source", entry.source)] if entry.source else []
     if kind == "designs":
-        design = find_design(name)
-        rows = [("kind", "design"), ("source", design.source)]
-        heading = f"{name}: {design.title}"
-        return _format(heading, [row for row in rows if row[1]], STUDY_KEYS[kind], design.settings_class)
-    if kind in _ROLES:
-        return _format(
-            f"{name}: {_titles(kind)[name]}",
-            [("kind", _singular(kind))],
-            f"[[{_ROLES[kind]}]]",
-            find_kind(_ROLES[kind], name),
-        )
-    key, registry = REGISTRIES[kind]
-    item = registry[name]
-    rows = [("kind", _singular(kind)), ("source", item.source), *_origin(registry, name)]
-    settings = getattr(item, "settings", _SEARCH_KEYS.get(kind, {}).get(name))
-    return _format(f"{name}: {item.title}" if hasattr(item, "title") else name, rows, key, settings)
-
-
-def _block_specs() -> list[Spec]:
-    return [spec for name in registered_names() if (spec := lookup(name)) is not None]
-
-
-def _rows(rows: Sequence[tuple[str, str, str]]) -> list[str]:
-    names = max(len(name) for name, _, _ in rows)
-    texts = (
-        f"{name:<{names}}   {text}{'' if owner == OWN else f' · {owner}'}".rstrip()
-        for name, text, owner in rows
-    )
-    return [line for text in texts for line in wrap(text, WIDTH, subsequent_indent=" " * (names + 3))]
-
-
-def _description(item: Any) -> str:  # noqa: ANN401 -- of any registry
-    return f"{item.title} ({item.source})" if hasattr(item, "title") else item.source
+        settings = find_design(name).settings_class
+    elif kind in _ROLES:
+        settings, table = find_kind(_ROLES[kind], name), f"[[{_ROLES[kind]}]]"
+    else:
+        registry = REGISTRIES[kind][1]
+        settings = getattr(registry[name], "settings", _SEARCH_KEYS.get(kind, {}).get(name))
+        rows += _origin(registry, name)
+    return _format(f"{name}: {entry.title}" if entry.title else name, rows, table, settings)
 
 
 def _format_task(spec: TaskSpec) -> Iterator[str]:

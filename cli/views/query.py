@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 
@@ -70,11 +70,6 @@ def format_markdown(answer: pl.DataFrame) -> str:
     )
 
 
-def records(answer: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a query's result for JSON: times in ISO format, null for NaN and infinities."""
-    return [{name: _json_value(value) for name, value in row.items()} for row in answer.iter_rows(named=True)]
-
-
 def _column(series: pl.Series) -> list[str]:
     texts = [truncate(_text(value), _MAX_TEXT_WIDTH) for value in series]
     width = max(map(len, (series.name, *texts)))
@@ -95,23 +90,6 @@ def _text(value: object) -> str:
             return value.isoformat(sep=" ", timespec="seconds")
         case _:
             return one_line(str(value))
-
-
-def _json_value(value: object) -> object:
-    """Convert a value of a query result for JSON. Infinities and NaN become null, and times become text."""
-    match value:
-        case float():
-            return value if value - value == 0 else None  # false for infinities and NaN
-        case datetime():
-            return value.isoformat()
-        case list():
-            return [_json_value(each) for each in value]
-        case dict():
-            return {name: _json_value(each) for name, each in value.items()}
-        case None | bool() | int() | str():
-            return value
-        case _:
-            return str(value)
 
 
 def _csv(answer: pl.DataFrame) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic.fields import FieldInfo
 
@@ -18,9 +19,6 @@ from ...studies.schema import search_settings, settings
 from ...studies.text.strict_model import StrictModel, default_words, key_descriptions, type_words
 from ...studies.text.units import WIDTH
 
-if TYPE_CHECKING:
-    from ..pages import KeyEntry
-
 _TABLES: Mapping[str, tuple[type[StrictModel], ...]] = {
     "study": (settings.StudySettings,),
     "model": (settings.ModelSettings,),
@@ -33,6 +31,29 @@ _TABLES: Mapping[str, tuple[type[StrictModel], ...]] = {
 }
 _LISTS = ("claim", "gate", "table", "curve")
 _MOST_OWNERS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyEntry:
+    """A key of study files.
+
+    `of` names the tasks or the kinds of tables that have this key; it is empty if all have it.
+    """
+
+    table: str
+    key: str
+    type: str
+    default: str
+    description: str
+    of: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysPage:
+    """The keys of study files that have the same name."""
+
+    kind: Literal["keys"] = "keys"
+    keys: Sequence[KeyEntry]
 
 
 class KeyFact(NamedTuple):
@@ -64,8 +85,6 @@ def tables_in(kind: Any) -> list[type[StrictModel]]:  # noqa: ANN401 -- a type o
 
 def find_keys(name: str) -> list[KeyEntry]:
     """Return the keys with this name, such as `grow_at`, `train.keep` or `[train] keep`; none if unknown."""
-    from ..pages import KeyEntry
-
     wanted = ".".join(name.replace("[", " ").replace("]", " ").split())
     owners: dict[tuple[str, ...], list[str]] = {}
     for table, owner, model in _iter_tables():

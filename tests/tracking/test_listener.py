@@ -58,10 +58,11 @@ def test_epochs_that_no_tracker_received_are_reported_at_the_end(trial):
 
 def test_a_failing_tracker_is_logged_once_tried_again_and_reported_at_the_end(trial, caplog, monkeypatch):
     monkeypatch.setattr(feed, "RETRY_S", 0.0)
-    broken = threading.Event()
+    broken, failures = threading.Event(), []
 
     def fails(what):
         if broken.is_set() and what[0] != "pause":
+            failures.append(what)
             raise ConnectionError("the server is gone\nand more")
 
     recorder, told = Recorder(fails), []
@@ -75,9 +76,7 @@ def test_a_failing_tracker_is_logged_once_tried_again_and_reported_at_the_end(tr
         for epoch in (2, 3):
             listener.on_event(EpochFinished(trial=trial.id, epoch=epoch, metrics={"loss": 0.5}))
         wait_for(lambda: "mlflow" in caplog.text)
-        wait_for(
-            lambda: listener._threads[0]._queue.qsize() == 0 and trial.id not in listener._threads[0]._open
-        )
+        wait_for(lambda: len(failures) == 2)
         broken.clear()
         listener.on_event(EpochFinished(trial=trial.id, epoch=4, metrics={"loss": 0.5}))
     assert sorted(recorder.epochs[trial.id]) == [1, 4]

@@ -86,6 +86,7 @@ def under_way(tiny, tmp_path):
             outcomes=store.trials(),
             others=store.trials().clear(),
             begun=begun,
+            added=(),
             probed=False,
             rows="",
             begun_key="",
