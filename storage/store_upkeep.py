@@ -16,6 +16,7 @@ from typing import Final
 
 import polars as pl
 
+from ..errors import nearest_hint
 from .checksums import encode, read_model, verify_seal
 from .errors import DamagedError, StoreError, UnreadableError
 from .files import open_regular, read_regular, sync, writer_runs
@@ -530,7 +531,7 @@ class StoreUpkeep:
             return self._end_rename(new)
         record, ran = self._records.load(old), set(self._studies_of_trials())
         if record is None and old not in ran:
-            raise StoreError(f"expected a study that has run, got {old!r}")
+            raise StoreError(f"expected a study that has run, got {old!r}{nearest_hint(old, ran)}")
         taken = self._records.load(new)
         half_done = taken is not None and taken.get("renamed") == old and not taken.get("rename_ended")
         if (taken is not None or new in ran) and not half_done:

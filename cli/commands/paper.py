@@ -103,12 +103,12 @@ def check(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    r"""Check that every number of a paper's text agrees with the store.
+    r"""Check that every number in a paper's text agrees with the store.
 
-    Faults are unknown names in \am{NAME}, numbers without a value, numerals that repeat a number by hand, and
-    generated files that are stale. A line that ends in `% am: NAME` is allowed to repeat that number; the
-    command compares it with the store. Files that the text includes are checked as well. Exits with 1 if
-    there is a fault.
+    In the text, \am{NAME} prints the number that FILE calls NAME. The command reports a NAME that FILE does
+    not have, a number without results, a number of FILE that is typed by hand, and generated files that are
+    out of date. To type a number by hand, end its line with `% am: NAME`: the command then compares the two.
+    It also checks the files that the text includes. Exits with 1 if there is a fault.
     """
     from ...reporting.manuscript.text_check import check_text
     from ...studies.text.errors import command_line

@@ -55,8 +55,8 @@ def plan(
 ) -> None:
     """Show what a study will train, on which device, and at what cost.
 
-    The plan also warns of sequences too long for the reach of every model. FLOPs are those of a training step
-    on sequences of the task's length, or of 40 tokens if the length grows during training. Times come from
+    The plan also warns if no model reaches across the longest sequence. FLOPs are those of a training step on
+    sequences of the task's length, or of 40 tokens if the length grows during training. Times come from
     stored trials, or from a few measured steps.
     """
     from ...reporting.results import StudyResults

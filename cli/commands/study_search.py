@@ -232,9 +232,9 @@ def missing(
 def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Print, for each metric, the smallest difference between two cells that a study can detect.
 
-    It is the difference that a two-sided t test at 5 % finds with a power of 80 %. Smaller true
-    differences are often missed, so that a difference that is not significant shows no equality. The best of
-    many points leads even if all are equally good, so its lead alone proves nothing.
+    A two-sided t test at 5 % finds a true difference of this size in 80 % of all cases. It often misses a
+    smaller one, so two cells without a significant difference can still differ. The best of many points leads
+    even if all are equally good, so its lead alone proves nothing.
     """
     from ...reporting.search.noise import noise_floor
     from ...studies.catalog.metrics import find_metric

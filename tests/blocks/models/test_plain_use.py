@@ -69,7 +69,7 @@ def test_a_block_by_itself_is_a_model():
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
-        (conv, "conv needs k"),
+        (conv, "conv needs k, as in conv(k=…)"),
         (integer(1, 3), "integer can only replace a number: a count, or a parameter's value"),
     ],
     ids=repr,

@@ -138,5 +138,5 @@ def test_a_search_chooses_its_own_order():
         search={"metric": "max_length", "trials": 3},
         space={"k": "integer(2, 5)"},
     )
-    with pytest.raises(StudyError, match="a search chooses its points: order belongs to a grid"):
+    with pytest.raises(StudyError, match="a search chooses its own points: remove order, which is for grids"):
         load_study(text)

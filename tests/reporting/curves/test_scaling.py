@@ -101,7 +101,7 @@ def test_values_without_a_logarithm_are_reported():
         ({"x": "loss"}, "expected a metric or a cost other than value, got 'loss'"),
         ({"series": "mixers"}, "unknown factor 'mixers'; nearest: mixer"),
         ({"accent": "ff"}, "unknown level 'ff' of "),
-        ({"series": None, "accent": "sa"}, "expected the key series to name the factor of this level"),
+        ({"series": None, "accent": "sa"}, "set series to the factor that has this level"),
     ],
 )
 def test_settings_that_do_not_fit_are_reported(changes, message):
