@@ -12,11 +12,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Literal
+from typing import Any
 
-from ..engine.core.events import ClaimedElsewhere, Ended, EpochFinished, Event, Listener, Relay, Started
+from ..engine.core.events import (
+    ClaimedElsewhere,
+    Ended,
+    EpochFinished,
+    Event,
+    Listener,
+    MachineFailed,
+    Relay,
+    Started,
+)
 from ..studies.resolve.trial import Trial
 from ..studies.schema.factors import level_name
 from ..studies.text.units import truncate
@@ -37,42 +46,38 @@ CLOSE_S = 20.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrackerUpdate:
-    """An update to send to a tracker: an event of one trial, or new tables of a study.
+@dataclass(frozen=True, slots=True)
+class _NewTables:
+    study: str
+    tables: Sequence[TrackedTable]
 
-    `what` names the event: a trial begins or resumes after `epoch` epochs, reports the metrics of an epoch,
-    ends, or is left for another process to resume.
-    """
 
-    what: Literal["begun", "measured", "ended", "left", "tables"]
-    study: str = ""
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """An event of a trial at a time, or new tables of a study, to send to a tracker."""
+
+    event: Event | _NewTables
     trial: TrackedTrial | None = None
-    epoch: int = 0
-    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
-    end: TrackedEnd | None = None
-    tables: Sequence[TrackedTable] = ()
     at: float = 0.0
 
 
 class TrackerThread:
     """Thread that passes updates to a tracker, in the order in which `put` receives them.
 
-    A tracker that raises an exception is reported once in the log, and tried again later. `lacks_data` says
-    whether the tracker did not receive an update, or lacks epochs before the first one. No epoch is sent
+    A tracker that raises an exception is reported once in the log, and tried again later. No epoch is sent
     twice, because the tracker says first which epochs it has.
     """
 
     def __init__(self, name: str, tracker: Tracker) -> None:
-        self.name, self.error, self.lacks_data = name, "", False
-        self._tracker = tracker
-        self._queue: SimpleQueue[TrackerUpdate | None] = SimpleQueue()
+        self._name, self._tracker = name, tracker
+        self._error, self._lacks_data = "", False
+        self._queue: SimpleQueue[_Update | None] = SimpleQueue()
         self._open: dict[str, tuple[TrackedTrial, set[int]]] = {}
         self._silent_until = float("-inf")
         self._thread = threading.Thread(target=self._work, name=f"tracking {name}", daemon=True)
         self._thread.start()
 
-    def put(self, update: TrackerUpdate) -> None:
+    def put(self, update: _Update) -> None:
         """Queue an update without waiting. If the queue is full, drop the update."""
         # the queue itself has no limit; its size is only approximate, which is enough
         if self._queue.qsize() < MAX_QUEUED:
@@ -80,57 +85,67 @@ class TrackerThread:
         else:
             self._drop(update)
 
-    def close(self) -> bool:
-        """Send the queued updates, pause open trials and end the thread.
+    def close(self) -> str | None:
+        """Send the queued updates, pause open trials and end the thread, within a time limit.
 
-        Return False if the time limit ends first.
+        Return a sentence about data that the tracker has not received, or None.
         """
         self._queue.put(None)
         # after the limit the process may end all the same, because the thread is a daemon
         self._thread.join(CLOSE_S)
-        return not self._thread.is_alive()
+        texts = ["has not received all data"] if self._lacks_data else []
+        texts += [f"was still receiving data after {CLOSE_S:g} s"] if self._thread.is_alive() else []
+        if not texts:
+            return None
+        why = f" ({self._error})" if self._error else ""
+        return f"{self._name} {' and '.join(texts)}{why}; activemem study export adds what is missing"
 
     def _work(self) -> None:
         while (update := self._queue.get()) is not None:
             if time.monotonic() < self._silent_until or not self._try(update):
                 self._drop(update)
-        for trial, _ in tuple(self._open.values()):
-            self._try(TrackerUpdate(what="left", trial=trial))
         with suppress(Exception):  # what it has received is already known
+            for trial, _ in self._open.values():
+                self._tracker.pause(trial)
+        with suppress(Exception):
             self._tracker.close()
 
-    def _try(self, update: TrackerUpdate) -> bool:
+    def _try(self, update: _Update) -> bool:
         try:
-            self._send(update)
+            self._send(update.event, update.trial, update.at)
         except Exception as error:  # noqa: BLE001 -- whatever a library raises, a training goes on
             reason = (str(error).splitlines() or [""])[0]
-            earlier, self.error = self.error, truncate(f"{type(error).__name__}: {reason}", MAX_REASON_WIDTH)
+            earlier = self._error
+            self._error = truncate(f"{type(error).__name__}: {reason}", MAX_REASON_WIDTH)
             self._silent_until = time.monotonic() + RETRY_S
             if update.trial is not None:
                 self._open.pop(update.trial.id, None)  # its next update opens it again
             if not earlier:
-                _log.warning("%s cannot be reached; training continues: %s", self.name, self.error)
+                _log.warning("%s cannot be reached; training continues: %s", self._name, self._error)
             return False
         return True
 
-    def _send(self, update: TrackerUpdate) -> None:
-        match update:
-            case TrackerUpdate(what="begun", trial=TrackedTrial() as trial):
-                self._known(trial, update.epoch, update.at)
-            case TrackerUpdate(what="measured", trial=TrackedTrial() as trial):
-                known = self._known(trial, update.epoch - 1, update.at)
-                if update.epoch not in known:
-                    self._tracker.log(trial, update.epoch, update.metrics, update.at)
-                    known.add(update.epoch)
-            case TrackerUpdate(what="ended", trial=TrackedTrial() as trial, end=TrackedEnd() as end):
-                self._known(trial, 0, update.at)
+    def _send(self, event: Event | _NewTables, trial: TrackedTrial | None, at: float) -> None:
+        if isinstance(event, _NewTables):
+            self._tracker.show_tables(event.study, event.tables)
+            return
+        assert trial is not None, "only tables belong to no trial"
+        match event:
+            case Started():
+                self._known(trial, event.epoch, at)
+            case EpochFinished():
+                known = self._known(trial, event.epoch - 1, at)
+                if event.epoch not in known:
+                    self._tracker.log(trial, event.epoch, event.metrics, at)
+                    known.add(event.epoch)
+            case Ended():
+                self._known(trial, 0, at)
+                end = TrackedEnd(status=event.status, reason=event.reason, metrics=event.metrics, at=at)
                 self._tracker.end(trial, end)
                 del self._open[trial.id]
-            case TrackerUpdate(what="left", trial=TrackedTrial() as trial):
+            case ClaimedElsewhere():  # another process resumes it
                 if self._open.pop(trial.id, None):
                     self._tracker.pause(trial)
-            case _:
-                self._tracker.show_tables(update.study, update.tables)
 
     def _known(self, trial: TrackedTrial, before: int, at: float) -> set[int]:
         """Open a trial if it is not open, and return the epochs that the tracker already has.
@@ -141,12 +156,12 @@ class TrackerThread:
             known = set(self._tracker.known(trial).epochs)
             self._tracker.begin(trial, at)
             self._open[trial.id] = trial, known
-            self.lacks_data |= not known.issuperset(range(1, before + 1))
+            self._lacks_data |= not known.issuperset(range(1, before + 1))
         return self._open[trial.id][1]
 
-    def _drop(self, update: TrackerUpdate) -> None:
+    def _drop(self, update: _Update) -> None:
         # the start of a trial is sent again with its next update
-        self.lacks_data |= update.what in ("measured", "ended", "tables")
+        self._lacks_data |= isinstance(update.event, EpochFinished | Ended | _NewTables)
 
 
 class Tracking(Relay):
@@ -165,39 +180,24 @@ class Tracking(Relay):
     def on_event(self, event: Event) -> None:
         """Pass an event to the wrapped listener, and add it to the queue of each tracker."""
         super().on_event(event)
-        if (update := self._update_for(event, time.time())) is not None:
-            self._send(update)
+        if not isinstance(event, MachineFailed) and event.trial in self._trials:
+            self._send(_Update(event, self._trials[event.trial], time.time()))
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
         """Send a study's tables to the trackers."""
         if tables:
-            self._send(TrackerUpdate(what="tables", study=study, tables=tables))
+            self._send(_Update(_NewTables(study, tables)))
 
     def close(self) -> list[str]:
         """Send the queued updates within a time limit.
 
         Return a line for each tracker with missing data.
         """
-        return [line for thread in self._threads if (line := _close(thread))]
+        return [line for thread in self._threads if (line := thread.close())]
 
-    def _send(self, update: TrackerUpdate) -> None:
+    def _send(self, update: _Update) -> None:
         for thread in self._threads:
             thread.put(update)
-
-    def _update_for(self, event: Event, now: float) -> TrackerUpdate | None:
-        match event:
-            case Started():
-                return TrackerUpdate(what="begun", trial=self._trials[event.trial], epoch=event.epoch, at=now)
-            case EpochFinished():
-                trial, epoch = self._trials[event.trial], event.epoch
-                return TrackerUpdate(what="measured", trial=trial, epoch=epoch, metrics=event.metrics, at=now)
-            case Ended():
-                end = TrackedEnd(status=event.status, reason=event.reason, metrics=event.metrics, at=now)
-                return TrackerUpdate(what="ended", trial=self._trials[event.trial], end=end, at=now)
-            case ClaimedElsewhere() if event.trial in self._trials:
-                return TrackerUpdate(what="left", trial=self._trials[event.trial])
-            case _:
-                return None
 
 
 @contextmanager
@@ -211,17 +211,6 @@ def tracking(
     finally:
         for line in tracked.close():
             tell(line)
-
-
-def _close(thread: TrackerThread) -> str | None:
-    """Close a tracker's thread; return a sentence about data that the tracker did not receive, or None."""
-    over = thread.close()
-    texts = ["has not received all data"] if thread.lacks_data else []
-    texts += [] if over else [f"was still receiving data after {CLOSE_S:g} s"]
-    if not texts:
-        return None
-    why = f" ({thread.error})" if thread.error else ""
-    return f"{thread.name} {' and '.join(texts)}{why}; activemem study export adds what is missing"
 
 
 _MAX_NAME_LENGTH = 80

@@ -25,7 +25,7 @@ from ...studies.searches.points import BestPoint, SearchPoints, best_of, compari
 from ...studies.searches.words import left_out
 from ...studies.study import Study, shipped_studies
 from ...studies.text.errors import StudyError
-from ...studies.text.units import format_duration, labelled_lines, plural
+from ...studies.text.units import align_columns, format_duration, labelled_lines, plural
 from ..missing_results import failure_help
 from ..output import fit_line, output_width
 from . import trial_lines
@@ -82,7 +82,7 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
         [f"{name}={value_name(each.values[name])}" if name in each.values else "" for name in names]
         for each in best
     ]
-    texts = [text.strip() for text in trial_lines.align_columns(rows)]
+    texts = align_columns(rows)
     lines = [fit_line(f"  {'  '.join(means)}   {text}") for *means, text in zip(*columns, texts, strict=True)]
     lengths = [
         point.measured[SOLVED_LENGTH].values() for point in found.ranked() if SOLVED_LENGTH in point.measured

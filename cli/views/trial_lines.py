@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, takewhile, zip_longest
+from itertools import chain, takewhile
 
 import polars as pl
 
@@ -17,7 +17,7 @@ from ...studies.schema.epoch_metrics import epoch_metrics
 from ...studies.schema.factors import level_name, short_level_names, value_name
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
-from ...studies.text.units import abbreviate_all
+from ...studies.text.units import abbreviate_all, align_columns
 
 _SEED, _GAP = "seed", 2
 
@@ -221,9 +221,9 @@ def format_trials(
     """Return lines for the first few trials, and a line that counts the others."""
     shown = trials[:MAX_RUNNING_LINES]
     words = align_columns([words for _, words in shown])
-    room = width - max(map(len, words), default=0)
+    room = width - max(map(len, words), default=0) - _GAP
     lines = [
-        ("".join(f"  {cell}" for cell in columns.cells(trial, room)) + text).rstrip()
+        "".join(f"  {cell}" for cell in [*columns.cells(trial, room), text]).rstrip()
         for (trial, _), text in zip(shown, words, strict=True)
     ]
     more = len(trials) - len(shown)
@@ -239,12 +239,6 @@ def progress_words(trial: Trial, epoch: int, metrics: Mapping[str, float]) -> li
 def format_metrics(metrics: Mapping[str, float], names: Sequence[str]) -> list[str]:
     """Return texts such as `loss 0.4120` for the named metrics that a trial has."""
     return [f"{name} {metrics[name]:{_FORMATS[name]}}" for name in names if name in metrics]
-
-
-def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a line for each row, with its texts in aligned columns, two spaces before each."""
-    widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
-    return ["".join(f"  {text:<{width}}" for text, width in zip(row, widths, strict=False)) for row in rows]
 
 
 _MAIN_METRICS = ("dev_bpc", "dev_perplexity", "dev_accuracy", "dev_mae", "dev_loss")
