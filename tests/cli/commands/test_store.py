@@ -81,7 +81,7 @@ def test_a_dry_run_lists_what_would_be_removed(store, run):
 def test_a_named_folder_that_does_not_exist_is_reported(run, command):
     assert run("store", command).exit_code == 0
     Path("file").touch()
-    for place, found in (("gone", "none"), ("file", "a file")):
+    for place, found in (("gone", "none; correct --results"), ("file", "a file")):
         result = run("store", command, "--results", place)
         assert (result.exit_code, result.stdout) == (2, "")
         assert result.stderr == f"{place}: expected the folder of a store, got {found}\n"
