@@ -56,11 +56,11 @@ class TrackSettings(StrictModel):
 class MachineSettings(StrictModel):
     """The settings of a machine, such as its folders, its cluster, and the resources of each trial."""
 
-    results: str = "results"
+    results: str = Field(default="results", min_length=1)
     """the store: a folder relative to this file, or s3://BUCKET/PREFIX"""
-    data: str = "data"
+    data: str = Field(default="data", min_length=1)
     """the folder of the corpora, relative to this file"""
-    address: str | None = None
+    address: str | None = Field(default=None, min_length=1)
     """the Ray cluster: auto or HOST:PORT (default: each run starts one)"""
     cpus: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """CPU cores of each trial: a whole number, or a share such as 0.5"""
@@ -81,14 +81,6 @@ class MachineSettings(StrictModel):
     """plug-in files, relative to this file"""
     track: TrackSettings = TrackSettings()
     """programs that follow a running study, and their places"""
-
-    @field_validator("results", "data", "address")
-    @classmethod
-    def not_empty(cls, text: str | None) -> str | None:
-        """Reject an empty path or address."""
-        if text == "":
-            raise ValueError("expected text, got nothing")
-        return text
 
     @field_validator("results")
     @classmethod
@@ -232,24 +224,24 @@ def load_settings(
 
     None on the command line means that the option is missing. Raises SettingsError.
     """
-    path = find_settings_file(folder or Path.cwd())
+    path, given = find_settings_file(folder or Path.cwd()), command_line or {}
     environment = os.environ if environment is None else environment
     layers = [
         _ray(environment),
         *([_file(path)] if path else []),
         _environment(environment),
-        _command_line(command_line or {}),
+        _given("command line", _option, {name: each for name, each in given.items() if each is not None}),
     ]
     wrong = [str(StudyError(layer.name, layer.faults)) for layer in layers if layer.faults]
     if wrong:
         raise SettingsError("\n\n".join(wrong))
-    given: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     sources = dict.fromkeys(SETTING_NAMES, "default")
     # later layers replace the settings of earlier ones
     for layer in layers:
-        given |= layer.values
+        found |= layer.values
         sources |= {name: layer.describe_source(name) for name in layer.values}
-    values = MachineSettings(**given)
+    values = MachineSettings(**found)
 
     def locate(name: str, written: str) -> Path:
         """Return the path of a setting; a path in activemem.toml is relative to the folder of that file."""
@@ -311,17 +303,23 @@ def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault
     return fault_at(text, place.key if problem.key else place.value, problem.message)
 
 
+def _given(
+    name: str, describe_source: Callable[[str], str], values: Mapping[str, Any], unknown: Sequence[str] = ()
+) -> _Layer:
+    """Return settings from a place without lines; a fault begins with the source of its setting."""
+    wrong = [f"{describe_source(str(each.path[0]))}: {each.message}" for each in _iter_problems(values)]
+    faults = tuple(StudyFault(message=each) for each in [*unknown, *wrong])
+    return _Layer(name, describe_source, values, faults)
+
+
 def _ray(environment: Mapping[str, str]) -> _Layer:
-    """Return settings that have the address of the Ray cluster in the variable RAY_ADDRESS.
+    """Return the address of the Ray cluster in the variable RAY_ADDRESS, as settings.
 
     It is used if the other settings name no cluster.
     """
     address = environment.get(_RAY_ADDRESS, "")
     values = {"address": address} if address not in ("", "local") else {}
-    wrong = tuple(
-        StudyFault(message=f"{_RAY_ADDRESS}: {problem.message}") for problem in _iter_problems(values)
-    )
-    return _Layer("environment", lambda _: _RAY_ADDRESS, values, wrong)
+    return _given("environment", lambda _: _RAY_ADDRESS, values)
 
 
 def _environment(environment: Mapping[str, str]) -> _Layer:
@@ -334,14 +332,15 @@ def _environment(environment: Mapping[str, str]) -> _Layer:
     known = {_variable(name): name for name in SETTING_NAMES if name != _ONLY_IN_FILE}
     unknown = [f"unknown variable {name}{nearest_hint(name, known)}" for name in texts if name not in known]
     values = {name: _value(name, texts[variable]) for variable, name in known.items() if variable in texts}
-    wrong = [f"{_variable(str(problem.path[0]))}: {problem.message}" for problem in _iter_problems(values)]
-    return _Layer(
-        "environment", _variable, values, tuple(StudyFault(message=each) for each in unknown + wrong)
-    )
+    return _given("environment", _variable, values, unknown)
 
 
 def _variable(name: str) -> str:
     return ENV_PREFIX + name.upper()
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _value(name: str, text: str) -> float | bool | str | list[str]:
@@ -359,15 +358,6 @@ def _value(name: str, text: str) -> float | bool | str | list[str]:
     if name == "activation_checkpointing":
         return {"true": True, "false": False}.get(text, text)
     return text
-
-
-def _command_line(options: Mapping[str, Any]) -> _Layer:
-    values = {name: value for name, value in options.items() if value is not None}
-    wrong = [
-        StudyFault(message=f"--{str(problem.path[0]).replace('_', '-')}: {problem.message}")
-        for problem in _iter_problems(values)
-    ]
-    return _Layer("command line", lambda _: "command line", values, tuple(wrong))
 
 
 def _iter_problems(values: Mapping[str, Any]) -> Iterator[ValidationProblem]:

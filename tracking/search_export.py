@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -43,24 +43,27 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
         raise TrackingError(f"optuna: expected an SQLite file such as search.db, got {place!r}")
     points = StoredPoints(study, store)
     rows = study_outcomes(study, stored_outcomes(store, study))
-    begun = points.of_levels(json.loads(text) for text in rows.sort("finished")["factors"])
-    ended = _on_last_rungs(
-        point for point in begun if all(_has_ended(points, trial.id) for trial in point.trials)
-    )
+    stored = {trial: row["status"] for trial, row in points.attempts.items()}
+    ended: dict[str, SearchPoint] = {}  # each on its last rung
+    for point in points.of_levels(json.loads(text) for text in rows.sort("finished")["factors"]):
+        known = ended.get(point.global_id)
+        unfinished = any(stored.get(trial.id, "incomplete") == "incomplete" for trial in point.trials)
+        if not unfinished and (known is None or known.rung < point.rung):
+            ended[point.global_id] = point
     with _opened(study, place) as written:
-        return _add_points(written, study, points, ended, place)
+        return _add_points(written, study, points, list(ended.values()), place)
 
 
 def _add_points(
     written: optuna.Study, study: Study, points: StoredPoints, ended: Sequence[SearchPoint], place: str
 ) -> StudyExport:
     courses = points.courses(ended)
-    known = {_key(trial.user_attrs.get(_OURS)) for trial in written.get_trials(deepcopy=False)}
+    known = [trial.user_attrs.get(_OURS) for trial in written.get_trials(deepcopy=False)]
     trials, epochs = 0, 0
     for point in ended:
         attempts = [points.attempts[trial.id] for trial in point.trials]
         notes = _notes(point, attempts)
-        if _key(notes[_OURS]) in known:
+        if notes[_OURS] in known:
             continue
         course = mean_course(point, courses)
         trial = frozen_trial(study, point, points.end(point), course=course, notes=notes)
@@ -68,17 +71,13 @@ def _add_points(
             _cut_short(trial, study.fidelity.rungs[point.rung])
         trial.datetime_start = _local(min(row["started"] for row in attempts))
         trial.datetime_complete = _local(max(row["finished"] for row in attempts))
-        _add(written, trial, place)
+        try:
+            written.add_trial(trial)
+        except ValueError as error:  # Optuna allows one distribution for each dimension
+            space = f"{place} has {written.study_name} with another search space"
+            raise TrackingError(f"optuna: {space}; give another file: {error}") from error
         trials, epochs = trials + 1, epochs + len(course)
     return StudyExport(trials=trials, epochs=epochs, known=len(ended) - trials, tables=0)
-
-
-def _on_last_rungs(points: Iterable[SearchPoint]) -> list[SearchPoint]:
-    found: dict[str, SearchPoint] = {}
-    for point in points:
-        if point.global_id not in found or found[point.global_id].rung < point.rung:
-            found[point.global_id] = point
-    return list(found.values())
 
 
 def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
@@ -134,19 +133,6 @@ def _find(study: Study, storage: optuna.storages.RDBStorage, place: str) -> optu
     return found
 
 
-def _add(written: optuna.Study, trial: optuna.trial.FrozenTrial, place: str) -> None:
-    try:
-        written.add_trial(trial)
-    except ValueError as error:  # Optuna allows one distribution for each dimension
-        raise TrackingError(
-            f"optuna: {place} has {written.study_name} with another search space; give another file: {error}"
-        ) from error
-
-
-def _has_ended(points: StoredPoints, trial: str) -> bool:
-    return trial in points.attempts and points.attempts[trial]["status"] != "incomplete"
-
-
 def _notes(point: SearchPoint, attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the attributes of a point for Optuna, such as the mean of each metric over the point's seeds."""
     metrics: dict[str, list[float]] = {}
@@ -162,10 +148,6 @@ def _notes(point: SearchPoint, attempts: Sequence[Mapping[str, Any]]) -> dict[st
         **({"reason": reasons[0]} if reasons else {}),
         **{name: mean for name, mean in means.items() if math.isfinite(mean)},
     }
-
-
-def _key(attempts: object) -> str:
-    return json.dumps(attempts, sort_keys=True)
 
 
 def _local(moment: datetime) -> datetime:

@@ -35,7 +35,7 @@ def test_the_command_line_goes_before_the_environment_and_that_before_the_file(t
     assert [found.sources[name] for name in ("results", "cpus", "format", "gpus")] == [
         file,
         "ACTIVEMEM_CPUS",
-        "command line",
+        "--format",
         "default",
     ]
 
@@ -91,7 +91,7 @@ def test_all_faults_of_all_sources_are_reported_at_once(tmp_path):
         "\n"
         "command line: 1 fault\n"
         "\n"
-        "  --address: expected text, got nothing"
+        "  --address: expected a text that is not empty, got ''"
     )
 
 
