@@ -46,7 +46,6 @@ from .display import live_display
 
 if TYPE_CHECKING:
     from ...engine.run.driver import Summary
-    from ...engine.trial.failures import MachineError
     from ...reporting.added_seeds import NextSeeds
     from ...tracking.contract import Tracker
 
@@ -89,7 +88,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     """Run a study, print its summary, and return it.
 
     Return None if an interrupt ended the run at once. Raise MachineError, with the command to continue, if a
-    machine fails.
+    machine fails. If the head node of the Ray cluster has been lost, end this process at once.
     """
     store, study, options = settings.store, request.study, request.options
     if not options.local:
@@ -97,7 +96,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     trackers = _open_trackers(settings)  # a wrong tracker is reported before torch loads
     print_waiting("loading torch")
     from ...engine.run.driver import run_study  # loads torch
-    from ...engine.trial.failures import MachineError
+    from ...engine.trial.failures import HeadLostError, MachineError
 
     started = time.monotonic()
     if options.keep_stale and (kept := keep_stale_trials(study, store, request.trial_ids)):
@@ -127,7 +126,11 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
         print_stderr(f"stopped at once; all finished epochs are stored. Continue: {request.resume_command}")
         return None
     except MachineError as error:
-        raise _stopped_by(error, request) from error
+        text = f"stopped: {error}. No trial counts as failed. Continue: {request.resume_command}"
+        if isinstance(error, HeadLostError):
+            print_stderr(text)
+            os._exit(EXIT_WRONG_INPUT)  # Ray would wait for the head, and then end the process itself
+        raise type(error)(text) from error
     _print_summary(request, summary, store, time.monotonic() - started, headline)
     return summary
 
@@ -160,20 +163,6 @@ def _tracked(
         tracked.show_tables(study.name, tracked_tables(follow_rounds(study, store), store))
 
 
-def _stopped_by(failure: MachineError, request: RunRequest) -> MachineError:
-    """Return the error that reports a machine failure and the command to continue.
-
-    If the head node of the Ray cluster has been lost, print the message and end this process at once.
-    """
-    from ...engine.trial.failures import HeadLostError
-
-    text = f"stopped: {failure}. No trial counts as failed. Continue: {request.resume_command}"
-    if isinstance(failure, HeadLostError):
-        print_stderr(text)
-        os._exit(EXIT_WRONG_INPUT)  # Ray would wait for the head, and then end the process itself
-    return type(failure)(text)
-
-
 def _print_summary(
     request: RunRequest, summary: Summary, store: Store, seconds: float, headline: Headline
 ) -> None:
@@ -185,15 +174,13 @@ def _print_summary(
         print_stderr(line)
     for reason in summary.given_up:
         print_stderr(f"  abandoned  {reason}")
-    if summary.stopped:
+    if summary.stopped or summary.stop_reason:
         _print_where_to_look(request, now)
-        print_stderr(f"stopped; all steps so far are stored. Continue: {request.resume_command}")
+        why = "; all steps so far are stored" if summary.stopped else f" because {summary.stop_reason}"
+        print_stderr(f"stopped{why}. Continue: {request.resume_command}")
         return
-    if summary.stop_reason:
-        _print_where_to_look(request, now)
-        print_stderr(f"stopped because {summary.stop_reason}. Continue: {request.resume_command}")
-        return
-    if _has_run_out(request, now):
+    has_more = study.search is not None and request.max_trials is None and not now.spent
+    if has_more and now.num_remaining > 0 and not now.begun and not now.waiting:
         print_stderr("  no point is left: the space has no further point that meets the constraints")
     for line in format_best_points(request.study, StudyResults(request.study, store).points):
         print_stderr(line)
@@ -236,13 +223,6 @@ def print_first_table(request: RunRequest, store: Store) -> None:
             f"the table uses only the {seeds} of the file; claims also use {trials} with added seeds"
         )
         print_stderr(f"see: {request.command('claim', 'check')}")
-
-
-def _has_run_out(request: RunRequest, status: StudyStatus) -> bool:
-    """Return whether a search has ended early because it finds no further points."""
-    if request.study.search is None or request.max_trials is not None or status.spent:
-        return False
-    return status.num_remaining > 0 and not status.begun and not status.waiting
 
 
 def _check_reachable(address: str | None) -> None:
@@ -293,8 +273,7 @@ def run_until_decided(
         left = None if budget_s is None else max(0.0, budget_s - spent)
         found = results.next_seeds(seconds=left)
         if found is None or left == 0.0:
-            _print_verdicts(results, spent)
-            _print_why_no_seeds(results, left)
+            _print_decisions(results, spent, left)
             return summary
         print_stderr(_announcement(found))
         opened = results.open_trials()
@@ -318,35 +297,26 @@ def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | Non
     Return the last summary. The cost of a stage is printed before the stage starts. A study without gates has
     one stage. The summary is None if an interrupt ended the run at once.
     """
-    if request.study.gates is None:
+    if (gates := request.study.gates) is None:
         return run_and_report(request, settings)
     results, left = StudyResults(request.study, settings.store), request.max_trials
     opened, further = frozenset[str](), results.open_trials()
     while True:
         opened = further
         ids = opened if request.trial_ids is None else opened & request.trial_ids
-        _print_costs(request.study, settings.store, ids)
+        plan = make_plan(request.study, settings.store, ids, memory=None)
+        for number, trials in enumerate(gates.stages(plan), start=1):
+            if trials:
+                print_stderr(f"stage {number}: {stage_cost(trials)}")
         summary = run_and_report(replace(request, trial_ids=ids, max_trials=left), settings)
         further = results.open_trials()
-        _print_gates(request.study, further)
+        for number, gate in enumerate(gates.gates, start=1):
+            count = len(gate.held & further)
+            print_stderr(f"gate {number}: {count} of {plural(len(gate.held), 'trial')} open")
         if summary is None or summary.is_cut_short or further == opened:
             return summary
         if left is not None and (left := left - summary.ran) <= 0:
             return summary
-
-
-def _print_costs(study: Study, store: Store, trial_ids: frozenset[str]) -> None:
-    """Print the cost of each stage that has unfinished trials in `trial_ids`."""
-    plan = make_plan(study, store, trial_ids, memory=None)
-    for number, trials in enumerate(study.gates.stages(plan) if study.gates else (), start=1):
-        if trials:
-            print_stderr(f"stage {number}: {stage_cost(trials)}")
-
-
-def _print_gates(study: Study, opened: frozenset[str]) -> None:
-    for number, gate in enumerate(study.gates.gates if study.gates else (), start=1):
-        count = len(gate.held & opened)
-        print_stderr(f"gate {number}: {count} of {plural(len(gate.held), 'trial')} open")
 
 
 def _announcement(found: NextSeeds) -> str:
@@ -361,21 +331,15 @@ def _announcement(found: NextSeeds) -> str:
     return f"{name}: {adds}; {of} expected to be decided at {found.seeds_at_decision}"
 
 
-def _print_verdicts(results: StudyResults, spent: float) -> None:
-    parts: list[str] = []
-    if results.study.claims:
-        parts.append(f"claims {count_verdicts(results.check_claims())}")
+def _print_decisions(results: StudyResults, spent: float, left_s: float | None) -> None:
+    """Print which claims and differences are decided, and why no seeds are added for those that are not."""
+    claims, (decided, every) = results.check_claims(), results.decided_differences()
+    parts = [f"claims {count_verdicts(claims)}"] if claims else []
     if asks_for_seeds(results.study):
-        decided, every = results.decided_differences()
         parts.append(f"tables {decided} of {plural(every, 'difference')} decided")
     parts.append(f"added seeds trained for {format_duration(spent)}")
     print_stderr(f"{results.study.name}: {'; '.join(parts)}")
-
-
-def _print_why_no_seeds(results: StudyResults, left_s: float | None) -> None:
-    """Print why no seeds are added. Print nothing if all claims and differences are decided."""
-    decided, every = results.decided_differences()
-    if decided == every and not any(each.verdict in OPEN for each in results.check_claims()):
+    if decided == every and not any(each.verdict in OPEN for each in claims):
         return
     if left_s == 0.0:
         why = "the budget is spent"
