@@ -155,18 +155,13 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
     }
 
 
-def _numbers(factor: str, levels: Sequence[Level | None]) -> Sequence[Level]:
-    """Return the levels to show as bare numbers. Seeds and booleans are shown with the factor's name."""
-    numbers = [level for level in levels if isinstance(level, int | float) and not isinstance(level, bool)]
-    return [] if factor == _SEED else numbers
-
-
 def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
     """Return the texts of `_short_texts`, but with bare numbers: `0.001` instead of `lr=0.001`.
 
     Seeds and booleans keep the name.
     """
-    bare = {level: format_level(level) for level in _numbers(factor, levels)}
+    numbers = (each for each in levels if isinstance(each, int | float) and not isinstance(each, bool))
+    bare = {} if factor == _SEED else {level: format_level(level) for level in numbers}
     return {**_short_texts(factor, levels), **bare}
 
 
