@@ -262,7 +262,10 @@ def _run_step(
             state = _stream_state(model, batch, past)
         modes.enter_context(memory)
         modes.enter_context(_plugin_errors_of(model))
-        with kept.by_module(), saved_tensors_hooks(kept.keep, lambda tensor: tensor):
+        with (
+            _entered_modules(model, lambda _name: None) as kept.names,
+            saved_tensors_hooks(kept.keep, lambda tensor: tensor),
+        ):
             loss = _loss(model, batch, length, scored, state).mean()
         found = {f"kept {name}": count for name, count in kept.counted().items()}
         modes.enter_context(_recomputed_in(function_mode, model))
@@ -458,19 +461,17 @@ def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: 
         found[name] += counter.get_total_flops() - before
         before = counter.get_total_flops()
 
-    with ExitStack() as modes:
-        for mode in (
-            torch.device("meta"),
-            torch.no_grad(),
-            _ShapeCache(),
-            counter,
-            _MetaMode(),
-            kernels_left_out(),
-        ):
-            modes.enter_context(mode)
-        with _entered_modules(model, close) as names:
-            _loss(model, batch, length, scored, None)
-        close(names[-1])
+    with (
+        torch.device("meta"),
+        torch.no_grad(),
+        _ShapeCache(),
+        counter,
+        _MetaMode(),
+        kernels_left_out(),
+        _entered_modules(model, close) as names,
+    ):
+        _loss(model, batch, length, scored, None)
+    close(names[-1])
     return found
 
 
@@ -524,26 +525,19 @@ def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator
 class _KeptBytes:
     """Counter of the tensors that a forward pass stores for the backward pass, for each module.
 
-    A tensor counts for the module that stores it first.
+    A tensor counts for the module that stores it first. `names` are the running modules, innermost last.
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self._model, self._names = model, [""]
-        self._own = _storages(model)
+        self.names, self._own = [""], _storages(model)
         # weak keys, so that tensors that the forward pass frees again do not count
         self._kept: weakref.WeakKeyDictionary[torch.UntypedStorage, str] = weakref.WeakKeyDictionary()
-
-    @contextmanager
-    def by_module(self) -> Iterator[None]:
-        """Return a context in which each stored tensor is counted for the module that stores it."""
-        with _entered_modules(self._model, lambda _name: None) as self._names:
-            yield
 
     def keep(self, tensor: Tensor) -> Tensor:
         """Count a stored tensor, and return it detached from the autograd graph."""
         storage = tensor.untyped_storage()
         if storage not in self._own:
-            self._kept.setdefault(storage, self._names[-1])
+            self._kept.setdefault(storage, self.names[-1])
         return tensor.detach()
 
     def counted(self) -> Mapping[str, int]:
@@ -664,10 +658,11 @@ class _AllocationMode(TorchDispatchMode):
 
     def _watch(self, storage: torch.UntypedStorage, count: int) -> None:
         self._seen[storage] = True
-        weakref.finalize(storage, self._free, count)  # the memory is free when no tensor uses the storage
 
-    def _free(self, count: int) -> None:
-        self.live -= count
+        def free() -> None:
+            self.live -= count
+
+        weakref.finalize(storage, free)  # the memory is free when no tensor uses the storage
 
 
 def _laid_out_like(given: Tensor | None, found: Tensor | None) -> Tensor | None:

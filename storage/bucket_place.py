@@ -68,7 +68,10 @@ class BucketPlace(Place):
                 listed = self._list(folder)
                 new = [key for key, each in listed.items() if self._held.get(key) != _tag(each)]
                 fits = [key for key in new if self._make_folder(self._path(key))]
-                if all(self._download_all(fits)) and not self._has_new_merged(folder, listed):
+                fetched = all(self._download_all(fits))
+                now = (each.key for each in self.bucket.list(self._key(folder)) if fetched)
+                merged = (key for key in now if PurePosixPath(key).name.startswith(_MERGED))
+                if fetched and all(key in listed for key in merged):
                     return
         raise StoreError(
             f"{self.address}: compactions have interrupted each attempt to read: try again later"
@@ -220,10 +223,6 @@ class BucketPlace(Place):
                 path.unlink()
                 self._held.pop(key, None)
         return found
-
-    def _has_new_merged(self, folder: Path, listed: dict[str, ObjectInfo]) -> bool:
-        now = (each.key for each in self.bucket.list(self._key(folder)))
-        return any(PurePosixPath(key).name.startswith(_MERGED) and key not in listed for key in now)
 
     def _download_all(self, keys: Sequence[str]) -> list[bool]:
         """Download objects; return for each object whether it exists."""

@@ -70,23 +70,6 @@ class StoreState:
         return sorted({*self.records, *(name.partition("/")[0] for name in self.rows)})
 
 
-def read_state(layout: Layout) -> StoreState:
-    """Return the current state of a store without opening a file."""
-    trials, later = layout.root / "trials", [layout.root / dataset for dataset in (*MEASURED_LATER, "taken")]
-    layout.place.list_names(trials, *later, layout.studies, layout.checkpoints_folder)
-    records = ((path.stem, path) for path in entries(layout.studies, _RECORD))
-    return StoreState(
-        rows=frozenset(f"{each.parent.name}/{each.name}" for each in _files(trials)),
-        measured={str(path): _time(path) for folder in later for path in _files(folder)},
-        records={name: _time(path) for name, path in records if study_name_fault(name) is None},
-        notes={
-            each.name: _time(each / NOTE_FILE)
-            for each in entries(layout.checkpoints_folder)
-            if trial_id_fault(each.name) is None
-        },
-    )
-
-
 def _files(dataset: Path) -> list[Path]:
     folders = [path for path in entries(dataset) if path.is_dir()]
     return [path for folder in folders for path in entries(folder, ".parquet")]
@@ -258,7 +241,20 @@ class Store:
 
     def state(self) -> StoreState:
         """Return the names and times of the store's files; a later call shows whether something changed."""
-        return read_state(self._layout)
+        layout = self._layout
+        trials, later = layout.root / "trials", [layout.root / name for name in (*MEASURED_LATER, "taken")]
+        layout.place.list_names(trials, *later, layout.studies, layout.checkpoints_folder)
+        records = ((path.stem, path) for path in entries(layout.studies, _RECORD))
+        return StoreState(
+            rows=frozenset(f"{each.parent.name}/{each.name}" for each in _files(trials)),
+            measured={str(path): _time(path) for folder in later for path in _files(folder)},
+            records={name: _time(path) for name, path in records if study_name_fault(name) is None},
+            notes={
+                each.name: _time(each / NOTE_FILE)
+                for each in entries(layout.checkpoints_folder)
+                if trial_id_fault(each.name) is None
+            },
+        )
 
     def follow(self, columns: Sequence[str] = tuple(TRIALS)) -> LatestAttempts:
         """Return a mapping from each trial to these columns of its valid attempt; `refresh` updates it."""

@@ -80,34 +80,6 @@ def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
     return merged
 
 
-def merge_ended(quarantine: Quarantine, study: str, *, at_least: int) -> int:
-    """Merge the data files of a study's ended attempts, if there are at least `at_least` of them.
-
-    Return how many files were merged. A run calls this function while it trains, because merged files are not
-    read again. An attempt has ended once its row exists; only probes are written later. So rows are merged
-    last, and a crash before that leaves work for the next merge. Other processes may compact at the same
-    time.
-    """
-    layout, merged = quarantine.layout, 0
-    ended = {
-        name
-        for partition in layout.partitions("trials", [study])
-        for name in data_names(partition)
-        if not is_compacted(partition / name)
-    }
-    if len(ended) < at_least:
-        return 0
-    for dataset in (*_OF_ENDED, "trials"):
-        for partition in layout.partitions(dataset, [study]):
-            contents: dict[Path, bytes] = {}
-            for name in sorted(data_names(partition) & ended):
-                with suppress(FileNotFoundError):  # merged by another process
-                    if (data := read_verified(partition / name, quarantine)) is not None:
-                        contents[partition / name] = data
-            merged += _replace(layout.place, dataset, partition, contents) if contents else 0
-    return merged
-
-
 def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
     """Replace these files of a partition by one merged file; return how many they were."""
     write_merged(place, dataset, partition, merge(dataset, contents))
@@ -130,20 +102,14 @@ def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping
 
     A new file of probes takes precedence over the merged rows of the previous file.
     """
-    if dataset in _WRITTEN_AGAIN:
-        contents = {path: data for path, data in contents.items() if _is_unchanged(place, path, data)}
-    place.delete(*contents)
+    unchanged = list[Path]()
+    for path, data in contents.items():
+        with suppress(FileNotFoundError, UnreadableError):
+            may_change = dataset in _WRITTEN_AGAIN and holds_one_attempt(path)
+            if not may_change or place.get(path) == data:
+                unchanged.append(path)
+    place.delete(*unchanged)
     sync(partition)
-
-
-def _is_unchanged(place: Place, path: Path, data: bytes) -> bool:
-    """Return whether a file still has the bytes `data`; only files of a single attempt are ever rewritten."""
-    if not holds_one_attempt(path):
-        return True
-    try:
-        return place.get(path) == data
-    except (FileNotFoundError, UnreadableError):
-        return False
 
 
 def write_merged(place: Place, dataset: str, partition: Path, merged: pl.DataFrame) -> None:
@@ -171,7 +137,7 @@ class FindingKind(StrEnum):
         return self in {FindingKind.DAMAGED, FindingKind.UNREADABLE, FindingKind.INCOMPLETE}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One problem with a file of the store, with the file's size in bytes, or 0 if it does not exist.
 
@@ -204,6 +170,10 @@ RESUMED_REASON: Final = "time limit"
 """The beginning of a failure's reason after which a trial can resume from its checkpoint."""
 
 
+def _finding(kind: FindingKind, path: Path, reason: str) -> Finding:
+    return Finding(kind, path, reason, size_bytes(path))
+
+
 def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Finding]:
     """Return the files in a store that nothing uses any more, such as checkpoints of ended trials.
 
@@ -230,10 +200,10 @@ def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
     for path in (*entries(layout.unfinished), *temporary):
         runs = writer_runs(path.name)
         if runs is False or (runs is None and _last_change(path, now) < oldest):
-            yield _leftover(path, "the process that wrote it has died")
+            yield _finding(FindingKind.LEFTOVER, path, "the process that wrote it has died")
     for path in begun:
         if path.name.endswith(".damaged"):
-            yield _leftover(path, "a damaged checkpoint that its trial no longer needs")
+            yield _finding(FindingKind.LEFTOVER, path, "a damaged checkpoint that its trial no longer needs")
 
 
 def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
@@ -251,7 +221,7 @@ def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
         resumes = (row["reason"] or "").startswith(RESUMED_REASON)
         went_on = row["status"] == "failed" and changed > row["finished"].timestamp()
         if not resumes and not went_on and changed < now - QUIET_S:
-            yield _leftover(folder, f"its trial is {row['status']}")
+            yield _finding(FindingKind.LEFTOVER, folder, f"its trial is {row['status']}")
 
 
 def _last_change(path: Path, now: float) -> float:
@@ -259,10 +229,6 @@ def _last_change(path: Path, now: float) -> float:
         return path.lstat().st_mtime
     except FileNotFoundError:
         return now
-
-
-def _leftover(path: Path, reason: str) -> Finding:
-    return Finding(kind=FindingKind.LEFTOVER, path=path, reason=reason, bytes=size_bytes(path))
 
 
 _CHECKPOINTS: Final = ("state.pt", "previous.pt", STARTS_FILE, NOTE_FILE)
@@ -330,9 +296,7 @@ def _check(path: Path, quarantine: Quarantine) -> Finding | None:
         fault = FindingKind.UNREADABLE, str(error).removeprefix(f"{path}: ")
     except StoreError as error:
         fault = FindingKind.FOREIGN, str(error).removeprefix(f"{path}: ")
-    if fault is None:
-        return None
-    return Finding(kind=fault[0], path=path, reason=fault[1], bytes=size_bytes(path))
+    return None if fault is None else _finding(fault[0], path, fault[1])
 
 
 def _rows_fault(path: Path, quarantine: Quarantine) -> tuple[FindingKind, str] | None:
@@ -348,14 +312,11 @@ def _rows_fault(path: Path, quarantine: Quarantine) -> tuple[FindingKind, str] |
 
 def _foreign(layout: Layout) -> Iterator[Finding]:
     """Yield a finding for each file or folder in the datasets that has a name which no store gives."""
-    strangers = list[Path]()
     for dataset in SCHEMAS:
         for path in entries(layout.root / dataset):
-            inside = entries(path) if path.is_dir() else [path]
-            strangers += [each for each in inside if path == each or each.suffix != ".parquet"]
-    for path in strangers:
-        reason = "a store has no file of this name"
-        yield Finding(kind=FindingKind.FOREIGN, path=path, reason=reason, bytes=size_bytes(path))
+            for each in entries(path) if path.is_dir() else [path]:
+                if path == each or each.suffix != ".parquet":
+                    yield _finding(FindingKind.FOREIGN, each, "a store has no file of this name")
 
 
 def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
@@ -368,7 +329,7 @@ def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
     for trial, attempt, study, _ in rows.iter_rows():
         path = quarantine.layout.attempt_file("metrics", study, trial, attempt)
         reason = "metrics of this trial are lost; study run trains the trial again"
-        yield Finding(kind=FindingKind.INCOMPLETE, path=path, reason=reason, bytes=0)
+        yield _finding(FindingKind.INCOMPLETE, path, reason)
 
 
 _ORDER: Final = ("trials", *(dataset for dataset in SCHEMAS if dataset != "trials"))
@@ -413,8 +374,31 @@ class StoreUpkeep:
         )
 
     def merge_ended(self, study: str, *, at_least: int) -> int:
-        """Merge the files of a study's ended attempts during a run, if there are at least this many."""
-        return merge_ended(self._quarantine, study, at_least=at_least)
+        """Merge the data files of a study's ended attempts, if there are at least `at_least` of them.
+
+        Return how many files were merged. A run calls this method while it trains, because merged files are
+        not read again. An attempt has ended once its row exists; only probes are written later. So rows are
+        merged last, and a crash before that leaves work for the next merge. Other processes may compact at
+        the same time.
+        """
+        layout, merged = self._layout, 0
+        ended = {
+            name
+            for partition in layout.partitions("trials", [study])
+            for name in data_names(partition)
+            if not is_compacted(partition / name)
+        }
+        if len(ended) < at_least:
+            return 0
+        for dataset in (*_OF_ENDED, "trials"):
+            for partition in layout.partitions(dataset, [study]):
+                contents: dict[Path, bytes] = {}
+                for name in sorted(data_names(partition) & ended):
+                    with suppress(FileNotFoundError):  # merged by another process
+                        if (data := read_verified(partition / name, self._quarantine)) is not None:
+                            contents[partition / name] = data
+                merged += _replace(layout.place, dataset, partition, contents) if contents else 0
+        return merged
 
     def check(self) -> StoreCheck:
         """Read all files completely and return the problems; change nothing.

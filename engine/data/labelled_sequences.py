@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,9 +20,16 @@ from torch.nn.utils.rnn import pad_sequence
 from ...studies.catalog.own_corpora import SPLITS
 from ...studies.catalog.tasks import IGNORED, LabelledSettings, TaskKind
 from ...studies.own_data.rows import CLASSES, NUMBERS, TAGS, Row, RowKind
-from ..core.process import derive_seed
 from ..corpora.files import DataError, iter_own_rows
-from .token_files import Split, encoded_folder, open_numbers, prepared, smallest_dtype, write_numbers
+from .token_files import (
+    Split,
+    encoded_folder,
+    iter_shuffled,
+    open_numbers,
+    prepared,
+    smallest_dtype,
+    write_numbers,
+)
 from .vocabularies import learn_vocabulary, load_vocabulary
 from .vocabularies.words import Vocabulary
 
@@ -176,19 +182,11 @@ def iter_labelled_batches(
     The order of each pass depends on the seed and the number of the pass; an incomplete last batch is
     dropped. Sequences are cut after `longest` tokens.
     """
-    rows = len(split.sequences.line_lengths)
-    batches = rows // batch_size
-    if not batches:
-        raise DataError(f"expected at least {batch_size} sequences, got {rows}")
-    drawn, order = -1, torch.arange(rows)
-    for number in count(position):
-        if number // batches != drawn:
-            drawn = number // batches
-            # a seed for each pass, so that a resumed training gets the same order as an uninterrupted one
-            generator = torch.Generator().manual_seed(derive_seed(seed, f"rows of pass {drawn}"))
-            order = torch.randperm(rows, generator=generator)
-        place = number % batches * batch_size
-        yield _collate(split, order[place : place + batch_size].tolist(), longest)
+    every = torch.arange(len(split.sequences.line_lengths))
+    if len(every) < batch_size:
+        raise DataError(f"expected at least {batch_size} sequences, got {len(every)}")
+    for rows in iter_shuffled(every, batch_size=batch_size, seed=seed, what="rows", position=position):
+        yield _collate(split, rows, longest)
 
 
 def iter_labelled_eval(split: LabelledSplit, *, batch_size: int, longest: int) -> Iterator[LabelledBatch]:

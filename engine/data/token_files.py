@@ -6,8 +6,9 @@ import hashlib
 import importlib.metadata
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ...storage.files import replacing
+from ..core.process import derive_seed
 from ..corpora.files import DataError, locked
 
 ABOUT = "about.json"
@@ -74,6 +76,26 @@ class Split:
         places = zip(starts.tolist(), ends.tolist(), strict=True)
         rows = [self.tokens[start:end].long() for start, end in places]
         return pad_sequence(rows, batch_first=True), ends - starts
+
+
+def iter_shuffled(
+    rows: Tensor, *, batch_size: int, seed: int, what: str, position: int
+) -> Iterator[list[int]]:
+    """Yield batches of these rows without end, beginning with batch number `position`.
+
+    The order of each pass depends on the seed, on `what`, and on the number of the pass. An incomplete last
+    batch is dropped.
+    """
+    batches = len(rows) // batch_size
+    shuffled, order = -1, rows
+    for number in count(position):
+        if number // batches != shuffled:
+            shuffled = number // batches
+            # a seed for each pass, so that a resumed training gets the same order as an uninterrupted one
+            generator = torch.Generator().manual_seed(derive_seed(seed, f"{what} of pass {shuffled}"))
+            order = rows[torch.randperm(len(rows), generator=generator)]
+        place = number % batches * batch_size
+        yield order[place : place + batch_size].tolist()
 
 
 def smallest_dtype(vocab: int) -> np.dtype[Any]:

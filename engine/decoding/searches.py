@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -59,16 +58,19 @@ def log_probabilities(logits: Tensor) -> Tensor:
     return torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
 
 
-class OutputCosts(ABC):
-    """Costs of outputs in nats, all at least 0. A search subtracts the cost of an output from its score."""
+class OutputCosts:
+    """Costs of outputs in nats, all at least 0. A search subtracts the cost of an output from its score.
 
-    @abstractmethod
+    This class has no costs: outputs are compared only by their likelihood.
+    """
+
     def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
         """Return the cost (rows,) of each finished output in `symbols` (rows, longest), as float64.
 
         `sentences` (rows,) has the index of each output's sentence. Each row has its end, and padding after
         it.
         """
+        return torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
         """Return the least possible cost (rows,) of outputs with these beginnings and `left` more symbols.
@@ -76,14 +78,6 @@ class OutputCosts(ABC):
         `symbols` are (rows, written), and `left` bounds the number of symbols that may follow, end included.
         A lower value is also correct (by default 0), but then the search drops hopeless outputs later.
         """
-        return torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)
-
-
-class NoCosts(OutputCosts):
-    """No costs: outputs are compared only by their likelihood."""
-
-    def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
-        """Return a cost of zero for each output."""
         return torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)
 
 
@@ -143,12 +137,8 @@ def greedy_search(
             going = _still_racing(race, rows, written, going, bounds.after(place))
         kept = torch.nonzero(going).squeeze(1)
         if len(kept) < len(rows):
-            rows, previous, bounds, state = (
-                rows[kept],
-                previous[kept],
-                bounds.select(kept),
-                state.select_rows(kept),
-            )
+            rows, previous, bounds = rows[kept], previous[kept], bounds.select(kept)
+            state = state.select_rows(kept)
     return Outputs(symbols=symbols, scores=scores)
 
 
@@ -342,12 +332,8 @@ class BeamSearch:
         scores = best.scores[:, : self.beam].masked_fill(~ending, -torch.inf)
         ranks = self.ranking.normalise(scores, length)
         if coverage is not None:
-            ranks = (
-                ranks
-                + self.ranking.coverage_term(coverage, self.valid[alive.sentence])[
-                    best.parents[:, : self.beam]
-                ]
-            )
+            terms = self.ranking.coverage_term(coverage, self.valid[alive.sentence])
+            ranks = ranks + terms[best.parents[:, : self.beam]]
         rank, which = ranks.max(1)
         better = torch.nonzero(rank > self.ranks[best.sentences]).squeeze(1)
         of, which = best.sentences[better], which[better]
@@ -488,7 +474,7 @@ def _best_sizes(
     A size is dropped as soon as its likelihood so far, with its lowest possible cost, cannot beat another
     output.
     """
-    costs, lengths = sizes.costs or NoCosts(), (sources != PAD).sum(1)
+    costs, lengths = sizes.costs or OutputCosts(), (sources != PAD).sum(1)
     least, most = sizes.tried(lengths, longest)
     tried = torch.arange(int((most - least).max()) + 1, device=sources.device)
     sentence, more = torch.nonzero(tried <= (most - least)[:, None], as_tuple=True)  # (outputs,)
@@ -566,34 +552,23 @@ def decode(
     has fewer. With `try_lengths` the search tries the lengths in `sizes`, without penalties, or takes the
     length that a line estimates.
     """
-    ranking = Ranking(length_penalty=length_penalty, coverage_penalty=coverage_penalty)
-    bounds = torch.as_tensor(max_length, device=sources.device).expand(len(sources))
+    most = torch.as_tensor(max_length, device=sources.device).expand(len(sources))
+    bounds = Bounds(min_length=torch.ones_like(most), max_length=most)
+    if model.body.depends_on_target_length:
+        bounds = size_bounds((sources != PAD).sum(1), most)
     training = model.training
+    model.eval()
     try:
         with torch.no_grad():
-            asked = sizes if try_lengths else None
-            found = _search(model.eval(), sources, bounds, ranking, beam=beam, sizes=asked)
+            if try_lengths:
+                found = search_lengths(model, sources, most, beam=beam, sizes=sizes)
+            elif beam == 1:
+                found = greedy_search(model, sources, bounds)
+            else:
+                ranking = Ranking(length_penalty=length_penalty, coverage_penalty=coverage_penalty)
+                found = beam_search(model, sources, bounds, beam=beam, ranking=ranking)
     finally:
         model.train(training)
     lengths = (found.symbols != PAD).sum(1).tolist()
     rows = zip(found.symbols.tolist(), lengths, found.scores.tolist(), strict=True)
     return [Decoded(tokens=symbols[:length], score=score) for symbols, length, score in rows]
-
-
-def _search(
-    model: TransductionModel,
-    sources: Tensor,
-    max_length: Tensor,
-    ranking: Ranking,
-    *,
-    beam: int,
-    sizes: SizeSearch | None,
-) -> Outputs:
-    if sizes is not None:
-        return search_lengths(model, sources, max_length, beam=beam, sizes=sizes)
-    bounds = Bounds(min_length=torch.ones_like(max_length), max_length=max_length)
-    if model.body.depends_on_target_length:
-        bounds = size_bounds((sources != PAD).sum(1), max_length)
-    if beam == 1:
-        return greedy_search(model, sources, bounds)
-    return beam_search(model, sources, bounds, beam=beam, ranking=ranking)

@@ -221,13 +221,23 @@ class Objective(ABC, Generic[ModelOf]):
         """Resume from a state that `state` returned."""
 
 
-class FreshObjective(Objective[Model], Generic[BatchOf]):
+class BatchObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
+    """An objective that keeps the batch of the current step."""
+
+    _batch: BatchOf | None = None
+
+    @property
+    def _current(self) -> BatchOf:
+        assert self._batch is not None, "the caller begins a batch first"
+        return self._batch
+
+
+class FreshObjective(BatchObjective[Model, BatchOf]):
     """An objective that draws a fresh batch for each step with a generator seeded by its trial."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
         self._data = torch.Generator().manual_seed(derive_seed(settings.seed, "data"))
-        self._batch: BatchOf | None = None
 
     def begin_batch(self, parts: int) -> None:
         del parts
@@ -239,23 +249,17 @@ class FreshObjective(Objective[Model], Generic[BatchOf]):
     def restore(self, state: dict[str, Any]) -> None:
         self._data.set_state(state["data"].cpu())
 
-    @property
-    def _current(self) -> BatchOf:
-        assert self._batch is not None, "the caller begins a batch first"
-        return self._batch
-
     @abstractmethod
     def _draw_batch(self) -> BatchOf:
         """Return the batch of the next step."""
 
 
-class StreamedObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
+class StreamedObjective(BatchObjective[ModelOf, BatchOf]):
     """An objective with a stream of batches; the next batch depends only on how many were drawn before."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
         self._batches: Iterator[BatchOf] | None = None
-        self._batch: BatchOf | None = None
         self._drawn = self._sequences = self._symbols = 0
 
     @property
@@ -284,11 +288,6 @@ class StreamedObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
     def restore(self, state: dict[str, Any]) -> None:
         self._drawn, self._batches = state["position"], None
         self._symbols, self._sequences = state["padded"], state["drawn"]
-
-    @property
-    def _current(self) -> BatchOf:
-        assert self._batch is not None, "the caller begins a batch first"
-        return self._batch
 
     @abstractmethod
     def _iter_batches(self, position: int) -> Iterator[BatchOf]:

@@ -244,10 +244,11 @@ def search_outputs(
     `sources` (batch, n) are padded.
     """
     lengths = (sources != PADDING).sum(1)
+    ratio, margin = max(sizes.ratio, MAX_LENGTH_RATIO), max(sizes.margin, MAX_LENGTH_MARGIN)
     hypotheses = decode(
         model,
         sources,
-        max_length=_max_lengths(lengths, sizes.ratio, sizes.margin),
+        max_length=(ratio * lengths.double()).floor().long() + margin,
         try_lengths=model.body.depends_on_target_length,
         sizes=replace(sizes, costs=costs),
         beam=decoding.beam,
@@ -255,11 +256,6 @@ def search_outputs(
         coverage_penalty=decoding.coverage_penalty,
     )
     return [best.tokens for best in hypotheses]
-
-
-def _max_lengths(lengths: Tensor, ratio: float, margin: int) -> Tensor:
-    ratio, margin = max(ratio, MAX_LENGTH_RATIO), max(margin, MAX_LENGTH_MARGIN)
-    return (ratio * lengths.double()).floor().long() + margin
 
 
 def write_outputs(

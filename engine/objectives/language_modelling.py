@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +36,6 @@ from ..data.token_files import Split
 from .base import (
     CausalView,
     Metrics,
-    Objective,
     RegisteredMetrics,
     StepShape,
     StreamedObjective,
@@ -48,8 +47,10 @@ from .base import (
 from .separate_documents import iter_pieces, nll_of_documents
 from .text_scores import score_text
 
+TextBatch = TypeVar("TextBatch", StreamBatch, LineBatch)
 
-class LanguageObjective(Objective[Model]):
+
+class LanguageObjective(StreamedObjective[Model, TextBatch]):
     """Objective of a language model, with metrics of its dev and test splits."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
@@ -100,6 +101,9 @@ class LanguageObjective(Objective[Model]):
     def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
         """Return the negative log-likelihood of each target (rows, length), computed as in training."""
 
+    def _size_of(self, batch: TextBatch) -> tuple[int, int]:
+        return len(batch.inputs), batch.inputs.numel()
+
     def _truncate(self, split: Split, limit: int | None) -> Split:
         """Return the first lines of a split that have at most `limit` tokens in total, but at least one line.
 
@@ -142,7 +146,7 @@ class LanguageObjective(Objective[Model]):
         }
 
 
-class StreamObjective(LanguageObjective):
+class StreamObjective(LanguageObjective[StreamBatch]):
     """Objective that reads a text in parallel rows, which continue from step to step.
 
     Blocks keep their states between steps.
@@ -151,9 +155,6 @@ class StreamObjective(LanguageObjective):
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
         self._streams = [StreamState()] * settings.train.accumulate
-        self._position = 0
-        self._batches: Iterator[StreamBatch] | None = None
-        self._batch: StreamBatch | None = None
 
     @property
     def step_shape(self) -> StepShape:
@@ -163,16 +164,16 @@ class StreamObjective(LanguageObjective):
         )
 
     def begin_batch(self, parts: int) -> None:
-        self._batch = self._next_batch()
-        if self._batch.reset:
+        super().begin_batch(parts)
+        if self._current.reset:
             self._streams = [StreamState()] * parts
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the tokens of one part of the rows in the batch."""
-        assert self._batch is not None, "the caller begins a batch first"
-        count = len(self._batch.inputs)
+        batch = self._current
+        count = len(batch.inputs)
         here = micro_batch_slice(count, part, parts)
-        inputs, targets = (on_device(rows[here], self.device) for rows in self._batch[:2])
+        inputs, targets = (on_device(rows[here], self.device) for rows in batch[:2])
         nats, self._streams[part] = model.nll_stream(inputs, targets, self._streams[part])
         self._show(inputs, nats.flatten(), targets.flatten())
         return nats.mean() * micro_batch_weight(count, part, parts)
@@ -184,10 +185,10 @@ class StreamObjective(LanguageObjective):
 
     def state(self) -> dict[str, Any]:
         streams = [(stream.past_length, stream.block_states) for stream in self._streams]
-        return {"position": self._position, "streams": streams}
+        return {**super().state(), "streams": streams}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._position, self._batches = state["position"], None
+        super().restore({"padded": 0, "drawn": 0, **state})  # checkpoints of earlier versions lack them
         streams = [StreamState(length, tuple(states)) for length, states in state["streams"]]
         # a retry after a lack of memory divides the batch into more parts than the checkpoint has
         self._streams = split_streams(streams, self.settings.train.accumulate)
@@ -195,21 +196,18 @@ class StreamObjective(LanguageObjective):
     def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
         return model.nll_stream(inputs, targets, StreamState())[0]
 
-    def _next_batch(self) -> StreamBatch:
-        if self._batches is None:
-            offsets = torch.Generator().manual_seed(derive_seed(self.settings.seed, "offsets"))
-            self._batches = iter_stream_batches(
-                self._text.train.tokens,
-                batch_size=self.settings.train.batch_size,
-                context=self._task.context,
-                position=self._position,
-                offsets=offsets if self._task.random_offset else None,
-            )
-        self._position += 1
-        return next(self._batches)
+    def _iter_batches(self, position: int) -> Iterator[StreamBatch]:
+        offsets = torch.Generator().manual_seed(derive_seed(self.settings.seed, "offsets"))
+        return iter_stream_batches(
+            self._text.train.tokens,
+            batch_size=self.settings.train.batch_size,
+            context=self._task.context,
+            position=position,
+            offsets=offsets if self._task.random_offset else None,
+        )
 
 
-class PackedObjective(LanguageObjective, StreamedObjective[Model, StreamBatch]):
+class PackedObjective(LanguageObjective[StreamBatch]):
     """Objective that cuts a text, or a mixture of texts, into independent pieces of equal length.
 
     If documents are read separately, a step still has the same number of targets, and its tokens and FLOPs
@@ -252,11 +250,8 @@ class PackedObjective(LanguageObjective, StreamedObjective[Model, StreamBatch]):
             position=position,
         )
 
-    def _size_of(self, batch: StreamBatch) -> tuple[int, int]:
-        return len(batch.inputs), batch.inputs.numel()
 
-
-class LineObjective(LanguageObjective, StreamedObjective[Model, LineBatch]):
+class LineObjective(LanguageObjective[LineBatch]):
     """Objective of whole lines, each an independent sequence (Dowdell and Zhang 2019, section 4.1)."""
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
@@ -289,6 +284,3 @@ class LineObjective(LanguageObjective, StreamedObjective[Model, LineBatch]):
             seed=derive_seed(self.settings.seed, "data"),
             position=position,
         )
-
-    def _size_of(self, batch: LineBatch) -> tuple[int, int]:
-        return len(batch.inputs), batch.inputs.numel()

@@ -111,16 +111,11 @@ class SGD(torch.optim.SGD):
     def step(self, closure: Callable[[], float] | None = None) -> Any:  # noqa: ANN401  # pyright: ignore[reportIncompatibleMethodOverride] -- torch's overloads
         """Update every weight that has a gradient."""
         for group in self.param_groups:
-            if group["momentum"]:
-                self._begin_late(group)
-        return super().step(closure)
-
-    def _begin_late(self, group: dict[str, Any]) -> None:
-        moved = [weight for weight in group["params"] if weight.grad is not None]
-        late = [weight for weight in moved if self.state[weight].get(_MOMENTUM) is None]
-        if len(late) < len(moved):
-            for weight in late:
+            moved = [weight for weight in group["params"] if weight.grad is not None and group["momentum"]]
+            late = [weight for weight in moved if self.state[weight].get(_MOMENTUM) is None]
+            for weight in late if len(late) < len(moved) else ():
                 self.state[weight][_MOMENTUM] = torch.zeros_like(weight.grad)
+        return super().step(closure)
 
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -246,31 +241,22 @@ def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
     found: list[GroupSize] = []
     faults: list[str] = []
     for settings in distinct.values():
+        groups = settings.train.groups
+        shapes = {name: weight.shape for name, weight in meta_model(settings).named_parameters()}
         try:
-            found += _group_sizes(settings)
+            chosen = assign_groups(shapes, groups)
         except ParameterGroupError as error:
             faults.append(f"  {settings.model.recipe}: {error}")
+            continue
+        of = sum(map(prod, shapes.values()))
+        for place, group in enumerate(groups):
+            members = [prod(shapes[name]) for name, chosen_place in chosen.items() if chosen_place == place]
+            found.append(GroupSize(group=group, weights=len(members), numbers=sum(members), of=of))
     if faults:
         raise ParameterGroupError(
             "\n".join(["the parameter groups of [train] do not fit these models", *faults])
         )
     return found
-
-
-def _group_sizes(settings: TrialSettings) -> list[GroupSize]:
-    groups = settings.train.groups
-    shapes = {name: weight.shape for name, weight in meta_model(settings).named_parameters()}
-    chosen = assign_groups(shapes, groups)
-    members = [[name for name, place in chosen.items() if place == each] for each in range(len(groups))]
-    return [
-        GroupSize(
-            group=group,
-            weights=len(names),
-            numbers=sum(prod(shapes[name]) for name in names),
-            of=sum(map(prod, shapes.values())),
-        )
-        for group, names in zip(groups, members, strict=True)
-    ]
 
 
 def assign_groups(names: Collection[str], groups: Sequence[ParameterGroupSettings]) -> dict[str, int | None]:
@@ -310,25 +296,21 @@ def regroup(
     weights = dict(model.named_parameters())
     chosen = assign_groups(weights, groups)
     own = {weights[name]: groups[place] for name, place in chosen.items() if place is not None}
-    divided = [part for group in optimizer.param_groups for part in _divide(group, own)]
+    divided = list[dict[str, Any]]()
+    for group in optimizer.param_groups:
+        parts: dict[ParameterGroupSettings | None, list[nn.Parameter]] = {}
+        for weight in group["params"]:
+            parts.setdefault(own.get(weight), []).append(weight)
+        divided += [
+            {**group, "params": members, **_changes(group, settings)}
+            for settings, members in parts.items()
+            if settings is None or not settings.freeze
+        ]
     optimizer.param_groups[:] = divided
     for weight, group in own.items():
         weight.requires_grad_(not group.freeze)
         if group.freeze:
             optimizer.state.pop(weight, None)  # Adagrad has created a state for it already
-
-
-def _divide(
-    group: dict[str, Any], own: Mapping[nn.Parameter, ParameterGroupSettings]
-) -> list[dict[str, Any]]:
-    parts: dict[ParameterGroupSettings | None, list[nn.Parameter]] = {}
-    for weight in group["params"]:
-        parts.setdefault(own.get(weight), []).append(weight)
-    return [
-        {**group, "params": weights, **_changes(group, settings)}
-        for settings, weights in parts.items()
-        if settings is None or not settings.freeze
-    ]
 
 
 def _changes(group: Mapping[str, Any], settings: ParameterGroupSettings | None) -> dict[str, Any]:
@@ -356,7 +338,8 @@ def build_optimizer(
     plug-in's optimiser leaves out or repeats weights, and ParameterGroupError for impossible groups.
     """
     if isinstance(settings, PluginOptimizer):
-        made = _checked(settings.name, settings.build(model), model)
+        made = settings.build(model)
+        _check_covers(settings.name, made, model)
     else:
         assert isinstance(settings, OwnOptimizerSettings), f"{settings.name} has settings of its own"
         made = _build_own(settings, model)
@@ -387,7 +370,7 @@ def _build_own(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.
     groups, lr, decay = _groups(model, settings, without=maps), settings.lr, settings.weight_decay
     match settings.name:
         case "adam" | "adamw":
-            made = Adam(
+            return Adam(
                 groups,
                 lr,
                 settings.betas,
@@ -397,15 +380,15 @@ def _build_own(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.
                 decoupled_weight_decay=settings.name == "adamw",
             )
         case "adagrad":  # torch's foreach option needs two copies of the weights on a GPU
-            made = torch.optim.Adagrad(groups, lr, eps=settings.eps, weight_decay=decay, foreach=False)
+            return torch.optim.Adagrad(groups, lr, eps=settings.eps, weight_decay=decay, foreach=False)
         case "sgd":
-            made = SGD(groups, lr, settings.own_momentum, weight_decay=decay, fused=True)
+            return SGD(groups, lr, settings.own_momentum, weight_decay=decay, fused=True)
         case "lion":
-            made = Lion(groups, lr=lr, betas=settings.betas, weight_decay=decay)
+            return Lion(groups, lr=lr, betas=settings.betas, weight_decay=decay)
         case "adafactor":
-            made = torch.optim.Adafactor(groups, lr, weight_decay=decay)
+            return torch.optim.Adafactor(groups, lr, weight_decay=decay)
         case _:
-            made = Muon(
+            return Muon(
                 maps,
                 groups,
                 lr=lr,
@@ -414,7 +397,6 @@ def _build_own(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.
                 eps=settings.eps,
                 weight_decay=decay,
             )
-    return made
 
 
 def _groups(
@@ -428,7 +410,7 @@ def _groups(
     return [{"params": decaying}, {"params": others, "weight_decay": 0.0}]
 
 
-def _checked(name: str, made: object, model: nn.Module) -> torch.optim.Optimizer:
+def _check_covers(name: str, made: object, model: nn.Module) -> None:
     if not isinstance(made, torch.optim.Optimizer):
         raise OptimizerError(f"{name}: expected a torch.optim.Optimizer, got {type(made).__name__}")
     moved = list(chain.from_iterable(group["params"] for group in made.param_groups))
@@ -436,7 +418,6 @@ def _checked(name: str, made: object, model: nn.Module) -> torch.optim.Optimizer
     if left or len(moved) != len(list(model.parameters())):
         got = f"none of {', '.join(left)}" if left else f"{len(moved)} weights"
         raise OptimizerError(f"{name}: expected every weight of the model once, got {got}")
-    return made
 
 
 def change_settings(
@@ -487,23 +468,17 @@ def weight_state(settings: TrialSettings) -> WeightState:
     weights = dict(model.named_parameters())
     places = assign_groups(weights, groups).items() if groups else ()
     frozen = {weights[name] for name, place in places if place is not None and groups[place].freeze}
-    maps = muon_maps(model) if optimizer.name == "muon" else {}
-    kept = (
-        _numbers_kept(optimizer, weight, is_map=weight in maps)
-        for weight in weights.values()
-        if weight not in frozen
-    )
-    return WeightState(frozen=sum(weight.numel() for weight in frozen), bytes=NUMBER * sum(kept))
-
-
-def _numbers_kept(optimizer: OptimizerSettings, weight: nn.Parameter, *, is_map: bool) -> int:
-    """Return how many values, such as momenta, an optimiser stores for one weight tensor.
-
-    `is_map` is true for a weight that Muon updates as a matrix. An optimiser of a plug-in declares a maximum.
-    """
-    if isinstance(optimizer, OwnOptimizerSettings) and optimizer.name == "muon" and is_map:
-        return weight.numel()
-    if isinstance(optimizer, OwnOptimizerSettings) and optimizer.name == "adafactor" and weight.dim() > 1:
-        *rest, rows, columns = weight.shape
-        return prod(rest) * (rows + columns)
-    return optimizer.state_per_weight * weight.numel()
+    own = optimizer.name if isinstance(optimizer, OwnOptimizerSettings) else None
+    maps = muon_maps(model) if own == "muon" else {}
+    kept = 0
+    for weight in weights.values():
+        if weight in frozen:
+            continue
+        if weight in maps:
+            kept += weight.numel()  # only a momentum
+        elif own == "adafactor" and weight.dim() > 1:
+            *rest, rows, columns = weight.shape
+            kept += prod(rest) * (rows + columns)
+        else:  # an optimiser of a plug-in declares a maximum
+            kept += optimizer.state_per_weight * weight.numel()
+    return WeightState(frozen=sum(weight.numel() for weight in frozen), bytes=NUMBER * kept)

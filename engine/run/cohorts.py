@@ -296,20 +296,26 @@ class Worker:
         self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
         self._data = machine.data
         self._device = torch.device(machine.device)
-        self._device_suffix = f", a share of {share:g}" if (share := _share(machine)) < 1.0 else ""
+        share = 1.0 if machine.gpus == "auto" else min(machine.gpus or 1.0, 1.0)
+        self._device_suffix = f", a share of {share:g}" if share < 1.0 else ""
         self._claims: dict[str, Claims] = {}
-        self._packer = _make_packer(machine, self._device)
+        self._packer: Packer | None = None
+        if machine.pack != "off":
+            here = int(share * device_bytes(machine)) if self._device.type == "cuda" else None
+            self._packer = Packer(machine.most_packed, fitting=machine.pack == "auto", device_bytes=here)
         self._buffer = OutcomeBuffer(store)
         outcome.commit()  # at the start, since the files may change during training
 
     def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
         """Return an attempt for each job. An attempt claims its trial when it starts."""
+        for run in {job.run for job in jobs} - self._claims.keys():
+            self._claims[run] = Claims(self._store, run)
         return [
             Attempt(
                 job,
                 self._store,
                 self._device,
-                claims=self._claims_of(job.run),
+                claims=self._claims[job.run],
                 checkpoint=checkpoint_of(self._store, job.trial.id, job.shorter),
                 time_limit_s=self._limit,
                 checkpoint_every_s=self._every,
@@ -347,37 +353,16 @@ class Worker:
 
         The event for the end of a trial comes before its outcome is stored.
         """
-        for alike in alike_jobs(attempts) if self._packer is not None else [[each] for each in attempts]:
+        groups: dict[str, list[Attempt]] = {}  # attempts that can share a pack
+        for attempt in attempts:
+            form = form_of(attempt.job.trial.settings) if self._packer is not None else None
+            groups.setdefault(form or attempt.job.trial.id, []).append(attempt)
+        for alike in groups.values():
             while left := [attempt for attempt in alike if not attempt.ended]:
                 for event in take_turn(left, self._packer):
                     yield event
                     if isinstance(event, MachineFailed):
                         return
-
-    def _claims_of(self, run: str) -> Claims:
-        if run not in self._claims:
-            self._claims[run] = Claims(self._store, run)
-        return self._claims[run]
-
-
-def _share(machine: Machine) -> float:
-    return 1.0 if machine.gpus == "auto" else min(machine.gpus or 1.0, 1.0)
-
-
-def _make_packer(machine: Machine, device: torch.device) -> Packer | None:
-    if machine.pack == "off":
-        return None
-    bytes_here = int(_share(machine) * device_bytes(machine)) if device.type == "cuda" else None
-    return Packer(machine.most_packed, fitting=machine.pack == "auto", device_bytes=bytes_here)
-
-
-def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
-    """Group attempts whose trials can share a pack; a trial that cannot be packed is its own group."""
-    found: dict[str, list[Attempt]] = {}
-    for attempt in attempts:
-        form = form_of(attempt.job.trial.settings) or attempt.job.trial.id
-        found.setdefault(form, []).append(attempt)
-    return list(found.values())
 
 
 def take_turn(attempts: Sequence[Attempt], packer: Packer | None) -> Iterator[Event]:

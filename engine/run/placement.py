@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import torch
@@ -166,12 +167,22 @@ def measure_speed(steps: Mapping[float, TrialSettings], machine: Machine) -> Spe
 
     Return None if `steps` is empty or a step fails. `steps` has one trial for each number of FLOPs.
     """
+    with _measuring(machine):
+        return sorted((flops, _measure_step(each, machine)) for flops, each in steps.items()) or None
+    return None
+
+
+@contextmanager
+def _measuring(machine: Machine) -> Iterator[None]:
+    """Within this context, set the threads of a trial, and leave torch's generator as it is.
+
+    Exceptions end the context: whatever fails here fails in the trial, which reports it.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(machine.threads)
     try:
-        return sorted((flops, _measure_step(each, machine)) for flops, each in steps.items()) or None
-    except Exception:  # noqa: BLE001 -- whatever fails here fails in the trial, which reports it
-        return None
+        with suppress(Exception), torch.random.fork_rng(devices=[]):
+            yield
     finally:
         torch.set_num_threads(threads)
 
@@ -187,16 +198,10 @@ def measure_bf16(steps: Sequence[TrialSettings], machine: Machine) -> tuple[floa
 
     The two precisions are measured alternately.
     """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(machine.threads)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            pairs = [_measure_both(each, machine) for each in steps]
-    except Exception:  # noqa: BLE001 -- whatever fails here fails in the trial, which reports it
-        return None
-    finally:
-        torch.set_num_threads(threads)
-    return sum(full for full, _ in pairs), sum(half for _, half in pairs)
+    with _measuring(machine):
+        pairs = [_measure_both(each, machine) for each in steps]
+        return sum(full for full, _ in pairs), sum(half for _, half in pairs)
+    return None
 
 
 def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, float]:
@@ -231,23 +236,22 @@ def _measure_step(settings: TrialSettings, machine: Machine) -> float:
     is_cpu = device.type == "cpu"
     # on a CPU, waiting for other processes must not count; a GPU works while the thread waits
     clock = time.thread_time if is_cpu else time.perf_counter
-    with torch.random.fork_rng(devices=[]):
-        training = Training(settings, device, machine.data)
-        seconds = list[float]()
-        while len(seconds) < settings.train.steps_per_epoch:
-            began = clock()
-            training.take_steps()
-            if not is_cpu:
-                # otherwise only the launch of the kernels would be measured
-                torch.cuda.synchronize()
-            seconds.append(clock() - began)
-            if len(seconds) > 1 and sum(seconds) > MEASURED_S:
-                break
-        step = min(seconds)
-        if step > MEASURED_S / 2:
-            return step
-        one_step = settings.train.model_copy(update={"epochs": 2, "steps_per_epoch": 1, "seconds": None})
-        training = Training(settings.model_copy(update={"train": one_step}), device, machine.data)
+    training = Training(settings, device, machine.data)
+    seconds = list[float]()
+    while len(seconds) < settings.train.steps_per_epoch:
         began = clock()
-        training.advance()
-        return step + max(0.0, clock() - began - step) / settings.train.steps_per_epoch
+        training.take_steps()
+        if not is_cpu:
+            # otherwise only the launch of the kernels would be measured
+            torch.cuda.synchronize()
+        seconds.append(clock() - began)
+        if len(seconds) > 1 and sum(seconds) > MEASURED_S:
+            break
+    step = min(seconds)
+    if step > MEASURED_S / 2:
+        return step
+    one_step = settings.train.model_copy(update={"epochs": 2, "steps_per_epoch": 1, "seconds": None})
+    training = Training(settings.model_copy(update={"train": one_step}), device, machine.data)
+    began = clock()
+    training.advance()
+    return step + max(0.0, clock() - began - step) / settings.train.steps_per_epoch

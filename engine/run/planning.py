@@ -6,9 +6,8 @@ Python and the command line both plan by `plan_study`, and print the plan that i
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...grammar.analysis.measured_costs import remember
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from ...studies.planning.time_estimates import MeasureSteps
     from ...studies.schema.settings import TrialSettings
     from ..optimisers.build import GroupSize
-    from ..packs.packer import PackOutlook
 
 _PLANNED_FLOPS = 3e10
 """The maximum FLOPs of a measured step: a slow core takes a few seconds for it."""
@@ -119,8 +117,15 @@ def measure_steps(machine: Machine) -> MeasureSteps:
             return None
         # a home folder may be shared by machines of different speeds
         key = (platform.node(), [settings_to_json(each) for each in steps.values()])
-        found = remember("speed", key, lambda: _measure_speed(steps, machine.data))
-        speed = [(float(flops), nanoseconds / 1e9) for flops, nanoseconds in found.items()]
+
+        def nanoseconds() -> dict[str, int]:
+            from .placement import measure_speed  # noqa: PLC0415 -- loads torch
+
+            found = measure_speed(steps, replace(ONE_CPU, data=machine.data))
+            return {str(flops): round(1e9 * seconds) for flops, seconds in found or ()}
+
+        found = remember("speed", key, nanoseconds)
+        speed = [(float(flops), each / 1e9) for flops, each in found.items()]
         return (lambda one: trial_seconds(one, sorted(speed), grows_every=1)) if speed else None
 
     return measure
@@ -134,14 +139,6 @@ def _can_measure(trials: Sequence[TrialSettings], machine: Machine) -> bool:
     trains_on_gpu = machine.gpus and (machine.gpus != "auto" or has_gpu())
     drawn = all(isinstance(each.task, AlgorithmicSettings | GeneratedTask) for each in trials)
     return drawn and machine.address is None and not trains_on_gpu
-
-
-def _measure_speed(steps: Mapping[float, TrialSettings], data: Path) -> dict[str, int]:
-    """Return the nanoseconds of each training step by its number of FLOPs; empty if a step fails."""
-    from .placement import measure_speed  # noqa: PLC0415 -- loads torch
-
-    found = measure_speed(steps, replace(ONE_CPU, data=data))
-    return {str(flops): round(1e9 * seconds) for flops, seconds in found or ()}
 
 
 def _describe_bf16(plan: Plan, machine: Machine) -> str:
@@ -160,21 +157,18 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
     if not any(gains_from_bf16(each.model, positions_of_first_step(each)) for each in steps):
         return _MOSTLY_FLOAT32 if steps and "bf16" in used else ""
     key = (platform.node(), [settings_to_json(each) for each in steps])
-    found = remember("bf16", key, lambda: _measure_bf16(steps, machine.data))
+
+    def nanoseconds() -> dict[str, int]:
+        from .placement import measure_bf16  # noqa: PLC0415 -- loads torch
+
+        found = measure_bf16(steps, replace(ONE_CPU, data=machine.data)) or ()
+        return dict(zip(("float32", "bf16"), (round(1e9 * seconds) for seconds in found), strict=False))
+
+    found = remember("bf16", key, nanoseconds)
     share = found["bf16"] / found["float32"] if found else 1.0
     if "bf16" in used:
         return f"takes {share:.2f} of the time of float32 here" if found else ""
     return f"would take {share:.2f} of the time here" if share <= _TOLD_SHARE else ""
-
-
-def _measure_bf16(steps: Sequence[TrialSettings], data: Path) -> dict[str, int]:
-    """Return the total nanoseconds of these steps in float32 and in bf16; empty if a step fails."""
-    from .placement import measure_bf16  # noqa: PLC0415 -- loads torch
-
-    found = measure_bf16(steps, replace(ONE_CPU, data=data))
-    if found is None:
-        return {}
-    return dict(zip(("float32", "bf16"), (round(1e9 * seconds) for seconds in found), strict=True))
 
 
 def _group_sizes(study: Study) -> list[GroupSize]:
@@ -222,7 +216,11 @@ def _where_here(plan: Plan, machine: Machine, at_once: int | None, *, local: boo
     if not gpus:
         return "this machine's CPU, because gpus = 0"
     if (found := gpu_here()) is None:
-        return _without_gpu(gpus)
+        if (fault := gpu_fault()) is not None:
+            return f"nowhere: torch finds no GPU here, because CUDA fails: {fault}"
+        if gpus == "auto":
+            return "this machine's CPU: torch finds no GPU here"
+        return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
     gpu, count = found
     held = gpu.bytes - gpu.free
     others = f" (other processes use {format_bytes(held)})" if held else ""
@@ -235,21 +233,14 @@ def _where_here(plan: Plan, machine: Machine, at_once: int | None, *, local: boo
     return f"{name}: {shared}" if shared else f"{name}{others}"
 
 
-def _without_gpu(gpus: Gpus) -> str:
-    if (fault := gpu_fault()) is not None:
-        return f"nowhere: torch finds no GPU here, because CUDA fails: {fault}"
-    if gpus == "auto":
-        return "this machine's CPU: torch finds no GPU here"
-    return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
-
-
 def _shared(
     held: StepMemory, gpu: Gpu, count: int, machine: Machine, *, others: str, at_once: int | None
 ) -> str:
     if (cpus := cpus_here()) < machine.cpus:
         needed = f"cpus = {machine.cpus:g}, and this machine has {plural(cpus, 'CPU')}"
         return f"no trial, because each needs {needed}; with --local, one trial"
-    asked = _trials_per_gpu(machine.gpus)
+    # each trial's share of a GPU, if one is set, says how many trials run on it
+    asked = None if machine.gpus == "auto" or not machine.gpus else max(1, int(1 / machine.gpus))
     trials = None if at_once is None else at_once / count
     found = room_on_gpu(
         held, gpu.free, cpus=cpus / count, cpus_of_each=machine.cpus, trials=trials, asked=asked
@@ -262,11 +253,6 @@ def _shared(
     if found.trials == 1 or not found.by_memory:
         return text
     return f"{text}; with --local, one trial at a time"
-
-
-def _trials_per_gpu(gpus: Gpus) -> int | None:
-    """Return how many trials train on one GPU if each gets the share `gpus` of it; None without a share."""
-    return None if gpus == "auto" or not gpus else max(1, int(1 / gpus))
 
 
 def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, place: str) -> str:
@@ -321,10 +307,7 @@ def _describe_packs(plan: Plan, machine: Machine) -> str:
         return ""
     from ..packs.packer import foresee_packs  # noqa: PLC0415 -- loads torch
 
-    return _pack_words(foresee_packs(left), machine)
-
-
-def _pack_words(found: PackOutlook, machine: Machine) -> str:
+    found = foresee_packs(left)
     reasons = sorted(found.alone.items(), key=lambda each: -each[1])
     if not found.together and len(reasons) == 1:
         return f"no trial can share a batch with others: {reasons[0][0]}"
@@ -332,11 +315,8 @@ def _pack_words(found: PackOutlook, machine: Machine) -> str:
     most = min(machine.most_packed, found.largest)
     text = f"{plural(found.together, 'trial')} can train together, at most {most} at once{measured}"
     first = text if found.together else "no trial can share a batch with others"
-    return "; ".join([first, *(f"{_count_words(count)} alone: {reason}" for reason, count in reasons)])
-
-
-def _count_words(count: int) -> str:
-    return "1 trains" if count == 1 else f"{count:,} train"
+    alone = (f"{count:,} train{'s' if count == 1 else ''} alone: {reason}" for reason, count in reasons)
+    return "; ".join([first, *alone])
 
 
 def _cpu_months(plan: Plan) -> str:

@@ -150,7 +150,13 @@ def note_lost_gpu(error: BaseException) -> None:
     Trials that start later are then not blamed for the loss. If the error does not say so, the GPU is
     queried, because CUDA's libraries report failures without their cause.
     """
-    if not _lost and (reason := _lost_gpu(error) or _query_gpu()) is not None:
+    reason = _lost_gpu(error)
+    if reason is None and torch.cuda.is_initialized():
+        try:
+            torch.cuda.current_stream().query()  # does not wait for kernels that still run
+        except RuntimeError as failure:
+            reason = _lost_gpu(failure)
+    if not _lost and reason is not None:
         _lost.append(f"this process cannot use its GPU after the failure of a kernel: {reason}")
 
 
@@ -164,20 +170,6 @@ def _lost_gpu(error: BaseException) -> str | None:
     return next(
         (each.partition("\n")[0] for each in messages if any(text in each for text in _LOST_GPU)), None
     )
-
-
-def _query_gpu() -> str | None:
-    """Ask CUDA whether a kernel has failed, without waiting for kernels that still run.
-
-    Return None if there is no such error.
-    """
-    if not torch.cuda.is_initialized():
-        return None
-    try:
-        torch.cuda.current_stream().query()
-    except RuntimeError as error:
-        return _lost_gpu(error)
-    return None
 
 
 def machine_failure(error: BaseException) -> str | None:
@@ -202,10 +194,8 @@ def _reported_fault(error: BaseException) -> str | None:
         return describe_os_error(error)
     if isinstance(error, ModuleNotFoundError):
         return f"a module is missing: {error}"
-    return _fault_of_torch(error) if isinstance(error, RuntimeError | AssertionError) else None
-
-
-def _fault_of_torch(error: RuntimeError | AssertionError) -> str | None:
+    if not isinstance(error, RuntimeError | AssertionError):
+        return None
     lines = str(error).splitlines()
     if any(text in str(error) for text in _NO_GPU):
         return f"a GPU is missing: {lines[0]}"
@@ -256,40 +246,19 @@ class CrashReport:
     limit_s: float | None
     text: str
 
-    def reason(self, limit_s: float | None, where: str) -> str | None:
-        """Return the message with which the trial fails after this death; None if the trial is tried again.
-
-        It fails if its time limit has passed in native code, unless `limit_s`, the limit of the next try, is
-        longer or None.
-        """
-        if limit_s is None or self.limit_s is None or limit_s > self.limit_s:
-            return None
-        if _TIMEOUT.search(self.text):
-            what = f"time limit of {self.limit_s:g} s passed {where}, in native code that did not return"
-            return f"{what}\n{self.text}"
-        return None
-
-    @property
-    def summary(self) -> str:
-        """Return the cause of death in a few words; "" if unknown."""
-        if found := _FATAL.search(self.text):
-            return found[1].lower()
-        return self.text.partition("\n")[0]
-
-    @property
-    def rest(self) -> str:
-        """Return the report on its own lines, to follow `summary`; "" if `summary` has all of it."""
-        return "" if self.text.strip() == self.summary else f"\n{self.text}"
-
 
 @contextmanager
 def recording_crashes(folder: Path, limit_s: float | None) -> Iterator[int]:
     """Within this context, record a crash of this process in a file of the folder.
 
-    Yield the file's descriptor. A crash such as a segmentation fault writes its traceback there, unless this
-    process has other fault handlers.
+    Yield the descriptor of the file, or of standard error if the file cannot be written. A crash such as a
+    segmentation fault writes its traceback there, unless this process has other fault handlers.
     """
-    descriptor = _open(folder)
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+        descriptor = os.open(crash_report_file(folder), flags, 0o666)
+    except OSError:
+        descriptor = _STDERR
     mine = not faulthandler.is_enabled()
     try:
         with suppress(OSError):  # the next write to the store reports a full disk
@@ -321,28 +290,27 @@ def take_crash_report(folder: Path) -> CrashReport | None:
         return None
 
 
-def _open(folder: Path) -> int:
-    """Open a folder's crash report file for writing; if it cannot be written, use standard error instead."""
-    try:
-        return os.open(crash_report_file(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
-    except OSError:
-        return _STDERR
-
-
 def failure_by_death(
     deaths: CrashCounts, words: CrashReport | None, limit_s: float | None, where: str
 ) -> str | None:
     """Return the message with which a trial fails after deaths of its processes; None if it is tried again.
 
-    `words` is the report of the last death, and `where` says in which part of the training it was.
+    `words` is the report of the last death, and `where` says in which part of the training it was. A trial
+    also fails if its time limit has passed in native code, unless `limit_s`, the limit of the next try, is
+    longer or None.
     """
-    if words is not None and (reason := words.reason(limit_s, where)) is not None:
-        return reason
+    text, before = (words.text, words.limit_s) if words else ("", None)
+    if before is not None and limit_s is not None and limit_s <= before and _TIMEOUT.search(text):
+        return f"time limit of {before:g} s passed {where}, in native code that did not return\n{text}"
     if deaths.in_run < MAX_WORKER_DEATHS and deaths.in_all < MAX_DEATHS:
         return None
     most = MAX_WORKER_DEATHS if deaths.in_run >= MAX_WORKER_DEATHS else deaths.in_all
-    how = "" if words is None else f", the last time by: {words.summary}{words.rest}"
-    return f"the worker died {most} times {where}{how}"
+    if not text:
+        return f"the worker died {most} times {where}"
+    fatal = _FATAL.search(text)
+    summary = fatal[1].lower() if fatal else text.partition("\n")[0]
+    rest = "" if text.strip() == summary else f"\n{text}"
+    return f"the worker died {most} times {where}, the last time by: {summary}{rest}"
 
 
 Result = TypeVar("Result")

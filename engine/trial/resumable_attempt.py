@@ -210,8 +210,13 @@ class Attempt:
 
     def _next_event(self) -> Event | None:
         """Make the attempt's next transition; return its event, or None if there is nothing to report."""
-        if self._lease is None and (taken := self._claim()) is not None:
-            return taken
+        if self._lease is None:
+            with storing():
+                claimed = self._claims.claim(self.job)
+            if isinstance(claimed, ClaimedElsewhere):
+                self.ended = True
+                return claimed
+            self.job, self._lease = claimed
         try:
             if self._training is None:
                 return self._start()
@@ -239,15 +244,6 @@ class Attempt:
                 return None
             summary = "out of memory" if is_out_of_memory(error) else summary
         return self._end("failed", f"{summary} {self._place()}\n{traceback.format_exc()}")
-
-    def _claim(self) -> ClaimedElsewhere | None:
-        with storing():
-            claimed = self._claims.claim(self.job)
-        if isinstance(claimed, ClaimedElsewhere):
-            self.ended = True
-            return claimed
-        self.job, self._lease = claimed
-        return None
 
     def _start(self) -> Event | None:
         """Build the training and load its checkpoint. If the trial killed too many workers, end it."""
@@ -441,16 +437,13 @@ class Attempt:
             yield
 
     def _between_steps(self, training: Training) -> None:
-        self._stop_if_requested()
-        self._keep_if_last(training)
-        if self.save_is_due:
-            self._save(training)
-
-    def _stop_if_requested(self) -> None:
-        """Raise StoppedMidway if a stop was requested; otherwise store buffered outcomes that are due."""
+        """Raise StoppedMidway if a stop was requested; otherwise store and save what is due."""
         raise_if_stopped()
         if self._buffer is not None:
             self._buffer.flush_if_due()
+        self._keep_if_last(training)
+        if self.save_is_due:
+            self._save(training)
 
     # -- what packs and cohorts look at
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from copy import deepcopy
 from fnmatch import fnmatchcase
 from functools import partial
@@ -337,14 +337,18 @@ class LossTerms:
         """
         self._scored, self._activations = None, []
         objective.observer = self._take
-        modules = dict(self._model.named_modules())
-        with ExitStack() as hooks:
-            for name in dict.fromkeys(name for names in self._watched.values() for name in names):
-                hooks.enter_context(_removed(modules[name].register_forward_hook(partial(self._keep, name))))
-            try:
-                yield
-            finally:
-                objective.observer = None
+        names = {name for names in self._watched.values() for name in names}
+        hooks = [
+            module.register_forward_hook(partial(self._keep, name))
+            for name, module in self._model.named_modules()
+            if name in names
+        ]
+        try:
+            yield
+        finally:
+            objective.observer = None
+            for hook in hooks:
+                hook.remove()
 
     def after_part(self, step: int, parts: int) -> Tensor:
         """Return the weighted sum of the loss terms for the part of the batch that was just computed.
@@ -432,14 +436,6 @@ def watched_modules(term: LossTerm, names: Sequence[str]) -> tuple[str, ...]:
                 f"{term.name}: expected a pattern that matches modules of the model, got '{pattern}'"
             )
     return tuple(name for name in names if any(fnmatchcase(name, pattern) for pattern in term.watches))
-
-
-@contextmanager
-def _removed(hook: torch.utils.hooks.RemovableHandle) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        hook.remove()
 
 
 class GradientNorm:

@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 from ....studies.text.units import plural
 from ...core.process import derive_seed
 from ...corpora.files import DataError
-from ..token_files import Split
+from ..token_files import Split, iter_shuffled
 
 
 class StreamBatch(NamedTuple):
@@ -71,20 +71,12 @@ def iter_line_batches(
     dropped, as are empty lines and lines of more than `max_length` tokens, not counting the end mark.
     """
     fitting = _fitting(split, max_length)
-    batches = len(fitting) // batch_size
-    if not batches:
+    if len(fitting) < batch_size:
         raise DataError(
             f"expected at least {batch_size} lines of 1 to {max_length} tokens, got {len(fitting)}"
         )
-    shuffled, order = -1, fitting
-    for number in count(position):
-        if number // batches != shuffled:
-            shuffled = number // batches
-            # a seed for each pass, so that a resumed training gets the same order as an uninterrupted one
-            generator = torch.Generator().manual_seed(derive_seed(seed, f"lines of pass {shuffled}"))
-            order = fitting[torch.randperm(len(fitting), generator=generator)]
-        place = number % batches * batch_size
-        yield _batch(split, order[place : place + batch_size].tolist())
+    for rows in iter_shuffled(fitting, batch_size=batch_size, seed=seed, what="lines", position=position):
+        yield _batch(split, rows)
 
 
 def iter_line_eval(split: Split, *, batch_size: int, max_length: int) -> Iterator[LineBatch]:

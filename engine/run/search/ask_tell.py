@@ -203,7 +203,15 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
     if isinstance(sampler, EvolutionSettings):
         return EvolutionSampler(seed=seed, population=sampler.population, sample=sampler.sample)
     if isinstance(sampler, TpeSettings):
-        return RestartableSampler(lambda seed, _: _make_tpe(sampler, seed), seed)
+        return RestartableSampler(
+            lambda seed, _: optuna.samplers.TPESampler(
+                seed=seed,
+                n_startup_trials=sampler.n_startup_trials,
+                multivariate=sampler.multivariate,
+                group=sampler.multivariate,  # so that conditional dimensions are also sampled jointly
+            ),
+            seed,
+        )
     if sampler.name == "quasi_random":
         return RestartableSampler(lambda drawn, place: SobolSampler(seed, place, draw_seed=drawn), seed)
     return RestartableSampler(_OPTUNAS[sampler.name], seed)
@@ -220,15 +228,6 @@ def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dic
     if genetic is None or genetic.population_size is None:
         return {}
     return {f"{type(genetic).__name__}:generation": ended // genetic.population_size}
-
-
-def _make_tpe(settings: TpeSettings, seed: int) -> optuna.samplers.BaseSampler:
-    return optuna.samplers.TPESampler(
-        seed=seed,
-        n_startup_trials=settings.n_startup_trials,
-        multivariate=settings.multivariate,
-        group=settings.multivariate,  # so that conditional dimensions are also sampled jointly
-    )
 
 
 _OPTUNAS: dict[str, MakeSampler] = {
@@ -351,18 +350,12 @@ class AskTell:
         if trial is None:
             attributes = restored_attributes(self.studies.current.sampler, self._restored)
             self._restored += end.state == TrialState.COMPLETE
-            self.studies.add(self.frozen(point, end, attributes), point.rung)
+            self.studies.add(frozen_trial(self._study, point, end, attributes=attributes), point.rung)
             return
         if end.state == TrialState.PRUNED and judged < end.epoch:
             trial.report(end.values[0], end.epoch)
         if not self.studies.tell(trial, end, point.rung):
-            self.studies.add(self.frozen(point, end), point.rung)
-
-    def frozen(
-        self, point: SearchPoint, end: PointEnd, attributes: Mapping[str, object] | None = None
-    ) -> FrozenTrial:
-        """Convert an ended search point of this study to a finished Optuna trial."""
-        return frozen_trial(self._study, point, end, attributes=attributes)
+            self.studies.add(frozen_trial(self._study, point, end), point.rung)
 
 
 def frozen_trial(

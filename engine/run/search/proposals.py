@@ -98,17 +98,17 @@ def _choose(study: Study, given: Mapping[str, Any], faults: list[str]) -> dict[s
         elif (level := _level(dimension, given[name])) is not None:
             return level
         else:
-            faults.append(f"{name}: expected {_text(dimension)}, got {format_value(given[name])}")
+            faults.append(f"{name}: expected {render(dimension)}, got {format_value(given[name])}")
         return representative_values(dimension)[0]
 
     used = study.choose(take)
-    faults += [f"{name}: expected {_text(study.dimensions[name])}, got nothing" for name in missing]
+    faults += [f"{name}: expected {render(study.dimensions[name])}, got nothing" for name in missing]
     for name in (each for each in given if each not in used):
         if name not in study.dimensions:
             hint = nearest_hint(str(name), study.dimensions)
             faults.append(f"{name}: {study.name} has no such dimension{hint}")
         elif _level(study.dimensions[name], given[name]) is None:
-            expected = _text(study.dimensions[name])
+            expected = render(study.dimensions[name])
             faults.append(f"{name}: expected {expected}, got {format_value(given[name])}")
         elif not missing:
             faults.append(f"{name}: this dimension is not used with these values of the other dimensions")
@@ -159,10 +159,6 @@ def _key_fault(key: str) -> str:
     if key in RESULT_KEYS or metric_family(key) in METRICS_AND_COSTS:
         return f"{key}: expected a point without a result, because study run measures it"
     return f"unknown key '{key}'{nearest_hint(key, (*KEYS, *PROPOSAL_KEYS))}"
-
-
-def _text(dimension: Dimension) -> str:
-    return render(dimension)
 
 
 def _kind(value: object) -> str:

@@ -120,18 +120,12 @@ class SeedRace:
         means = np.where(eligible, rivals.mean(axis=1), math.inf)
         best = rivals[int(means.argmin())]
         behind = float(np.mean([losses[self._seeds[place]] - best[place] for place in places]))
+        from scipy.special import stdtrit  # noqa: PLC0415 -- only races need it
+
         looks = max(1, len(self._seeds) - 1)
         # Bonferroni: the risk is divided among all comparisons that the race may make
-        quantile = _t_quantile(self._risk / (looks * int(eligible.sum())), degrees)
+        quantile = -float(stdtrit(degrees, self._risk / (looks * int(eligible.sum()))))
         return behind <= quantile * deviation * math.sqrt(2 / len(places))
-
-
-def make_race(study: Study) -> SeedRace | None:
-    """Return a new race for a study's search; None if the search has no race."""
-    search = study.search
-    if search is None or not isinstance(search.scheduler, RaceSettings):
-        return None
-    return SeedRace(study.seeds, search.scheduler.risk)
 
 
 def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
@@ -148,12 +142,6 @@ def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
     # a deviation of the size of rounding errors is no noise
     deviation = math.sqrt(float((rest**2).sum()) / degrees)
     return (deviation, degrees) if deviation > 1e-12 * float(np.abs(losses).max()) else None
-
-
-def _t_quantile(chance: float, degrees: int) -> float:
-    from scipy.special import stdtrit  # noqa: PLC0415 -- only races need it
-
-    return -float(stdtrit(degrees, chance))
 
 
 BASELINE = "baseline"
@@ -249,7 +237,9 @@ class Search:
         self._ask_tell = AskTell(study)
         self._tracked = TrackedPoints()
         self._rungs = None if study.fidelity is None else RungBoard(study.fidelity)
-        self._race = make_race(study)
+        scheduler = study.search.scheduler
+        is_race = isinstance(scheduler, RaceSettings)
+        self._race = SeedRace(study.seeds, scheduler.risk) if is_race else None
         self._points, self._shorter = StoredPoints(study, store), ShorterTrials(store)
         self._stored = self._points.attempts
         self._baseline = self._points.of_values(dict(study.baseline)) if study.baseline else None
@@ -344,20 +334,14 @@ class Search:
         for tracked in self._tracked.of(PointState.PROPOSED):
             if tracked.trial is not None:
                 return tracked
-        if (promoted := self._next_promoted()) is not None:
-            return promoted
+        if self._rungs is not None:
+            self._learn_from_others()
+            for tracked in self._tracked.of(PointState.PROPOSED):
+                return tracked
+            if not self._is_spent and (found := self._rungs.next_promoted()) is not None:
+                return TrackedPoint(self._points.of_values(self._tracked.begun[found[0]], found[1]))
         proposed = self._ask()
         return None if proposed is None else proposed[0]
-
-    def _next_promoted(self) -> TrackedPoint | None:
-        if self._rungs is None:
-            return None
-        self._learn_from_others()
-        for tracked in self._tracked.of(PointState.PROPOSED):
-            return tracked
-        if self._is_spent or (found := self._rungs.next_promoted()) is None:
-            return None
-        return TrackedPoint(self._points.of_values(self._tracked.begun[found[0]], found[1]))
 
     def _begin(self, tracked: TrackedPoint, state: PointState = PointState.RUNNING_HERE) -> None:
         self._tracked.move(tracked, state)

@@ -3,8 +3,15 @@
 import faulthandler
 import os
 
-from activemem.engine.trial.failures import crash_report_file, recording_crashes, take_crash_report
+from activemem.engine.trial.failures import (
+    CrashCounts,
+    crash_report_file,
+    failure_by_death,
+    recording_crashes,
+    take_crash_report,
+)
 
+ONE_DEATH = CrashCounts(in_run=1, in_all=1)
 TIMEOUT = "Timeout (0:00:12)!\nThread 0x1 (most recent call first):\n"
 
 
@@ -25,14 +32,16 @@ def test_a_process_that_does_not_die_leaves_no_report(tmp_path):
 def test_a_passed_limit_is_the_end_of_a_trial_but_under_a_longer_one(tmp_path):
     words = die(tmp_path, TIMEOUT, 2.0)
     told = "time limit of 2 s passed at epoch 4, in native code that did not return"
-    assert words.reason(2.0, "at epoch 4") == words.reason(1.0, "at epoch 4") == f"{told}\n{TIMEOUT}"
-    assert words.reason(3.0, "at epoch 4") is None
-    assert words.reason(None, "at epoch 4") is None
+    reasons = [failure_by_death(ONE_DEATH, words, limit, "at epoch 4") for limit in (2.0, 1.0, 3.0, None)]
+    assert reasons == [f"{told}\n{TIMEOUT}"] * 2 + [None] * 2
 
 
 def test_any_other_death_may_be_tried_again(tmp_path):
     words = die(tmp_path, "Fatal Python error: Segmentation fault\n\nCurrent thread\n", 2.0)
-    assert (words.reason(2.0, "at epoch 1"), words.summary) == (None, "segmentation fault")
+    assert failure_by_death(ONE_DEATH, words, 2.0, "at epoch 1") is None
+    reason = failure_by_death(CrashCounts(in_run=3, in_all=3), words, 2.0, "at epoch 1")
+    assert reason is not None
+    assert reason.startswith("the worker died 3 times at epoch 1, the last time by: segmentation fault\n")
 
 
 def test_other_handlers_stay_and_a_missing_folder_is_no_fault(tmp_path):

@@ -13,7 +13,7 @@ import math
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import reduce
 from itertools import groupby, islice, pairwise, product
 from operator import itemgetter
 from random import Random
@@ -357,7 +357,7 @@ def normal_scores(order: Sequence[tuple[Goodness, int]]) -> Numbers:
     Equal values get the same quantile.
     """
     found, first = np.empty(len(order)), 0
-    found[[place for _, place in order]] = _quantiles(len(order))
+    found[[place for _, place in order]] = ndtri((np.arange(len(order)) + 0.5) / len(order))
     if not any([before[0] == after[0] for before, after in pairwise(order)]):  # noqa: C419 -- a list is faster
         return found
     for _, equal in groupby(order, key=itemgetter(0)):
@@ -365,8 +365,3 @@ def normal_scores(order: Sequence[tuple[Goodness, int]]) -> Numbers:
         found[places] = ndtri((2 * first + len(places)) / 2 / len(order))
         first += len(places)
     return found
-
-
-@lru_cache(maxsize=WINDOW + RENEWAL)
-def _quantiles(count: int) -> Numbers:
-    return ndtri((np.arange(count) + 0.5) / count)

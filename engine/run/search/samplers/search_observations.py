@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from itertools import accumulate, chain, pairwise, takewhile
 from random import Random
 from typing import Any, Generic, TypeVar
@@ -318,9 +318,6 @@ _MAX_COPIES = 8
 Labels = tuple[int, ...]
 """A node's labels after each round."""
 
-Occurrences = tuple[tuple[int, int], ...]
-"""Labels with their counts."""
-
 
 class RecipeFeatures:
     """Features of search points, as rows of numbers.
@@ -398,7 +395,10 @@ class _LabelWalk:
             case HoleNode():
                 return self.node(self._filling(node.name))
             case BlockNode():
-                return self._block(node)
+                arguments = [(name, self._filled(value)) for name, value in node.arguments]
+                return self._label(
+                    node.name, [self._label(each, [self.node(value)]) for each, value in arguments]
+                )
             case SumNode():
                 return self._label("+", sorted(self.node(part) for part in node.parts))
             case SeriesNode() | RepeatNode():
@@ -407,18 +407,8 @@ class _LabelWalk:
                 return self._label(">>", parts)
             case TiedNode():
                 return self._label("tied", [self.node(node.body)])
-            case _:
-                return _leaf(node)
-
-    def _block(self, node: BlockNode) -> Labels:
-        """Return the labels of a block. They are cached unless an argument contains another block."""
-        arguments = tuple((name, self._filled(value)) for name, value in node.arguments)
-        if not all(isinstance(value, int | float | str) for _, value in arguments):
-            return self.labels_of(node.name, arguments)
-        labels, occurrences = _plain_block(node.name, arguments)
-        for label, occurs in occurrences:
-            self.counts[label] = self.counts.get(label, 0) + occurs * self._times
-        return labels
+            case _:  # all real numbers are alike, because the exact value of one would match nothing
+                return (_hash("real" if isinstance(node, float) else str(node)),) * (ROUNDS + 1)
 
     def _filled(self, value: Value) -> Value:
         return self._filling(value.name) if isinstance(value, HoleNode) else value
@@ -439,10 +429,6 @@ class _LabelWalk:
                 return parts * copies
             case _:
                 return [self.node(node)]
-
-    def labels_of(self, name: str, arguments: Iterable[tuple[str, Value]]) -> Labels:
-        """Return the labels of a block with these arguments, and count the labels of all nodes inside it."""
-        return self._label(name, [self._label(each, [self.node(value)]) for each, value in arguments])
 
     def _label(self, name: str, inner: Sequence[Labels]) -> Labels:
         labels = [_hash(name)]
@@ -476,26 +462,6 @@ class _ValuePlaces:
             return [(self._places[value], 1.0)]
         angle = self._turn * ((math.log(float(value)) if self._log else float(value)) - self._low)
         return [(0, math.cos(angle)), (1, math.sin(angle))]
-
-
-@lru_cache(maxsize=4096)
-def _plain_block(name: str, arguments: tuple[tuple[str, Value], ...]) -> tuple[Labels, Occurrences]:
-    walk = _LabelWalk(_no_filling)
-    labels = walk.labels_of(name, arguments)
-    return labels, tuple(walk.counts.items())
-
-
-def _no_filling(name: str) -> Value:
-    raise AssertionError(f"a hole: {name}")
-
-
-def _leaf(value: Value) -> Labels:
-    """Return the labels of a number or a word, which is a leaf of the recipe's tree.
-
-    All real numbers have the same labels. The exact value of a real number occurs only once, so a label of
-    its own would match nothing.
-    """
-    return (_hash("real" if isinstance(value, float) else str(value)),) * (ROUNDS + 1)
 
 
 @cache
