@@ -82,18 +82,6 @@ def bind(
     return [bound[name] for name in known if name in bound]
 
 
-def bind_known_names(
-    call: CallSyntax, parameters: Sequence[Parameter]
-) -> list[tuple[Parameter, ArgumentSyntax]]:
-    """Pair each named argument of a call with the parameter of the same name.
-
-    All other arguments are left out, and nothing is reported.
-    """
-    by_name = {parameter.name: parameter for parameter in parameters}
-    arguments = call.arguments or ()
-    return [(by_name[argument.name], argument) for argument in arguments if argument.name in by_name]
-
-
 def check_complete(
     call: CallSyntax,
     parameters: Sequence[Parameter],
@@ -639,8 +627,10 @@ class _Checker:
         said = f"; nearest: {near}" if near else ""
         self._faults.add(call.start, call.name_end, f"unknown block '{what}'{said}")
         spec = lookup(near) if near else None
-        for parameter, argument in bind_known_names(call, spec.parameters) if spec else ():
-            self.value(argument.value, parameter, (argument.start, argument.end))
+        by_name = {parameter.name: parameter for parameter in spec.parameters} if spec else {}
+        for argument in call.arguments or ():
+            if argument.name in by_name:
+                self.value(argument.value, by_name[argument.name], (argument.start, argument.end))
 
     def _report(self, syntax: Syntax, message: str) -> None:
         self._faults.add(syntax.start, syntax.end, message)

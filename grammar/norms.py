@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..plugins import Registry, contract_faults
 
@@ -45,6 +45,7 @@ NORMS: Registry[NormKind] = Registry("norm", {"layer_norm": LayerNormKind(), "rm
 """Every kind of normalisation by its name."""
 
 NormT = TypeVar("NormT", bound=PluginNorm)
+ClassT = TypeVar("ClassT")
 
 
 def register_norm(name: str, *, source: str) -> Callable[[type[NormT]], type[NormT]]:
@@ -52,13 +53,20 @@ def register_norm(name: str, *, source: str) -> Callable[[type[NormT]], type[Nor
 
     Raise ValueError for a taken name, and for an incomplete class.
     """
+    return kind_registrar(NORMS, PluginNorm, name, source)
 
-    def register(cls: type[NormT]) -> type[NormT]:
-        if faults := contract_faults(cls, PluginNorm):
+
+def kind_registrar(
+    registry: Registry[Any], base: type[Any], name: str, source: str
+) -> Callable[[type[ClassT]], type[ClassT]]:
+    """Return a decorator that registers an object of a class; raise ValueError for an incomplete class."""
+
+    def register(cls: type[ClassT]) -> type[ClassT]:
+        if faults := contract_faults(cls, base):
             raise ValueError("; ".join(faults))
-        kind = cls()
+        kind: Any = cls()
         kind.source = source
-        NORMS.register(name, kind)
+        registry.register(name, kind)
         return cls
 
     return register

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from ..plugins import Registry, contract_faults
+from ..plugins import Registry
+from .norms import kind_registrar
 
 if TYPE_CHECKING:
     from torch import nn
@@ -115,13 +116,4 @@ def register_position(name: str, *, source: str) -> Callable[[type[PositionT]], 
 
     Raise ValueError for a taken name, and for an incomplete class.
     """
-
-    def register(cls: type[PositionT]) -> type[PositionT]:
-        if faults := contract_faults(cls, PluginPosition):
-            raise ValueError("; ".join(faults))
-        kind = cls()
-        kind.source = source
-        POSITIONS.register(name, kind)
-        return cls
-
-    return register
+    return kind_registrar(POSITIONS, PluginPosition, name, source)

@@ -105,14 +105,6 @@ def find_cross_attentions(node: Value) -> tuple[CrossAttentionShape, ...]:
             return ()
 
 
-def _check(settings: Settings) -> str | None:
-    """Return a message if the arguments of `seq2seq` contradict each other, else None.
-
-    A hole that is not filled yet is never a contradiction.
-    """
-    return next(_faults(settings), None)
-
-
 def _faults(settings: Settings) -> Iterator[str]:
     both = ("encoder", "decoder")
     attention, units = settings["attention"], settings["units"]
@@ -230,6 +222,6 @@ define(
         "else the decoder's stack, attending to the source after each sub-layer that mixes",
         source="Sutskever, Vinyals and Le 2014; Luong et al. 2015; Bahdanau et al. 2015; Vaswani et al. 2017",
         reach=sees_everything,
-        check=_check,
+        check=lambda settings: next(_faults(settings), None),
     )
 )

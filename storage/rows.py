@@ -260,7 +260,10 @@ def trial_frame(*rows: TrialRow) -> pl.DataFrame:
     """Return a frame with these rows of trials, in the given order."""
     page = list[dict[str, object]]()
     for row in rows:
-        values = {name: _storable(value) for name, value in _values(row).items()}
+        values = _values(row)
+        for name, value in values.items():
+            if isinstance(value, str):  # escape the characters that UTF-8 cannot encode
+                values[name] = value.encode(errors="backslashreplace").decode()
         values["metrics"] = [{"name": name, "value": float(value)} for name, value in row.metrics]
         page.append(values)
     return pl.DataFrame(page, schema=TRIALS, orient="row")
@@ -296,11 +299,6 @@ def _attempt_frame(row: TrialRow, columns: Mapping[str, object], schema: pl.Sche
 
 def _values(row: TrialRow | MetricRow) -> dict[str, object]:
     return {field.name: getattr(row, field.name) for field in fields(row)}
-
-
-def _storable(value: object) -> object:
-    """Return the value; in a text, escape the characters that UTF-8 cannot encode."""
-    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
 SCHEMA_VERSION: Final = 2

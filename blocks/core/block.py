@@ -154,13 +154,15 @@ class Block(nn.Module, ABC):
 
 
 @contextmanager
-def plugin_named_in_errors(registry: Registry[Any], name: str) -> Iterator[None]:
-    """Return a context that turns every exception into a BuildError with the plug-in's name."""
+def plugin_named_in_errors(
+    registry: Registry[Any], name: str, kind: type[ActivememError] = BuildError
+) -> Iterator[None]:
+    """Return a context that turns every exception into an error of this kind with the plug-in's name."""
     try:
         yield
     except Exception as error:
         fault = f"{type(error).__name__}: {error}"
-        raise BuildError(f"{registry.owner(name)}: {registry.kind} '{name}': {fault}") from error
+        raise kind(f"{registry.owner(name)}: {registry.kind} '{name}': {fault}") from error
 
 
 BLOCKS: Registry[type[Block]] = Registry("module of block")

@@ -13,19 +13,13 @@ from torch import Tensor, nn
 from torch._C import _are_functorch_transforms_active
 from torch.nn import functional
 
-
-def _squared_relu(x: Tensor) -> Tensor:
-    """Return relu(x)² (So et al. 2021, Primer, section 4.2)."""
-    return functional.relu(x).square()
-
-
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
     "gelu": functional.gelu,
     "gelu_tanh": partial(functional.gelu, approximate="tanh"),
     "tanh": torch.tanh,
     "leaky_relu": functional.leaky_relu,
-    "relu2": _squared_relu,
+    "relu2": lambda x: functional.relu(x).square(),  # So et al. 2021, Primer, section 4.2
 }
 
 

@@ -123,17 +123,15 @@ def check_precision(precision: Precision, device: torch.device) -> None:
     if precision == "tf32" and os.environ.get("NVIDIA_TF32_OVERRIDE") == "0":
         raise PrecisionError("precision 'tf32' is switched off by NVIDIA_TF32_OVERRIDE=0 in the environment")
     has_gpu = device.type == "cuda" and torch.cuda.is_available()
-    if not (has_gpu and _is_supported(precision)):
+    if precision == "tf32":
+        is_supported = has_gpu and torch.cuda.is_tf32_supported()
+    else:
+        is_supported = has_gpu and torch.cuda.is_bf16_supported(including_emulation=False)
+    if not is_supported:
         got = torch.cuda.get_device_name(device) if has_gpu else "no GPU"
         raise PrecisionError(
             f"precision '{precision}' needs a GPU that supports it, such as NVIDIA's since Ampere, got {got}"
         )
-
-
-def _is_supported(precision: Precision) -> bool:
-    if precision == "tf32":
-        return torch.cuda.is_tf32_supported()
-    return torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 @contextmanager

@@ -54,7 +54,8 @@ def restored_process() -> Iterator[None]:
     glibc offers no way to read its thresholds. They are set to the values that glibc itself uses after a
     large block was freed.
     """
-    threads, level = torch.get_num_threads(), _optuna_level()
+    threads, optuna = torch.get_num_threads(), sys.modules.get("optuna")
+    level = None if optuna is None else optuna.logging.get_verbosity()
     try:
         yield
     finally:
@@ -64,11 +65,6 @@ def restored_process() -> Iterator[None]:
             library.malloc_trim(0)
         if (optuna := sys.modules.get("optuna")) is not None:
             optuna.logging.set_verbosity(optuna.logging.INFO if level is None else level)
-
-
-def _optuna_level() -> int | None:
-    optuna = sys.modules.get("optuna")
-    return None if optuna is None else optuna.logging.get_verbosity()
 
 
 def give_back_memory() -> None:

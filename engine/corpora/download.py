@@ -56,7 +56,11 @@ def copy_from(dataset: Dataset, origin: Path, folder: Path) -> list[Path]:
     if faults := [*found.faults, *(str(missing_error(dataset, files)) for files in found.missing)]:
         raise DataError("\n".join(faults))
     place = dataset_folder(dataset, folder)
-    return [_copy(path, place / path.relative_to(within)) for path in found.files]
+    copies = {path: place / path.relative_to(within) for path in found.files}
+    for path, copy in copies.items():
+        with replacing(copy) as temporary:
+            shutil.copyfile(path, temporary)
+    return list(copies.values())
 
 
 def _manual_download_error(found: Availability) -> DataError:
@@ -130,9 +134,3 @@ def _resume_download(
             progress(here, total)
     if total is not None and here < total:
         raise OSError(f"expected {total:,} bytes, got {here:,}")
-
-
-def _copy(path: Path, target: Path) -> Path:
-    with replacing(target) as temporary:
-        shutil.copyfile(path, temporary)
-    return target

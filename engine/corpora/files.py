@@ -161,13 +161,10 @@ def _opened(path: Path, source: SourceFile) -> Iterator[Stream]:
             yield file
         elif path.suffix == ".zip" and source.names[-1].endswith(".sgm"):  # SGML: a <seg> for each sentence
             segments = _SEGMENT.findall(file.read().decode("utf-8"))
-            yield io.BytesIO(b"".join(map(_segment, segments)))
+            lines = (" ".join(filter(None, text.split(" "))) for text in segments)
+            yield io.BytesIO(b"".join(line.encode() + b"\n" for line in lines))
         else:
             yield io.BytesIO(file.read(source.size))
-
-
-def _segment(text: str) -> bytes:
-    return " ".join(filter(None, text.split(" "))).encode() + b"\n"
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -113,10 +112,27 @@ def _write(task: LabelledSettings, folder: Path, place: Path) -> dict[str, Any]:
     train = (row.sequence for row in rows if row.split == "train")
     kind, size = task.vocabulary
     vocabulary = learn_vocabulary(kind, train, size)
-    classes = sort_classes(_classes(task.spec.kind, rows))
+    classes = list[str]()
+    if task.spec.kind is not TaskKind.REGRESSION:
+        classes = sort_classes({label for row in rows for label in _labels(row) if label is not None})
+    numbers: dict[str | None, int] = {each: number for number, each in enumerate(classes)}
+    numbers[None] = IGNORED
     files = {}
     for split in SPLITS:
-        files |= _write_split(place, split, [row for row in rows if row.split == split], vocabulary, classes)
+        here = [row for row in rows if row.split == split]
+        encoded = [vocabulary.encode(row.sequence) for row in here]
+        symbols = np.array([each for line in encoded for each in line], smallest_dtype(vocabulary.size))
+        if classes:
+            labels = np.array([numbers[label] for row in here for label in _labels(row)], "<i4")
+        else:
+            labels = np.array([row.target for row in here], "<f8")
+        arrays = {
+            "tokens": symbols,
+            "lines": np.cumsum([0, *map(len, encoded)], dtype="<i8"),
+            "labels": labels,
+        }
+        for kind, array in arrays.items():
+            files[f"{split}.{kind}"] = write_numbers(place / f"{split}.{kind}", array)
     (place / _VOCABULARY).write_bytes(vocabulary.content())
     return {"corpus": task.corpus.dataset.name, "classes": classes, "files": files}
 
@@ -128,11 +144,8 @@ _KINDS: Mapping[TaskKind, RowKind] = {
 }
 
 
-def _classes(kind: TaskKind, rows: Sequence[Row]) -> set[str]:
-    if kind is TaskKind.REGRESSION:
-        return set()
-    targets = (row.target if isinstance(row.target, tuple) else (row.target,) for row in rows)
-    return {label for labels in targets for label in labels if label is not None}
+def _labels(row: Row) -> tuple[Any, ...]:
+    return row.target if isinstance(row.target, tuple) else (row.target,)
 
 
 def sort_classes(classes: set[str]) -> list[str]:
@@ -140,27 +153,6 @@ def sort_classes(classes: set[str]) -> list[str]:
     if all(each.removeprefix("-").isdecimal() for each in classes):
         return sorted(classes, key=lambda each: (int(each), each))
     return sorted(classes)
-
-
-def _write_split(
-    place: Path, name: str, rows: Sequence[Row], vocabulary: Vocabulary, classes: Sequence[str]
-) -> dict[str, dict[str, str | int]]:
-    encoded = [vocabulary.encode(row.sequence) for row in rows]
-    arrays = {
-        "tokens": np.array([token for each in encoded for token in each], smallest_dtype(vocabulary.size)),
-        "lines": np.cumsum([0, *map(len, encoded)], dtype="<i8"),
-        "labels": _label_numbers(rows, classes),
-    }
-    return {f"{name}.{kind}": write_numbers(place / f"{name}.{kind}", each) for kind, each in arrays.items()}
-
-
-def _label_numbers(rows: Sequence[Row], classes: Sequence[str]) -> NDArray[Any]:
-    if not classes:
-        return np.array([row.target for row in rows], "<f8")
-    numbers: dict[str | None, int] = {each: number for number, each in enumerate(classes)}
-    numbers[None] = IGNORED
-    targets = (row.target if isinstance(row.target, tuple) else (row.target,) for row in rows)
-    return np.array([numbers[label] for labels in targets for label in labels], "<i4")
 
 
 class LabelledBatch(NamedTuple):

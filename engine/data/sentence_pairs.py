@@ -216,11 +216,8 @@ class PairSplit:
         """Return the original sentences of a side, "source" or "target"."""
         if self.path_prefix is None:
             raise DataError("expected a split with sentences, got one with token ids only")
-        return (
-            self.path_prefix.with_name(f"{self.path_prefix.name}.{side}.txt")
-            .read_text("utf-8")
-            .split("\n")[:-1]
-        )
+        path = self.path_prefix.with_name(f"{self.path_prefix.name}.{side}.txt")
+        return path.read_text("utf-8").split("\n")[:-1]
 
     def target_bytes(self) -> list[int] | None:
         """Return the number of UTF-8 bytes of each target sentence with its line end.
@@ -255,28 +252,22 @@ def open_pairs(task: TranslationSettings, folder: Path) -> ParallelText:
 
 def _writing_of(task: TranslationSettings, folder: Path) -> tuple[PairCorpusSpec, list[Any]]:
     if isinstance(task.corpus, OwnPairs):
-        facts = task.corpus
-        writing = _writing(
-            task, facts.dataset.name, lambda: split_own_pairs(facts, folder), count=facts.rows.train
-        )
-        return writing, [facts.model_dump(mode="json")]
-    corpus = require_dataset(task.corpus, ParallelCorpus)
-    writing = _writing(task, corpus.name, lambda: split_pairs(corpus, folder), count=corpus.pairs)
-    files = {split: [asdict(each) for each in files] for split, files in corpus.files.items()}
-    shares = corpus.held_out and asdict(corpus.held_out)
-    return writing, [files, [each.digest for each in corpus.downloads], shares]
-
-
-def _writing(
-    task: TranslationSettings, name: str, pairs: Callable[[], Iterator[Pair]], *, count: int
-) -> PairCorpusSpec:
-    return PairCorpusSpec(
-        name=name,
-        pairs=pairs,
+        corpus, pairs, number = task.corpus.dataset, split_own_pairs, task.corpus.rows.train
+        given, depends = task.corpus, [task.corpus.model_dump(mode="json")]
+    else:
+        given = corpus = require_dataset(task.corpus, ParallelCorpus)
+        pairs, number = split_pairs, corpus.pairs
+        files = {split: [asdict(each) for each in files] for split, files in corpus.files.items()}
+        shares = corpus.held_out and asdict(corpus.held_out)
+        depends = [files, [each.digest for each in corpus.downloads], shares]
+    writing = PairCorpusSpec(
+        name=corpus.name,
+        pairs=partial(pairs, given, folder),
         kinds=dict.fromkeys(SIDES, (task.tokens, task.pieces)),
-        stride=-(-count // _MAX_LEARNING_PAIRS),
+        stride=-(-number // _MAX_LEARNING_PAIRS),
         joint=task.joint_vocabulary,
     )
+    return writing, depends
 
 
 def place_of_writing(spec: PairCorpusSpec, depends: list[Any], folder: Path) -> Path:

@@ -126,21 +126,16 @@ def prepared(place: Path, name: str, write: Callable[[Path], Mapping[str, Any]])
     try:
         if not place.is_dir():
             with locked(place):
-                _fill_once(place, write)
+                if not place.is_dir():  # no other process was first
+                    for left in place.parent.glob(f".{place.name}.*"):
+                        shutil.rmtree(left)  # left by a process that died
+                    with replacing(place) as folder:
+                        folder.mkdir()
+                        about = json.dumps(write(folder), indent=2)
+                        (folder / ABOUT).write_text(about, encoding="utf-8")
     except OSError as error:
         raise DataError(f"{name}: its token ids cannot be written: {error}") from error
     return json.loads((place / ABOUT).read_text("utf-8"))
-
-
-def _fill_once(place: Path, write: Callable[[Path], Mapping[str, Any]]) -> None:
-    if place.is_dir():  # another process was first
-        return
-    for left in place.parent.glob(f".{place.name}.*"):
-        shutil.rmtree(left)  # left by a process that died
-    with replacing(place) as folder:
-        folder.mkdir()
-        about = json.dumps(write(folder), indent=2)
-        (folder / ABOUT).write_text(about, encoding="utf-8")
 
 
 def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Split:

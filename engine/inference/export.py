@@ -54,7 +54,13 @@ def export_model(trained: TrainedModel, path: Path, *, lengths: bool = False) ->
     """Write a model to a path; `TrainedModel.export` describes it."""
     match path.suffix:
         case ".pt2":
-            return _export_torch(trained, path, lengths=lengths)
+            module, program = _trace(trained, lengths=lengths)
+            with replacing(path) as temporary:
+                torch.export.save(program, buffer := io.BytesIO())
+                temporary.write_bytes(buffer.getvalue())
+                loaded = torch.export.load(io.BytesIO(buffer.getvalue())).module()
+                difference = _compare(module, loaded, trained, lengths=lengths)
+            return Exported(path=path, difference=difference)
         case ".onnx":
             return _export_onnx(trained, path, lengths=lengths)
         case "" if lengths:
@@ -68,17 +74,6 @@ def export_model(trained: TrainedModel, path: Path, *, lengths: bool = False) ->
             raise ExportError(
                 f"{path}: expected a path that ends in .pt2 or .onnx, or a folder, got {path.suffix}"
             )
-
-
-def _export_torch(trained: TrainedModel, path: Path, *, lengths: bool) -> Exported:
-    module, program = _trace(trained, lengths=lengths)
-    with replacing(path) as temporary:
-        buffer = io.BytesIO()
-        torch.export.save(program, buffer)
-        temporary.write_bytes(buffer.getvalue())
-        loaded = torch.export.load(io.BytesIO(buffer.getvalue())).module()
-        difference = _compare(module, loaded, trained, lengths=lengths)
-    return Exported(path=path, difference=difference)
 
 
 def _export_onnx(trained: TrainedModel, path: Path, *, lengths: bool) -> Exported:
@@ -142,7 +137,13 @@ def _trace(trained: TrainedModel, *, lengths: bool) -> tuple[Model, ExportedProg
 @torch.no_grad()
 def _compare(module: Model, program: Callable[..., Tensor], trained: TrainedModel, *, lengths: bool) -> float:
     differences: list[Tensor] = []
-    for place, length in enumerate(_compared_lengths(trained, module)):
+    # near numbers in the recipe and the task, such as kernel widths and spans, a block may begin to compute
+    # differently
+    numbers = re.findall(r"\d+", trained.recipe + trained.file.trial.settings.task.model_dump_json())
+    near = {int(number) + step for number in numbers for step in (-1, 0, 1) if len(number) < 4}
+    longest = min(_LONGEST_COMPARED, module.config.position_kind.longest or _LONGEST_COMPARED)
+    compared = sorted(length for length in near | set(_LENGTHS) if 1 <= length <= longest)
+    for place, length in enumerate(compared):
         batch = 1 + place % 3
         inputs = _inputs(trained, batch, length, lengths=lengths)
         expected = module(*inputs)
@@ -162,20 +163,6 @@ def _compare(module: Model, program: Callable[..., Tensor], trained: TrainedMode
     if not largest <= _TOLERANCE:
         raise ExportError(f"expected the outputs of {trained.recipe}, got some that differ by {largest:.1e}")
     return largest
-
-
-def _compared_lengths(trained: TrainedModel, module: Model) -> list[int]:
-    """Return the sequence lengths at which the exported program is compared with the model.
-
-    At some lengths a block may begin to compute differently. The list has these lengths, one less and one
-    more. They are taken from numbers in the recipe and the task, such as kernel widths, spans and training
-    lengths.
-    """
-    settings = trained.file.trial.settings
-    numbers = re.findall(r"\d+", trained.recipe + settings.task.model_dump_json())
-    near = {int(number) + step for number in numbers for step in (-1, 0, 1) if len(number) < 4}
-    longest = min(_LONGEST_COMPARED, module.config.position_kind.longest or _LONGEST_COMPARED)
-    return sorted(length for length in near | set(_LENGTHS) if 1 <= length <= longest)
 
 
 def _inputs(trained: TrainedModel, batch: int, length: int, *, lengths: bool) -> tuple[Tensor, ...]:

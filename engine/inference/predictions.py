@@ -127,10 +127,10 @@ def _reader_and_answerer(file: ModelFile, model: Model | TransductionModel) -> t
             source, target = (vocabulary_from_dict(file.symbols[side]) for side in ("source", "target"))
             line = file.symbols.get("length_line")
             sizes = replace(output_sizes(settings), line=None if line is None else LengthLine.from_dict(line))
-            return partial(_read_sentence, source), _sentence_answer(model, settings, sizes, source, target)
+            return partial(_read_sentence, source), _pair_answer(model, settings, sizes, source, target)
         source_vocab = interface.source_vocab or interface.vocab
         assert source_vocab is not None, "sources have symbols"
-        return partial(_read_drawn, source_vocab), _drawn_answer(model, settings)
+        return partial(_read_drawn, source_vocab), _pair_answer(model, settings, output_sizes(settings))
     if isinstance(settings.task, LabelledSettings):
         assert file.symbols is not None, "a model of the user's own sequences stores a vocabulary"
         read = partial(_read_sequence, vocabulary_from_dict(file.symbols["source"]), settings.task)
@@ -264,34 +264,26 @@ def _number_answer(model: Model, settings: TrialSettings) -> _Answerer:
     return answer
 
 
-def _sentence_answer(
+def _pair_answer(
     model: TransductionModel,
     settings: TrialSettings,
     sizes: SizeSearch,
-    source: Vocabulary,
-    target: Vocabulary,
+    source: Vocabulary | None = None,
+    target: Vocabulary | None = None,
 ) -> _Answerer:
-    """Return a function that predicts output sentences for a batch of input sentences.
+    """Return a function that predicts outputs for a batch of sources; without vocabularies, as numbers.
 
     It searches with the decoding settings of the task. If the task prefers trees, outputs are trees.
     """
     decoding, trees = Decoding.of_task(settings), prefers_trees(settings)
+    decode = number_line if target is None else target.decode
 
     def answer(inputs: list[_Input]) -> list[Prediction]:
-        sentences = [source.decode(each.values.tolist()) for each in inputs]
-        costs = TreeCosts.of(sentences, target) if trees else None
+        costs = None
+        if trees and source is not None and target is not None:
+            costs = TreeCosts.of([source.decode(each.values.tolist()) for each in inputs], target)
         found = search_outputs(model, _pad(inputs)[0], decoding, sizes=sizes, costs=costs)
         pairs = zip(inputs, found, strict=True)
-        return [_answer(target.decode(symbols), unknown=each.unknown) for each, symbols in pairs]
-
-    return answer
-
-
-def _drawn_answer(model: TransductionModel, settings: TrialSettings) -> _Answerer:
-    decoding, sizes = Decoding.of_task(settings), output_sizes(settings)
-
-    def answer(inputs: list[_Input]) -> list[Prediction]:
-        found = search_outputs(model, _pad(inputs)[0], decoding, sizes=sizes, costs=None)
-        return [_answer(number_line(symbols)) for symbols in found]
+        return [_answer(decode(symbols), unknown=each.unknown) for each, symbols in pairs]
 
     return answer

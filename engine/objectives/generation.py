@@ -186,7 +186,11 @@ class PairData:
 def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: TrialSettings) -> Metrics:
     """Score outputs of the test split by BLEU, labelled brackets, or the share of exact matches."""
     if pairs.text is None:
-        return {"test_exact": _exact_share(outputs, pairs.test)}
+        lines, tokens, right = pairs.test.target.lines.tolist(), pairs.test.target.tokens.tolist(), 0
+        for output, (start, end) in zip(outputs, pairwise(lines), strict=True):
+            target = tokens[start:end]
+            right += output[: len(target)] == target or [*output, END] == target
+        return {"test_exact": right / len(outputs)}
     sentences = pairs.sentences(outputs)
     if settings.task.name == "parsing":
         return _tree_scores(sentences, pairs.test)
@@ -285,15 +289,6 @@ def number_line(symbols: Sequence[int]) -> str:
     """Return symbols as a line of their numbers, up to the end symbol and without start symbols."""
     text = takewhile(lambda symbol: symbol != END, symbols)
     return " ".join(str(symbol) for symbol in text if symbol != START)
-
-
-def _exact_share(outputs: Sequence[list[int]], split: PairSplit) -> float:
-    lines, tokens = split.target.lines.tolist(), split.target.tokens.tolist()
-    right = 0
-    for number, output in enumerate(outputs):
-        target = tokens[lines[number] : lines[number + 1]]
-        right += output[: len(target)] == target or [*output, END] == target
-    return right / len(outputs)
 
 
 def _tree_scores(outputs: Sequence[str], split: PairSplit) -> Metrics:

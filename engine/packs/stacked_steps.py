@@ -31,7 +31,13 @@ class StackedPasses:
     def __init__(self, trainings: Sequence[Training]) -> None:
         first, models = trainings[0], [training.model for training in trainings]
         self._device, self._loss = first.device, _LossOf(first.model, first.objective)
-        self._losses = torch.vmap(self._loss_of_one)
+
+        def loss_of_one(weights: dict[str, Tensor], factors: list[Tensor], *batch: Tensor) -> Tensor:
+            with replay_dropout(factors):
+                named = {place: weights[name] for place, name in self._names.items()}
+                return functional_call(self._loss, named, batch, tie_weights=False)
+
+        self._losses = torch.vmap(loss_of_one)
         self.noises = [Generator(first.device) for _ in trainings]
         self.weights = {
             name: weight.new_empty((len(models), *weight.shape)).requires_grad_(weight.requires_grad)
@@ -57,25 +63,17 @@ class StackedPasses:
 
     def take(self, batch: Sequence[Tensor]) -> Tensor:
         """Compute the gradients of all trainings for a stacked batch; return the losses (trainings,)."""
-        # torch.vmap cannot draw from one generator for each training, so all factors are drawn before
-        factors = draw_dropout(self._random_calls(batch), self.noises, self._device)
-        losses = self._losses(self.weights, factors, *batch)
-        # each loss depends on its own training's weights only, so the sum gives each its own gradient
-        losses.sum().backward()
-        return losses.detach()
-
-    def _loss_of_one(self, weights: dict[str, Tensor], factors: list[Tensor], *batch: Tensor) -> Tensor:
-        with replay_dropout(factors):
-            named = {place: weights[name] for place, name in self._names.items()}
-            return functional_call(self._loss, named, batch, tie_weights=False)
-
-    def _random_calls(self, batch: Sequence[Tensor]) -> list[RandomCall]:
         shape = tuple(rows.shape for rows in batch)
         if self._calls is None or self._calls[0] != shape:
             with torch.no_grad(), record_dropout() as calls:
                 self._loss(*(rows[0] for rows in batch))
             self._calls = shape, calls
-        return self._calls[1]
+        # torch.vmap cannot draw from one generator for each training, so all factors are drawn before
+        factors = draw_dropout(self._calls[1], self.noises, self._device)
+        losses = self._losses(self.weights, factors, *batch)
+        # each loss depends on its own training's weights only, so the sum gives each its own gradient
+        losses.sum().backward()
+        return losses.detach()
 
 
 class _LossOf(nn.Module):
@@ -104,7 +102,6 @@ class StackedSteps:
 
     def __init__(self, trainings: Sequence[Training]) -> None:
         self._trainings = trainings
-        self._objectives = [_stackable(training) for training in trainings]
         self._passes = StackedPasses(trainings)
         self.weights = self._passes.weights
         self._own: list[dict[str, nn.Parameter]] = []
@@ -170,16 +167,14 @@ class StackedSteps:
             stacked.grad = None
 
     def _draw(self) -> list[Tensor]:
-        batches = [objective.draw() for objective in self._objectives]
+        batches = list[tuple[Tensor, ...]]()
+        for training in self._trainings:
+            assert isinstance(training.objective, Stackable), "the caller has checked it"
+            batches.append(training.objective.draw())
         drawn = list(zip(*batches, strict=True))
         if any(rows.shape != alike[0].shape for alike in drawn for rows in alike):
             raise PackError("expected batches of one shape")
         return [on_device(torch.stack(alike), self._trainings[0].device) for alike in drawn]
-
-
-def _stackable(training: Training) -> Stackable:
-    assert isinstance(training.objective, Stackable), "the caller has checked it"
-    return training.objective
 
 
 def stacking_fault(model: nn.Module) -> str | None:

@@ -69,7 +69,9 @@ def _run_registered_probes(study: Study, store: Store, machine: Machine) -> Iter
             if trained.trial.id not in kept:
                 yield ProbeResult(trial=trained.trial, reason=NOT_KEPT)
                 break
-            if _is_stored(study.name, store, trained, _mark(probe)):
+            outcomes = store.trials({mark := _mark(probe), metric_family(mark)})
+            stored = trial_values(study.name, [trained.trial.id], outcomes, mark)["value"]
+            if stored.drop_nulls().len():
                 yield ProbeResult(trial=trained.trial)
                 continue
             probed = within_limit(trained.trial, machine, partial(_measure, probe, trained, store, machine))
@@ -113,9 +115,3 @@ def _measure(
 
 def _mark(probe: RegisteredProbe) -> str:
     return f"{probe.name}[source-{digest(PROBES.code(probe.name) or '')[:SHOWN_DIGITS]}]"
-
-
-def _is_stored(study: str, store: Store, trained: TrainedTrial, mark: str) -> bool:
-    outcomes = store.trials({mark, metric_family(mark)})
-    values = trial_values(study, [trained.trial.id], outcomes, mark)["value"]
-    return values.drop_nulls().len() > 0

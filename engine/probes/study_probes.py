@@ -70,8 +70,10 @@ def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
     """
     candidates: dict[str, list[Trial]] = {}
     for other in others:
-        attention = _standard_attention(other.settings)
-        if attention is not None:
+        arguments = encoder_arguments(other.settings.model.recipe)
+        assert arguments is not None, "only trials of a group are compared"
+        attention = as_word(arguments, "attention")
+        if attention != "none" and as_word(arguments, "attend") == "outputs":
             candidates.setdefault(attention, []).append(other)
     for name, trials in candidates.items():
         trained_alike = [other for other in trials if other.settings.train == trial.settings.train]
@@ -80,13 +82,6 @@ def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
         by_attention={name: trials[0] for name, trials in candidates.items() if len(trials) == 1},
         ambiguous=tuple(name for name, trials in candidates.items() if len(trials) > 1),
     )
-
-
-def _standard_attention(settings: TrialSettings) -> str | None:
-    arguments = encoder_arguments(settings.model.recipe)
-    assert arguments is not None, "only trials of a group are compared"
-    attention = as_word(arguments, "attention")
-    return attention if attention != "none" and as_word(arguments, "attend") == "outputs" else None
 
 
 REQUESTED_METRIC, MEASURED_METRIC, PAIR_METRIC = PROBED_METRIC, "probed[measured]", "probed[shown]"
@@ -151,7 +146,15 @@ def _probe_study(study: Study, store: Store, machine: Machine, sequences: int) -
         else:
             groups.setdefault(key, []).append(trained)
     comparable = [_Group(members, store, sequences) for members in groups.values()]
-    stored = _stored_values(study.name, store, comparable)
+    stored = {trial: dict[str, float]() for group in comparable for trial in group.members}
+    names = {REQUESTED_METRIC}.union(
+        *(group.theta_names(trial) for group in comparable for trial in group.members)
+    )
+    outcomes = store.trials(names)
+    for name in names:
+        values = trial_values(study.name, list(stored), outcomes, name).drop_nulls("value")
+        for trial, value in values.select("trial", "value").iter_rows():
+            stored[trial][name] = value
     for group in comparable:
         yield from _probe(group, stored, machine)
     # each measured trial has left a small file
@@ -209,7 +212,10 @@ class _Group:
             }
             pair = choose_pair(split, sequences)
             if pair is not None and (weights := encoder.attention(split, pair)) is not None:
-                metrics |= {PAIR_METRIC: float(pair), **dict(_attention_metrics(weights))}
+                metrics[PAIR_METRIC] = float(pair)
+                for output, row in enumerate(weights.tolist(), start=1):
+                    for place, value in enumerate(row, start=1):
+                        metrics[f"attention[{output},{place}]"] = value
                 metrics |= dict(_pair_metrics(settings, split, pair, encoder.changes(split, pair)))
             self._measured[trial] = _Measurement(metrics=metrics, changes=memory.changes)
         return self._measured[trial]
@@ -258,19 +264,6 @@ def _probe(
         yield probed
 
 
-def _stored_values(study: str, store: Store, groups: Sequence[_Group]) -> dict[str, dict[str, float]]:
-    stored = {trial: dict[str, float]() for group in groups for trial in group.members}
-    names = {REQUESTED_METRIC}.union(
-        *(group.theta_names(trial) for group in groups for trial in group.members)
-    )
-    outcomes = store.trials(names)
-    for name in names:
-        values = trial_values(study, list(stored), outcomes, name).drop_nulls("value")
-        for trial, value in values.select("trial", "value").iter_rows():
-            stored[trial][name] = value
-    return stored
-
-
 def _theta(attention: str) -> str:
     return f"theta[{attention}]"
 
@@ -293,9 +286,3 @@ def _pair_metrics(
         ):
             if bigram in frequent:
                 yield f"bigram_change[{place}]", change
-
-
-def _attention_metrics(weights: Tensor) -> Iterator[tuple[str, float]]:
-    for output, row in enumerate(weights.tolist(), start=1):
-        for place, value in enumerate(row, start=1):
-            yield f"attention[{output},{place}]", value

@@ -76,12 +76,16 @@ class _Tuning:
 
     def run(self) -> dict[str, float]:
         """Store and return all metrics of the trial; return an empty mapping if they are stored already."""
-        stored, tokenizers = self._stored_metrics(), self._decode.tokenizers
+        rows = self._store.metrics([self._trained.trial.id]).select("name", "value").iter_rows()
+        stored = {name: value for name, value in rows if metric_family(name) in _TUNING}
+        tokenizers = self._decode.tokenizers
         signature = f"dev_bleu_signature[{bleu([''], [''], tokenizer=tokenizers[0]).signature}]"
         # scores by another version or tokeniser of sacrebleu cannot be compared
         known = stored if signature in stored else {}
         scores = {
-            candidate: known[name] if (name := _dev_name(candidate)) in known else self._dev_score(candidate)
+            candidate: known[name]
+            if (name := _dev_name(candidate)) in known
+            else _score(self._write(self._pairs.dev, candidate), tokenizers[0])
             for candidate in self._candidates()
         }
         best = max(scores, key=scores.__getitem__)
@@ -144,10 +148,6 @@ class _Tuning:
     def _pairs(self) -> PairData:
         return PairData(self._settings, self._data)
 
-    def _dev_score(self, decoding: Decoding) -> float:
-        written = self._write(self._pairs.dev, decoding)
-        return _score(written, self._decode.tokenizers[0])
-
     def _size_scores(
         self, best: Decoding, tuned: WrittenOutputs, known: Mapping[str, float]
     ) -> dict[str, float]:
@@ -175,15 +175,8 @@ class _Tuning:
         train = self._settings.train
         positions = positions_of_first_step(self._settings)
         with autocast(self._settings, self._device, positions), float32_products(train.precision):
-            search = partial(
-                generate,
-                self._model,
-                split,
-                decoding,
-                pairs=self._pairs,
-                train=train,
-                device=self._device,
-            )
+            more = {"pairs": self._pairs, "train": train, "device": self._device}
+            search = partial(generate, self._model, split, decoding, **more)
             outputs = in_smaller_parts(lambda parts: search(parts=parts), 1, train.batch_size)
         return write_outputs(outputs, self._pairs, split, decoding)
 
@@ -196,10 +189,6 @@ class _Tuning:
             return None
         texts = (lines[name].to_list() for name in ("source", "reference", "output"))
         return WrittenOutputs(**asdict(decoding), **dict(zip(_TEXTS, texts, strict=True)))
-
-    def _stored_metrics(self) -> dict[str, float]:
-        rows = self._store.metrics([self._trained.trial.id]).select("name", "value").iter_rows()
-        return {name: value for name, value in rows if metric_family(name) in _TUNING}
 
 
 def _dev_name(decoding: Decoding) -> str:

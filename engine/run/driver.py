@@ -177,7 +177,14 @@ def _run_round(
         if seconds is not None and missing:
             listener.training_here(len(missing[:max_trials]), seconds)
     machine = with_whole_gpu(machine) if local else machine
-    _save_record(study, store)
+    record = {
+        "text": study.text,
+        "overrides": list(study.overrides),
+        "path": str(study.path.absolute()) if study.path else None,
+        "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
+        "run": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    store.records.save(study.name, record)
     at_once = None
     if not local:
         left = _count_at_once(study, store, settings, machine.most_packed, retry_failed=retry_failed)
@@ -236,20 +243,6 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     goals = [goal.name for goal in study.search.objectives] if study.search else []
     check_bits_per_byte(settings, goals, machine.data)
     rehearse_plugins(settings, machine.data)
-
-
-def _save_record(study: Study, store: Store) -> None:
-    """Save the study's text, its overrides and the time of this run in the store."""
-    store.records.save(
-        study.name,
-        {
-            "text": study.text,
-            "overrides": list(study.overrides),
-            "path": str(study.path.absolute()) if study.path else None,
-            "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
-            "run": datetime.now(UTC).isoformat(timespec="seconds"),
-        },
-    )
 
 
 class RunCounter(Relay):

@@ -9,6 +9,7 @@ import pickle
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from math import nan
@@ -135,22 +136,26 @@ class CohortActor(tune.Trainable):
 
     def step(self) -> dict[str, Any]:
         """Train the current cohort for some time (in a search, for one epoch); return the events."""
+        unfinished = {"events": [], "done": True, COMPLETED: False}
+        unfinished |= {} if self._metric is None else {"epoch": 0, self._metric: nan}
         if self._broken is not None:
-            failed = {"events": [MachineFailed(reason=self._broken)], "done": True, COMPLETED: False}
-            return failed | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
+            return unfinished | {"events": [MachineFailed(reason=self._broken)]}
         if (lost := lost_gpu()) is not None:
             self.cleanup()
             raise _WorkerLeavesError(lost)
         try:
             with self._leaving.stopping_on_sigterm():
                 found = self._work()
-            return found if lost_gpu() is None else _without_failures(found)
+            if lost_gpu() is None:
+                return found
+            # this worker is about to end, and Tune continues its cohort
+            events = [event for event in found["events"] if not isinstance(event, MachineFailed)]
+            return found | {"events": events, "done": False, COMPLETED: False}
         except StoppedMidway:
             self.cleanup()
             if self._leaving.is_preempted:
                 raise _WorkerLeavesError(f"the node of {socket.gethostname()} is being preempted") from None
-            stopped = {"events": [], "done": True, COMPLETED: False}
-            return stopped | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
+            return unfinished
 
     def _work(self) -> dict[str, Any]:
         if self._metric is None:
@@ -209,38 +214,20 @@ class _LeaveWatcher:
 
         Ignore errors, such as those of a head node that does not answer.
         """
-        never = threading.Event()
-        while not never.wait(LOOK_S):
+        while True:
+            time.sleep(LOOK_S)
             with suppress(Exception):
-                if self._is_draining():
+                from ray._private.state import state  # noqa: PLC0415 -- private, so guarded
+
+                # Ray has no public interface that reports a drained node; the node's SIGTERM comes later
+                if self._node in state.get_draining_nodes():
                     self.is_preempted = True
             with suppress(Exception):
-                if self.is_preempted or self._is_stopped():
+                from ray.experimental.internal_kv import _internal_kv_exists  # noqa: PLC0415 -- as above
+
+                if self.is_preempted or _internal_kv_exists(self._key):
                     stop_soon()
                     return
-
-    def _is_draining(self) -> bool:
-        """Return whether Ray is draining the node.
-
-        Ray has no public interface that reports this; the node's SIGTERM comes later.
-        """
-        from ray._private.state import state  # noqa: PLC0415 -- private, so guarded
-
-        return self._node in state.get_draining_nodes()
-
-    def _is_stopped(self) -> bool:
-        from ray.experimental.internal_kv import _internal_kv_exists  # noqa: PLC0415 -- private, so guarded
-
-        return bool(_internal_kv_exists(self._key))
-
-
-def _without_failures(found: dict[str, Any]) -> dict[str, Any]:
-    """Remove the reports of machine failures from a worker's result, and mark its cohort as unfinished.
-
-    The worker is about to end because it lost its GPU, and Tune continues the cohort.
-    """
-    events = [event for event in found["events"] if not isinstance(event, MachineFailed)]
-    return found | {"events": events, "done": False, COMPLETED: False}
 
 
 def _stop_key(run: str) -> bytes:

@@ -29,7 +29,7 @@ from ..core.resources import Machine
 from ..trial.failures import MachineError
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
-from .cluster_nodes import StorePlace, fit_to_cluster, located
+from .cluster_nodes import fit_to_cluster, located
 from .cohorts import CohortSource
 from .placement import with_share
 from .ray_actor import COMPLETED, CohortActor, request_stop
@@ -177,7 +177,10 @@ def run_cohorts(
                 place = opened.enter_context(located(store, machine))
                 if machine.address is None:
                     check_workers_here(code)
-                machine = _ready(machine, place, settings, listener, at_once)
+                if machine.address is not None:
+                    machine = fit_to_cluster(place, machine, settings, listener, at_once)
+                else:
+                    machine = _fit_here(machine, settings, at_once)
         except StartAborted:
             return []
         scratch = opened.enter_context(tempfile.TemporaryDirectory(prefix="activemem-"))
@@ -212,15 +215,7 @@ def run_cohorts(
         return [str(error).strip().splitlines()[-1] for error in head.run(tuner.fit).errors]
 
 
-def _ready(
-    machine: Machine,
-    place: StorePlace,
-    settings: Sequence[TrialSettings],
-    listener: Listener,
-    at_once: int | None = None,
-) -> Machine:
-    if machine.address is not None:
-        return fit_to_cluster(place, machine, settings, listener, at_once)
+def _fit_here(machine: Machine, settings: Sequence[TrialSettings], at_once: int | None) -> Machine:
     cpus = ray.cluster_resources().get("CPU", 1.0)
     machine = with_share(machine, settings, cpus=cpus, at_once=at_once)
     for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):

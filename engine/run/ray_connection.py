@@ -175,7 +175,8 @@ def _start(machine: Machine, listener: Listener) -> None:
                         address="local",
                         job_config=_job(),
                         num_cpus=cpus_here(),
-                        num_gpus=gpus_to_hand_out(machine),
+                        # Ray counts the driver's GPUs, but a GPU may be split into instances
+                        num_gpus=count_gpus_of_processes() if machine.gpus else 0,
                         include_dashboard=False,
                         log_to_driver=False,
                         logging_level=logging.CRITICAL,  # the exception has the same message
@@ -185,23 +186,14 @@ def _start(machine: Machine, listener: Listener) -> None:
                     if attempt == STARTS or "timed out" not in str(error).lower():
                         raise
                     ray.shutdown()
-    except Exception as error:
+    except (Exception, _StartTooSlow) as error:
         ray.shutdown()
         cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        raise _start_failure(attempt, cause) from error
-    except _StartTooSlow:
-        ray.shutdown()
-        raise _start_failure(
-            attempt, f"it did not start within {START_S:g} s; perhaps this machine is busy"
-        ) from None
+        message = f"Ray does not start here ({plural(attempt, 'attempt')}): {cause}"
+        raise MachineError(f"{message}; to train in this process, without Ray, add --local") from error
     except BaseException:
         ray.shutdown()
         raise
-
-
-def _start_failure(attempts: int, cause: str) -> MachineError:
-    message = f"Ray does not start here ({plural(attempts, 'attempt')}): {cause}"
-    return MachineError(f"{message}; to train in this process, without Ray, add --local")
 
 
 @contextmanager
@@ -212,7 +204,7 @@ def _limited(seconds: float) -> Iterator[None]:
         return
 
     def ring(_signal: int, _frame: FrameType | None) -> None:
-        raise _StartTooSlow
+        raise _StartTooSlow(f"it did not start within {seconds:g} s; perhaps this machine is busy")
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -230,15 +222,6 @@ def _job() -> JobConfig:
     client.
     """
     return JobConfig(_client_job=True, _py_driver_sys_path=search_path())
-
-
-def gpus_to_hand_out(machine: Machine) -> int:
-    """Return how many GPUs a Ray cluster on this machine may give to trials.
-
-    By default Ray counts the driver's GPUs, but the driver may see none, or a GPU may be split into
-    instances.
-    """
-    return count_gpus_of_processes() if machine.gpus else 0
 
 
 START_S = 300.0

@@ -121,7 +121,9 @@ def other_processes_draw_the_same(task: Subject) -> None:
 def examples_fit(task: Subject) -> None:
     """Check that examples fit the kind and the sizes of the task: types, shapes, symbols and padding."""
     for what, examples in {"the training": task.draw(1), **task.test_sets()}.items():
-        faults = list(example_faults(_form(task.kind), task.sizes, examples, None))
+        # transduction uses the format of tagging
+        kind = TaskKind.TAGGING if task.kind is TaskKind.TRANSDUCTION else task.kind
+        faults = list(example_faults(kind, task.sizes, examples, None))
         assert not faults, f"{what}: {'; '.join(faults)}"
         assert len(examples.inputs), f"{what}: expected examples, got none"
 
@@ -274,11 +276,6 @@ print(digest_all(subject(name, **settings)))
 def _digest(examples: Examples) -> str:
     parts = [repr(part.tolist()) if part is not None else "-" for part in examples]
     return hashlib.sha256("".join(parts).encode()).hexdigest()
-
-
-def _form(kind: TaskKind) -> TaskKind:
-    """Return the kind of task that has the same format of examples: tagging for transduction."""
-    return TaskKind.TAGGING if kind is TaskKind.TRANSDUCTION else kind
 
 
 def _decides(seen: Tensor, answers: Tensor) -> bool:

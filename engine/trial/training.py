@@ -206,11 +206,16 @@ class Training:
             for _ in range(count):
                 began = time.perf_counter()
                 self.begin_step()
-                loss = self._compute_gradients()
+                parts = self.settings.train.accumulate
+                self.objective.begin_batch(parts)
+                shares: list[Tensor] = []
+                for part in range(parts):
+                    shares.append(self.add_gradients(part))
+                    self._loss = self._loss + shares[-1]
                 self.move_weights()
                 if self.budget:
                     self.schedule.total_steps = self.budget.add_step(began, self.step, self.device)
-                self.end_step(loss)
+                self.end_step(sum(shares[1:], start=shares[0]))
                 between_steps()
 
     def begin_step(self) -> None:
@@ -218,15 +223,6 @@ class Training:
         self._is_torn, self.step = True, self.step + 1
         if not self.is_stacked:  # in a pack, only the stacked weights have gradients
             self.trained.clear_gradients()
-
-    def _compute_gradients(self) -> Tensor:
-        parts = self.settings.train.accumulate
-        self.objective.begin_batch(parts)
-        shares: list[Tensor] = []
-        for part in range(parts):
-            shares.append(self.add_gradients(part))
-            self._loss = self._loss + shares[-1]
-        return sum(shares[1:], start=shares[0])
 
     def add_gradients(self, part: int) -> Tensor:
         """Add the gradients from one part of the batch; return the part's share of the batch's loss."""

@@ -60,10 +60,6 @@ def _output_gate(default: str) -> Parameter:
     return word("output_gate", meaning, ("none", "silu", "sigmoid"), default)
 
 
-def _square(_settings: Settings, heads: int, head_width: int) -> int:
-    return heads * head_width**2
-
-
 def _recurrence(
     name: str,
     summary: str,
@@ -71,7 +67,7 @@ def _recurrence(
     source: str,
     *own: Parameter,
     simpler: tuple[str, ...] = (),
-    state: Callable[[Settings, int, int], int] = _square,
+    state: Callable[[Settings, int, int], int] = lambda _settings, heads, head_width: heads * head_width**2,
     short_conv: int = 0,
     qk_norm: str = "none",
     norm: str = "rms",

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -261,12 +261,6 @@ END_OF_PIECES = 2
 """The end-of-line number of piece vocabularies. Other vocabularies use 0."""
 
 
-class _Pieces(Protocol):
-    """Type of SentencePiece's processor, with only the methods that decode pieces."""
-
-    def Decode(self, ids: list[int], /) -> str: ...  # noqa: N802 -- its name
-
-
 @dataclass(frozen=True)
 class TextSymbols:
     """The vocabulary of a text: its `kind`, such as characters, words or pieces, and its content as bytes.
@@ -378,7 +372,7 @@ class TextSymbols:
         return RankTokenizer(self.content, self.pattern) if self.kind == "ranks" else ByteTokenizer()
 
     @cached_property
-    def _pieces(self) -> _Pieces:
+    def _pieces(self) -> Any:  # noqa: ANN401 -- SentencePiece's processor has no types
         import sentencepiece  # noqa: PLC0415  as above
 
         processor = sentencepiece.SentencePieceProcessor()

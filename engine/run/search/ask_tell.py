@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import islice
 from random import Random
@@ -21,6 +21,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from ....blocks.core.block import plugin_named_in_errors
 from ....grammar.nodes import Dimension
 from ....plugins import PluginError, Registry
 from ....studies.catalog.samplers import SAMPLERS, SCHEDULERS
@@ -164,7 +165,7 @@ class RestartableSampler(BaseSampler):
 
 def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object], base: type[Any]) -> Any:  # noqa: ANN401 -- an instance of the base
     """Return the object that a plug-in makes; raise PluginError if it is not an instance of `base`."""
-    with named_errors(registry, name):
+    with _named_errors(registry, name):
         found = make()
     if not isinstance(found, base):
         raise PluginError(
@@ -174,14 +175,7 @@ def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object
     return found
 
 
-@contextmanager
-def named_errors(registry: Registry[Any], name: str) -> Iterator[None]:
-    """Within this context, convert errors of a plug-in's code to a PluginError that names the plug-in."""
-    try:
-        yield
-    except Exception as error:
-        fault = f"{type(error).__name__}: {error}"
-        raise PluginError(f"{registry.owner(name)}: {registry.kind} '{name}': {fault}") from error
+_named_errors = partial(plugin_named_in_errors, kind=PluginError)
 
 
 def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.BaseSampler:
@@ -196,7 +190,7 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
                 SAMPLERS, sampler.name, lambda: make(seed), optuna.samplers.BaseSampler
             ),
             seed,
-            partial(named_errors, SAMPLERS, sampler.name),
+            partial(_named_errors, SAMPLERS, sampler.name),
         )
     if sampler.name == "gp_trees":
         return TreeSampler(study, seed=seed)
@@ -262,7 +256,7 @@ class PluginPruner(optuna.pruners.BasePruner):
         self._name, self._pruner = name, pruner
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        with named_errors(SCHEDULERS, self._name):
+        with _named_errors(SCHEDULERS, self._name):
             return bool(self._pruner.prune(study, trial))
 
 

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import optuna
 from numpy.typing import NDArray
+from optuna.trial import TrialState
 
 from ....storage import Store
 from ....studies.expansions.fidelity import Fidelity, promoted_count
@@ -465,14 +466,17 @@ class Search:
             course = mean_course(point, courses)
             self._ask_tell.should_prune(tracked.trial, course)
             tracked.judged = max(course, default=0)
-        self._ask_tell.tell(point, self._points.end(point), tracked.trial, tracked.judged)
+        end = self._points.end(point)
+        self._ask_tell.tell(point, end, tracked.trial, tracked.judged)
         tracked.trial, tracked.jobs = None, []
         if self._rungs is not None and point.values != self._study.baseline:
-            self._rungs.end(point.global_id, point.rung, self._points.rung_loss(point))
+            counts = end.state == TrialState.COMPLETE and end.keeps_limits
+            loss = self._settings.objectives[0].loss(end.values[0]) if counts else math.inf
+            self._rungs.end(point.global_id, point.rung, loss)
             for trial in point.trials if self._study.header.keep_checkpoints else ():
                 self._shorter.add(trial)  # on a rung with more epochs, the training continues from here
         if self._race is not None:
-            self._race.add(self._points.losses(point), eligible=self._points.keeps_limits(point))
+            self._race.add(self._points.losses(point), eligible=end.keeps_limits)
 
     def _prune_with_others(self, point: SearchPoint) -> None:
         """If a trial of a search point was pruned, prune the point's other begun trials too.
@@ -480,8 +484,7 @@ class Search:
         This happens if a driver was killed while it stored them. If they trained on, they would be compared
         with trials of fewer epochs.
         """
-        stored = [self._stored[trial.id] for trial in point.trials if trial.id in self._stored]
-        if any(row["status"] == "pruned" for row in stored):
+        if self._points.was_pruned(point):
             missing = self._missing(point)
             begun = self._store.files.trials_with_checkpoint(job.trial.id for job in missing)
             self._store_pruned([job for job in missing if job.trial.id in begun])

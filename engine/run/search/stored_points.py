@@ -70,6 +70,11 @@ class PointEnd:
     values: tuple[float, ...] = ()
     excess: Mapping[str, float] = field(default_factory=dict[str, float])
 
+    @property
+    def keeps_limits(self) -> bool:
+        """Return whether the measured values of the point are within the search's limits."""
+        return all(excess <= 0 for excess in self.excess.values())
+
 
 class StoredPoints:
     """The points of a search with the outcomes of their trials, as last read from the store."""
@@ -178,20 +183,6 @@ class StoredPoints:
             losses.setdefault(trial.settings.seed, []).append(found)
         whole = {seed: [each for each in of if each is not None] for seed, of in losses.items()}
         return {seed: fmean(whole[seed]) for seed, of in losses.items() if None not in of}
-
-    def rung_loss(self, point: SearchPoint) -> float:
-        """Return the loss of an ended point: its first objective, signed so that lower is better.
-
-        The loss is infinite if the point has failed or exceeds a limit.
-        """
-        end = self.end(point)
-        if end.state != TrialState.COMPLETE or any(excess > 0 for excess in end.excess.values()):
-            return math.inf
-        return self._search.objectives[0].loss(end.values[0])
-
-    def keeps_limits(self, point: SearchPoint) -> bool:
-        """Return whether the measured values of an ended point are within the search's limits."""
-        return all(excess <= 0 for excess in self.end(point).excess.values())
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
         """Return the mean of a metric or cost over a point's trials; NaN if a trial has no value."""

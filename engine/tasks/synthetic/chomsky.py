@@ -30,7 +30,7 @@ def draw_chomsky(task: ChomskySettings, count: int, test_set: str | None, genera
     Tokens after the answer are not scored.
     """
     lengths = draw_lengths(task, count, test_set, generator)
-    problem, write = PROBLEMS[task.problem], _WRITERS[task.problem]
+    problem = PROBLEMS[task.problem]
     longest = int(lengths.max())
     width = longest + problem.answer_length(longest)
     inputs = torch.full((count, width), PADDING)
@@ -38,7 +38,7 @@ def draw_chomsky(task: ChomskySettings, count: int, test_set: str | None, genera
     # numbers of such a range are practically uniform after a modulo
     draws = torch.randint(1 << 62, (count, longest + 2), generator=generator)
     for row, (length, numbers) in enumerate(zip(lengths.tolist(), draws.tolist(), strict=True)):
-        string, answer = write(length, iter(numbers))
+        string, answer = _write(task.problem, length, iter(numbers))
         inputs[row, :length] = torch.tensor(string) + FIRST_SYMBOL
         inputs[row, length : length + problem.answer_length(length)] = EMPTY
         targets[row, length : length + len(answer)] = torch.tensor(answer) + FIRST_SYMBOL
@@ -49,24 +49,25 @@ def _symbols(length: int, draws: Draws, count: int = 2) -> list[int]:
     return [next(draws) % count for _ in range(length)]
 
 
-def _even_pairs(length: int, draws: Draws) -> Written:
-    """Draw a string; the answer says whether its first and last symbols differ."""
-    string = _symbols(length, draws)
-    return string, [int(string[0] != string[-1])]
+_ANSWERS: dict[str, tuple[int, Callable[[list[int]], list[int]]]] = {
+    "even_pairs": (2, lambda string: [int(string[0] != string[-1])]),
+    "parity_check": (2, lambda string: [sum(string) % 2]),
+    # moves on a cycle of five positions: 0 stays, 1 moves forward, 2 moves back
+    "cycle_navigation": (3, lambda string: [(string.count(1) - string.count(2)) % MODULUS]),
+    "reverse_string": (2, lambda string: string[::-1]),
+    "duplicate_string": (2, lambda string: string * 2),
+    "odds_first": (2, lambda string: [*string[::2], *string[1::2]]),
+    "bucket_sort": (5, sorted),
+}
+"""The problems of a random string: its number of different symbols, and the function that answers it."""
 
 
-def _parity(length: int, draws: Draws) -> Written:
-    string = _symbols(length, draws)
-    return string, [sum(string) % 2]
-
-
-def _cycle(length: int, draws: Draws) -> Written:
-    """Draw moves on a cycle of five positions; the answer is the position after all moves.
-
-    Move 0 stays, 1 goes forward, and 2 goes back. Positions are counted from the start.
-    """
-    string = _symbols(length, draws, 3)
-    return string, [(string.count(1) - string.count(2)) % MODULUS]
+def _write(problem: str, length: int, draws: Draws) -> Written:
+    if problem not in _ANSWERS:
+        return _WRITERS[problem](length, draws)
+    symbols, answer = _ANSWERS[problem]
+    string = _symbols(length, draws, symbols)
+    return string, answer(string)
 
 
 def _modular(length: int, draws: Draws) -> Written:
@@ -102,11 +103,6 @@ def _stack(length: int, draws: Draws) -> Written:
     return string, [*stack[::-1], END]
 
 
-def _reverse(length: int, draws: Draws) -> Written:
-    string = _symbols(length, draws)
-    return string, string[::-1]
-
-
 def _brackets(length: int, draws: Draws) -> Written:
     tokens, value = write_expression(length, MODULUS, draws, products=False)
     return [_symbol(token) for token in tokens], [value]
@@ -127,11 +123,6 @@ def _equation(length: int, draws: Draws) -> Written:
     return [*string, _symbol(EQUALS), value], [answer]
 
 
-def _duplicate(length: int, draws: Draws) -> Written:
-    string = _symbols(length, draws)
-    return string, string * 2
-
-
 def _missing(length: int, draws: Draws) -> Written:
     """Draw a string twice in a row, with a placeholder instead of one symbol; the target is that symbol.
 
@@ -141,11 +132,6 @@ def _missing(length: int, draws: Draws) -> Written:
     missing = next(draws) % len(string)
     answer, string[missing] = string[missing], 2
     return [*string, *[3] * (length % 2)], [answer]
-
-
-def _odds_first(length: int, draws: Draws) -> Written:
-    string = _symbols(length, draws)
-    return string, [*string[::2], *string[1::2]]
 
 
 def _numbers(length: int, draws: Draws) -> tuple[list[int], int, int]:
@@ -188,27 +174,15 @@ def _sqrt(length: int, draws: Draws) -> Written:
     return string, [int(bit) for bit in f"{root:0{(length + 1) // 2}b}"]
 
 
-def _sort(length: int, draws: Draws) -> Written:
-    string = _symbols(length, draws, 5)
-    return string, sorted(string)
-
-
 _WRITERS: dict[str, Callable[[int, Draws], Written]] = {
-    "even_pairs": _even_pairs,
-    "parity_check": _parity,
-    "cycle_navigation": _cycle,
     "modular_arithmetic": _modular,
     "stack_manipulation": _stack,
-    "reverse_string": _reverse,
     "modular_arithmetic_brackets": _brackets,
     "solve_equation": _equation,
-    "duplicate_string": _duplicate,
     "missing_duplicate_string": _missing,
-    "odds_first": _odds_first,
     "binary_addition": _addition,
     "binary_multiplication": _multiplication,
     "compute_sqrt": _sqrt,
-    "bucket_sort": _sort,
 }
 
 RULES["chomsky_hierarchy"] = Rule(draw_chomsky)
