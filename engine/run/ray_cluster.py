@@ -180,7 +180,7 @@ def run_cohorts(
                 if machine.address is not None:
                     machine = fit_to_cluster(place, machine, settings, listener, at_once)
                 else:
-                    machine = _fit_here(machine, settings, at_once)
+                    machine = fit_here(machine, settings, at_once)
         except StartAborted:
             return []
         scratch = opened.enter_context(tempfile.TemporaryDirectory(prefix="activemem-"))
@@ -215,7 +215,8 @@ def run_cohorts(
         return [str(error).strip().splitlines()[-1] for error in head.run(tuner.fit).errors]
 
 
-def _fit_here(machine: Machine, settings: Sequence[TrialSettings], at_once: int | None) -> Machine:
+def fit_here(machine: Machine, settings: Sequence[TrialSettings], at_once: int | None) -> Machine:
+    """Return the machine with a trial's share of a GPU; raise MachineError if no trial has room here."""
     cpus = ray.cluster_resources().get("CPU", 1.0)
     machine = with_share(machine, settings, cpus=cpus, at_once=at_once)
     for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):

@@ -33,7 +33,7 @@ from activemem.engine.run.placement import (
     with_whole_gpu,
 )
 from activemem.engine.run.ray_actor import see_own_gpus, share_cores
-from activemem.engine.run.ray_cluster import _ready
+from activemem.engine.run.ray_cluster import fit_here
 from activemem.engine.run.ray_connection import connected
 from activemem.engine.trial import failures
 from activemem.engine.trial.failures import MachineError, check_gpu
@@ -85,7 +85,7 @@ def test_as_many_gpus_train_as_there_are_trials(monkeypatch, settings):
     monkeypatch.setattr(placement, "find_gpus", lambda: [gpu])
     monkeypatch.setattr(ray_connection, "cpus_here", lambda: 16)
     with connected(Machine(), NOBODY):
-        machine = _ready(Machine(), None, settings, None, 8)
+        machine = fit_here(Machine(), settings, 8)
         bundle = {"CPU": machine.cpus, "GPU": machine.gpus}
         groups = [ray.util.placement_group([bundle]) for _ in range(8)]
         find, places = ray.remote(num_gpus=machine.gpus)(ray.get_gpu_ids), []
@@ -279,7 +279,7 @@ def test_a_run_shares_a_gpu_as_the_cpus_of_its_cluster_and_the_plan_say(monkeypa
     monkeypatch.setattr(ray_connection, "cpus_here", lambda: 3)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)  # of which the cluster knows nothing
     with connected(Machine(), NOBODY):
-        machine = _ready(Machine(), None, settings, None)
+        machine = fit_here(Machine(), settings, None)
     assert machine.gpus == 0.3333
 
 
