@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -26,16 +24,6 @@ _MAX_TRIAL_NAME_WIDTH = WIDTH - len("  probed  Δ 0.500")
 """The maximum width of the column with trial names."""
 
 _STORED = "stored before"
-
-
-class BleuTokenizer(StrEnum):
-    """The tokenisers of sacreBLEU that need no other packages."""
-
-    V13A = "13a"
-    INTL = "intl"
-    CHAR = "char"
-    ZH = "zh"
-    NONE = "none"
 
 
 @app.command()
@@ -65,7 +53,7 @@ def run(
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         measured = opened.probe(settings.machine, sequences=sequences)
-        reports = [_report_probes(opened.study, found, verb) for verb, found in measured]
+        found = [each for verb, probes in measured for each in _print_probes(opened.study, probes, verb)]
     except KeyboardInterrupt:
         again = command_line("probe", "run", study, sequences=sequences, results=results)
         print_stderr(f"stopped; what was measured is stored. Continue: {again}")
@@ -75,11 +63,11 @@ def run(
     if as_json:
         from ..pages import ProbeRunPage
 
-        counts = sum((report.counts for report in reports), Counter[str]())
-        left = {trial: why for report in reports for trial, why in report.left.items()}
+        counts = Counter(status for status, _ in found)
+        left = {probed.trial.id: probed.reason for _, probed in found if probed.reason is not None}
         numbers = {"probed": counts["probed"], "tuned": counts["tuned"], "stored": counts[_STORED]}
         print_json(ProbeRunPage(study=opened.study.name, **numbers, left=left))
-    if any(report.failed for report in reports):
+    if any(probed.failed for _, probed in found):
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -106,7 +94,7 @@ def lm_eval(
 
     opened = _open_with_weights(study, load_settings({"results": results}).store)
     found = opened.evaluate(tasks, None if folder is None else Path(folder))
-    if _report_probes(opened.study, found).failed:
+    if any(probed.failed for _, probed in _print_probes(opened.study, found)):
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -126,8 +114,9 @@ def compare(
         bool, typer.Option("--tuned", help="Use the outputs of tuned decoding parameters.")
     ] = False,
     tokenizer: Annotated[
-        BleuTokenizer, typer.Option("--tokenizer", help="The tokenisation of sacreBLEU.")
-    ] = BleuTokenizer.V13A,
+        Literal["13a", "intl", "char", "zh", "none"],
+        typer.Option("--tokenizer", help="The tokenisation of sacreBLEU."),
+    ] = "13a",
     samples: Annotated[int, number_option("--samples", help="The number of bootstrap resamples.")] = 1000,
     seed: Annotated[
         int,
@@ -152,7 +141,7 @@ def compare(
         opened.store,
         baseline,
         tuned=tuned,
-        tokenizer=tokenizer.value,
+        tokenizer=tokenizer,
         samples=samples,
         seed=seed,
     )
@@ -188,43 +177,30 @@ def _open_with_weights(name: str, store: Store) -> StudyResults:
     return opened
 
 
-@dataclass(frozen=True, slots=True)
-class _Report:
-    """The result of measuring models of a study.
-
-    `counts` has the number of trials by status, and `left` the reason for each skipped trial. `failed` says
-    whether a measurement failed.
-    """
-
-    counts: Counter[str]
-    left: dict[str, str]
-    failed: bool
-
-
-def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "probed") -> _Report:
+def _print_probes(
+    study: Study, probes: Iterator[ProbeResult], verb: str = "probed"
+) -> list[tuple[str, ProbeResult]]:
+    """Print a line for each new result, and their numbers; return each result after its status."""
     from ..views.trial_lines import TrialNameColumns
 
-    counts, left, failed = Counter[str](), dict[str, str](), False
+    found: list[tuple[str, ProbeResult]] = []
     columns = TrialNameColumns(study.trials)
     for probed in probes:
-        reason = probed.reason
-        if not probed.metrics and reason is None:
-            counts[_STORED] += 1
+        if not probed.metrics and probed.reason is None:
+            found.append((_STORED, probed))
             continue
-        status = verb if reason is None else "left"
-        counts[status] += 1
-        if reason is not None:
-            left[probed.trial.id] = reason
-            failed |= probed.failed
+        status = verb if probed.reason is None else "left"
+        found.append((status, probed))
         columns.add([probed.trial])
         names = columns.cells(probed.trial, _MAX_TRIAL_NAME_WIDTH)
-        print_stderr("  ".join([f"  {status:<6}", *names, reason or _headline(probed.metrics)]))
+        print_stderr("  ".join([f"  {status:<6}", *names, probed.reason or _headline(probed.metrics)]))
         for attention in probed.ambiguous:
             print_stderr(f"  {'':<6}  not compared with {attention}, which has several trials")
-    measured = f"{counts[verb]} of {plural(counts.total(), 'trial')} {verb}"
+    counts = Counter(status for status, _ in found)
+    measured = f"{counts[verb]} of {plural(len(found), 'trial')} {verb}"
     others = [f"{count} {status}" for status, count in counts.items() if status != verb]
     print_stderr(f"{study.name}: {' · '.join([measured, *others])}")
-    return _Report(counts, left, failed)
+    return found
 
 
 def _headline(metrics: Mapping[str, float]) -> str:
