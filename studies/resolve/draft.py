@@ -264,7 +264,7 @@ def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
         for hole in HOLE_PATTERN.finditer(text):
             used.add(hole[1])
             if hole[1] not in declared:
-                near = hint(hole[1], declared) or f": add {hole[1]} to [factors], with a list of levels"
+                near = hint(hole[1], declared) or _how_to_fill(draft, hole[1])
                 used.add(
                     _nearest_declared(hole[1], declared)
                 )  # so that the nearest name is not reported as unused
@@ -289,6 +289,14 @@ def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
             near = hint(name, (SEED,)) if path[0] == "factors" else ""
             remedy = near or f": write {{{name}}} into a recipe or a setting, or remove it"
             draft.diagnostics.report(path, f"'{name}' is unused{remedy}", key=True)
+
+
+def _how_to_fill(draft: Draft, name: str) -> str:
+    if name == SEED:
+        return ": seeds fill no holes, so write another name"
+    if draft.diagnostics.has_search:
+        return f": add {name} to [search.space] as a range, or to [factors] as a list of levels"
+    return f": add {name} to [factors], with a list of levels"
 
 
 def _holes_as_written(draft: Draft) -> set[str]:
