@@ -404,7 +404,9 @@ class Space:
         for _ in range(MAX_TRIES):
             if self._admits(found := self._draw(rng)):
                 return found
-        raise SpaceError(f"none of {MAX_TRIES:,} drawn architectures is within the budget")
+        raise SpaceError(
+            f"none of {MAX_TRIES:,} drawn architectures is within the budget: raise it, or widen the space"
+        )
 
     def sample_distinct(self, count: int, rng: Random) -> list[Recipe]:
         """Return `count` distinct recipes, drawn as `sample` draws them; fewer if the space has fewer.
@@ -417,7 +419,7 @@ class Space:
         if self._is_small:
             listed = list(self)
             if not listed:
-                raise SpaceError(f"none of {self.count} is within the budget")
+                raise SpaceError(f"none of {self.count} is within the budget: raise it, or widen the space")
             return rng.sample(listed, min(count, len(listed)))
         found: dict[Recipe, None] = {}
         tries = 0

@@ -192,9 +192,10 @@ def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
             if task.by_line
             else f"bytes for {plural(at_once, 'row')} of {task.context} tokens"
         )
-        yield ValidationProblem(
-            ("task", "corpus"), f"expected at least {expected:,} {what} in the train split, got {found:,}"
-        )
+        context = "context" if at_once == 1 else "context or batch_size"
+        smaller = "batch_size" if task.by_line else context
+        message = f"expected at least {expected:,} {what} in the train split, got {found:,}"
+        yield ValidationProblem(("task", "corpus"), f"{message}: lower {smaller}, or add text")
 
 
 def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
@@ -204,7 +205,9 @@ def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
     corpus = task.corpus if isinstance(task, LabelledSettings | TranslationSettings) else None
     if isinstance(corpus, OwnRows) and (found := corpus.rows.train) < expected:
         yield ValidationProblem(
-            ("task", "corpus"), f"expected at least {expected:,} rows in the train split, got {found:,}"
+            ("task", "corpus"),
+            f"expected at least {expected:,} rows for a batch in the train split, got {found:,}: lower "
+            f"{'batch_size' if train.batch_tokens is None else 'accumulate'}, or add rows",
         )
 
 
@@ -260,7 +263,7 @@ def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
     task, curriculum, lengths = settings.task.spec, settings.train.curriculum, settings.train.lengths
     if not isinstance(task, AlgorithmicTask):
         for path in [_CURRICULUM] * (curriculum is not None) + [_LENGTHS] * (lengths is not None):
-            yield ValidationProblem(path, f"{task.name} has no growing lengths: remove it")
+            yield ValidationProblem(path, f"{task.name} does not train on growing lengths: remove it")
     elif curriculum is None and lengths is None:
         yield ValidationProblem(
             _CURRICULUM, f"{task.name} needs an initial length, such as {{ start = 5 }}, or lengths = [1, 40]"

@@ -378,7 +378,7 @@ def test_faults_that_do_not_depend_on_a_wrong_key_are_reported_together_with_it(
         '[task] corpus: batching = "sentences" needs spaces before the marks that end sentences, which '
         'paradise-lost does not have: use "stream" or "lines"',
         "^^^^^^^  [train] missing key 'epochs'",
-        "[train] curriculum: language_model has no growing lengths: remove it",
+        "[train] curriculum: language_model does not train on growing lengths: remove it",
         "[train] sampling: language_model has no source and target sequence, which it needs: remove it",
     ]
 

@@ -79,7 +79,10 @@ def test_a_huge_space_is_drawn_from(run):
             "Error: Invalid value: --max-parameters and --max-flops cannot be checked without "
             "--d-model and --vocab and --length",
         ),
-        (("--max-parameters", "9", *SIZES), "none of 39 architectures is within the budget"),
+        (
+            ("--max-parameters", "9", *SIZES),
+            "none of 39 architectures is within the budget: raise it, or widen the space",
+        ),
     ],
 )
 def test_an_impossible_budget_is_reported(run, arguments, message):

@@ -437,7 +437,10 @@ BAD = {
             {"path": "few.csv", "split": "part", "dev": 0.5},
             ["dev: it has no effect, since there are rows of dev: remove it"],
         ),
-        ({"path": "few.csv", "split": "part"}, ["expected at least 4 rows in the train split, got 1"]),
+        (
+            {"path": "few.csv", "split": "part"},
+            ["expected at least 4 rows for a batch in the train split, got 1: lower batch_size, or add rows"],
+        ),
         ({"train": "one.csv", "dev": "my.csv", "test": "values.jsonl"}, ["expected files of one format"]),
         (
             {"path": "my.xlsx"},

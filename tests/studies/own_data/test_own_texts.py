@@ -170,7 +170,8 @@ def test_a_text_that_is_too_short_for_a_batch_is_reported(folder):
     ((_, stream),) = told(folder, {"path": "my.txt"}, context=5000)
     assert stream == (
         "[task] corpus: "
-        "expected at least 20,000 bytes for 4 rows of 5000 tokens in the train split, got 3,068"
+        "expected at least 20,000 bytes for 4 rows of 5000 tokens in the train split, got 3,068: "
+        "lower context or batch_size, or add text"
     )
 
 
