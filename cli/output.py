@@ -10,7 +10,7 @@ import shutil
 import sys
 from functools import cache
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from ..errors import replace_unprintable
 from ..studies.text.units import WIDTH, truncate
@@ -58,9 +58,14 @@ def _printable(text: str, *, styled: bool) -> str:
     return "".join(pieces)
 
 
+def has_styles(stream: TextIO) -> bool:
+    """Return whether a stream is a terminal that shows bold and faint text."""
+    return stream.isatty() and "NO_COLOR" not in os.environ
+
+
 def bold(text: str) -> str:
     """Return a text in bold if standard output is a terminal with styles."""
-    return f"\x1b[1m{text}\x1b[0m" if text and sys.stdout.isatty() and "NO_COLOR" not in os.environ else text
+    return f"\x1b[1m{text}\x1b[0m" if text and has_styles(sys.stdout) else text
 
 
 def print_piece(text: str) -> None:

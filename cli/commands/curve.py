@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated, get_args
 
 import typer
 
 from ...reporting.curves import FigureFormat
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import print_json, print_stdout, print_waiting
-
-if TYPE_CHECKING:
-    from ...reporting.curves.curve import Curve
 
 app = typer.Typer(help="Draw the figures that a study file describes.", no_args_is_help=True)
 
@@ -62,14 +59,10 @@ def render(
         print_json(CurveRenderPage(curves=[asdict(each) for each in curves]))
     else:
         print_waiting(f"drawing {plural(len(curves), 'figure')}")
-        _write_images(curves, paths, image_format)
-
-
-def _write_images(curves: list[Curve], paths: list[Path], image_format: FigureFormat) -> None:
-    for each, path in zip(curves, paths, strict=True):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(each.render(image_format))
-        print_stdout(str(path))
+        for each, path in zip(curves, paths, strict=True):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(each.render(image_format))
+            print_stdout(str(path))
 
 
 def _output_files(

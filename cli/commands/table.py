@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ...reporting.tables.render import own_format_names
 from ..help_panels import EVERY_DAY
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import output_width, print_json, print_stdout
-
-if TYPE_CHECKING:
-    from ...reporting.tables.table import Table
+from ..output import has_styles, output_width, print_json, print_stdout
 
 app = typer.Typer(help="Print the tables that a study file describes.", no_args_is_help=True)
 
@@ -55,6 +51,8 @@ def render(
     with the measured numbers added.
     """
     from ...reporting.results import open_study
+    from ...reporting.tables.render import render as rendered
+    from ...reporting.tables.render import rich
     from ...reporting.tables.table import TableError, iter_records
     from ..machine_settings import load_settings
     from ..missing_results import note_missing_results
@@ -77,13 +75,9 @@ def render(
 
         print_json(TableRenderPage(cells=[cell for each in tables for cell in iter_records(each)]))
         return
-    print_stdout("\n".join(_render_table(each, found.values.format) for each in tables), styled=True)
-
-
-def _render_table(table: Table, table_format: str) -> str:
-    from ...reporting.tables.render import render as rendered
-    from ...reporting.tables.render import rich
-
-    if table_format != "rich":
-        return rendered(table, table_format)
-    return rich.render(table, width=output_width(), ansi=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    form, ansi = found.values.format, has_styles(sys.stdout)
+    shown = (
+        rich.render(each, width=output_width(), ansi=ansi) if form == "rich" else rendered(each, form)
+        for each in tables
+    )
+    print_stdout("\n".join(shown), styled=True)

@@ -39,7 +39,7 @@ from ...studies.text.units import WIDTH, format_duration, labelled_lines, plural
 from ..machine_settings import ResolvedSettings, SettingsError, load_settings
 from ..missing_results import DEFAULT_RESULTS
 from ..options import RunOptions
-from ..output import EXIT_WRONG_INPUT, output_width, print_json, print_stderr, print_waiting
+from ..output import EXIT_WRONG_INPUT, has_styles, output_width, print_json, print_stderr, print_waiting
 from ..views.status import explain_failures, format_best_points
 from ..views.trial_lines import Headline, TrialNameColumns, headline_of
 from .display import live_display
@@ -206,7 +206,7 @@ def print_first_table(request: RunRequest, store: Store) -> None:
     if not results.study.tables or results.status.num_remaining:
         return
     columns, lines = shutil.get_terminal_size((WIDTH, MAX_TABLE_LINES))
-    styled = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+    styled = has_styles(sys.stderr)
     table = results.table(published=False)
     shown = rich.render(table, width=columns if sys.stderr.isatty() else WIDTH, ansi=styled).splitlines()
     room = max(lines, MAX_TABLE_LINES) - 4

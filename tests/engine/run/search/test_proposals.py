@@ -7,6 +7,7 @@ import pytest
 from activemem.engine.core.events import Ended, Listener
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.search.proposals import SearchService
+from activemem.reporting.results import StudyResults
 from activemem.storage import Store
 from activemem.storage.trial_files import STARTS_FILE
 from activemem.studies.study import load_study
@@ -50,6 +51,16 @@ def test_proposals_are_the_points_that_a_run_trains_and_are_not_stored(study, st
     run_study(study, store, local=True, max_trials=2)
     assert set(store.trials()["trial"]) == set(first.trials)
     assert first.id not in {each.id for each in SearchService(study, store).propose(9)}
+
+
+def test_results_in_python_propose_points_and_take_them(study, store):
+    results = StudyResults(study, store)
+    (first,) = results.propose()
+    answers = list(results.tell([{"values": first.values}, "\n", '{"recipe": "sa("}']))
+    assert [(each.line, each.answer, each.id) for each in answers] == [
+        (1, "accepted", first.id),
+        (3, "refused", None),
+    ]
 
 
 def test_a_recipe_that_is_handed_in_is_trained_next_and_then_known_with_its_results(study, store):
