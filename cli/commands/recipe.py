@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,7 +13,6 @@ from ..options import (
     DropoutOption,
     JsonOption,
     LengthOption,
-    Norm,
     NormOption,
     RecipeText,
     ResultsOption,
@@ -22,9 +21,6 @@ from ..options import (
     number_option,
 )
 from ..output import bold, print_json, print_stderr, print_stdout
-
-if TYPE_CHECKING:
-    from ...grammar import Budget
 
 app = typer.Typer(help="Check and analyse recipes without building a model.", no_args_is_help=True)
 
@@ -204,15 +200,9 @@ def sample(
     max_flops: Annotated[
         int | None, number_option("--max-flops", help="Skip models with more FLOPs in a forward pass.")
     ] = None,
-    d_model: Annotated[
-        int | None, number_option("--d-model", help="Width of the model, for a parameter or FLOP limit.")
-    ] = None,
-    vocab: Annotated[
-        int | None, number_option("--vocab", help="Vocabulary size, for a parameter or FLOP limit.")
-    ] = None,
-    length: Annotated[
-        int | None, number_option("--length", help="Sequence length in tokens, for --max-flops.")
-    ] = None,
+    d_model: WidthOption = 128,
+    vocab: VocabOption = 20,
+    length: LengthOption = 40,
     causal: CausalOption = False,
     norm: NormOption = "pre",
     as_json: JsonOption = False,
@@ -220,14 +210,24 @@ def sample(
     """Print distinct architectures of a recipe with choices, drawn with equal probability.
 
     If the recipe has ranges of real numbers, the command first draws an architecture without them, and then
-    the numbers. The limits --max-parameters and --max-flops count as `recipe show` does. FLOPs are those of
-    one sequence.
+    the numbers. The limits --max-parameters and --max-flops count as `recipe show` does, for a model of the
+    same sizes. FLOPs are those of one sequence.
     """
     from random import Random
 
-    from ...grammar import Space, parse
+    from ...grammar import Budget, Space, parse
 
-    budget = _parse_budget(max_parameters, max_flops, d_model, vocab, length, causal=causal, norm=norm)
+    budget = None
+    if max_parameters is not None or max_flops is not None:
+        budget = Budget(
+            max_parameters=max_parameters,
+            max_flops=max_flops,
+            d_model=d_model,
+            vocab=vocab,
+            length=length,
+            causal=causal,
+            norm=norm,
+        )
     space = Space(parse(recipe), budget)
     remaining = space.remaining(Random(seed)) if budget else None
     members = space.sample_distinct(count, Random(seed))
@@ -247,40 +247,3 @@ def sample(
     print_stderr(str(remaining or space.count))
     for member in members:
         print_stdout(member.text)
-
-
-def _parse_budget(
-    max_parameters: int | None,
-    max_flops: int | None,
-    d_model: int | None,
-    vocab: int | None,
-    length: int | None,
-    *,
-    causal: bool,
-    norm: Norm,
-) -> Budget | None:
-    """Return the limits of parameters and FLOPs that the options set; None if they set none.
-
-    Raise BadParameter for a limit without the sizes that it depends on.
-    """
-    from ...grammar import Budget
-
-    bounds = {"--max-parameters": max_parameters, "--max-flops": max_flops}
-    given = [name for name, bound in bounds.items() if bound is not None]
-    if not given:
-        return None
-    sizes = {"--d-model": d_model, "--vocab": vocab}
-    if max_flops is not None:
-        sizes["--length"] = length
-    missing = [name for name, size in sizes.items() if size is None]
-    if missing or d_model is None or vocab is None:
-        raise typer.BadParameter(f"{' and '.join(given)} cannot be checked without {' and '.join(missing)}")
-    return Budget(
-        max_parameters=max_parameters,
-        max_flops=max_flops,
-        d_model=d_model,
-        vocab=vocab,
-        length=length or 1,
-        causal=causal,
-        norm=norm,
-    )
