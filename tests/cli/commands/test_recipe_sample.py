@@ -68,7 +68,9 @@ def test_a_huge_space_is_drawn_from(run):
 def test_an_impossible_budget_is_reported(run):
     result = run("recipe", "sample", SPACE, "--max-parameters", "9", *SIZES)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.splitlines()[-1] == "none of 39 architectures is within the budget"
+    assert result.stderr.splitlines()[-1] == (
+        "none of 39 architectures is within the budget: raise it, or widen the space"
+    )
 
 
 def test_without_sizes_a_budget_counts_as_recipe_show_does(run):
