@@ -415,7 +415,9 @@ class _RecipeParser(TokenReader):
         if self.token.kind in _OPERAND_START_KINDS:
             self._report_here(f"expected {expected} before {self._describe_token()}")
             return
-        self._report_here(_STRAY_MESSAGES[self.token.kind])
+        before = self._tokens[self._at - 1]
+        whole = f": write {{{before.text}}}" if self.token.kind == "}" and before.kind == "name" else ""
+        self._report_here(_STRAY_MESSAGES[self.token.kind] + whole)
         self._advance()
         if self.token.kind in _OPERATORS:
             self._advance()
