@@ -77,7 +77,7 @@ def show(
 
     chosen = KINDS if kind is None else [_check_kind(kind)]
     keys = study_keys.find_keys(name) if kind is None else []
-    kinds = catalog.exact_kinds(name, chosen) if keys else catalog.kinds_with(name, chosen)
+    kinds = catalog.kinds_with(name, chosen, is_key=bool(keys))
     if as_json and not kinds:
         print_json(study_keys.KeysPage(keys=keys))
         return

@@ -127,21 +127,18 @@ def _titles(kind: str) -> dict[str, str]:
     }
 
 
-def exact_kinds(name: str, kinds: Sequence[str]) -> list[str]:
-    """Return those of the kinds (blocks, tasks, metrics …) in which an entry has exactly this name."""
-    return [kind for kind in kinds if name in set(_names(kind))]
+def kinds_with(name: str, kinds: Sequence[str], *, is_key: bool) -> list[str]:
+    """Return those of the kinds (blocks, tasks, metrics …) in which a name or a block's text is found.
 
-
-def kinds_with(name: str, kinds: Sequence[str]) -> list[str]:
-    """Return the kinds (blocks, tasks, metrics …) that have an entry of this name.
-
-    Raise ActivememError with the nearest name if none does. A text that is not a name, such as `conv(k=20)`,
-    is a block.
+    If none has the name, and no key of study files (`is_key`), raise ActivememError with the nearest name. A
+    text that is not a name, such as `conv(k=20)`, is a block.
     """
     names = {kind: set(_names(kind)) for kind in kinds}
-    found = exact_kinds(name, kinds)
-    if found or ("blocks" in kinds and not re.fullmatch(r"[\w-]+", name)):
-        return found or ["blocks"]
+    found = [kind for kind in kinds if name in names[kind]]
+    if found or is_key:
+        return found
+    if "blocks" in kinds and not re.fullmatch(r"[\w-]+", name):
+        return ["blocks"]
     if name in dataset_names():
         raise ActivememError(f"{name} is a corpus; see activemem data list")
     kind = "name" if len(kinds) > 1 else _singular(kinds[0])
