@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Self, TypeVar
 
 import polars as pl
 
-from ..studies.claims.comparisons import AllOf, AnyOf, Claim, Comparison, NotOf, Statement, iter_comparisons
+from ..studies.claims.comparisons import AllOf, AnyOf, Claim, Comparison, NotOf, Statement
 from ..studies.planning.time_estimates import TimeEstimator
 from ..studies.schema.factors import SEED, level_text
 from ..studies.text.units import plural
@@ -217,7 +217,7 @@ class _OpenClaim(OpenResult[Comparison]):
 
     @classmethod
     def of(cls, claim: Claim, result: ClaimResult, results: CellResults) -> Self:
-        family = list(dict.fromkeys(iter_comparisons(claim.statement)))
+        family = claim.comparisons
         findings = zip(family, result.findings, strict=True)
         return cls(
             claim=claim,

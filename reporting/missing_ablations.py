@@ -18,7 +18,8 @@ from ..errors import ActivememError
 from ..grammar import Recipe, RecipeError, parse
 from ..grammar.canonical import identity, render
 from ..grammar.difference import ablations, describe_difference, without_defaults
-from ..grammar.nodes import BlockNode, Node, RepeatNode, SeriesNode, SumNode, TiedNode, walk
+from ..grammar.nodes import BlockNode, Node, RepeatNode, TiedNode, Value, children, walk
+from ..grammar.space import rebuild
 from ..grammar.vocabulary.spec import REQUIRED, spec_of
 from ..storage import Store
 from ..studies.planning.status import stored_outcomes
@@ -439,7 +440,7 @@ def _is_null(model: RequestedCell, recipe: Recipe) -> bool:
         return False
     length = sequence_tokens(settings)
 
-    def bounded(node: Node) -> str:
+    def bounded(node: Value) -> str:
         for block in walk(node):
             span = dict(block.arguments).get("span") if isinstance(block, BlockNode) else None
             if isinstance(block, BlockNode) and isinstance(span, int) and span >= length:
@@ -491,23 +492,11 @@ def _simpler_relatives(block: BlockNode) -> Iterator[BlockNode]:
             yield BlockNode(name, tuple((p.name, given[p.name]) for p in parameters if p.name in given))
 
 
-def _replaced(node: Node, old: BlockNode, new: BlockNode) -> Node:
+def _replaced(node: Value, old: BlockNode, new: BlockNode) -> Value:
     """Return a recipe in which every occurrence of one block is replaced by another block."""
-    match node:
-        case BlockNode() if identity(node) == identity(old):
-            return new
-        case SumNode():
-            return SumNode(tuple(_replaced(part, old, new) for part in node.parts))
-        case SeriesNode():
-            return SeriesNode(tuple(_replaced(part, old, new) for part in node.parts))
-        case RepeatNode():
-            return RepeatNode(node.count, _replaced(node.body, old, new))
-        case TiedNode():
-            body = _replaced(node.body, old, new)
-            assert isinstance(body, RepeatNode), "a repeat with another body is still a repeat"
-            return TiedNode(body)
-        case _:
-            return node
+    if isinstance(node, BlockNode):
+        return new if identity(node) == identity(old) else node
+    return rebuild(node, [_replaced(part, old, new) for part in children(node)])
 
 
 def _rates(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:

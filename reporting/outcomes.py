@@ -15,7 +15,6 @@ import polars as pl
 from ..storage import Store
 from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, is_target, metric_family
 from ..studies.catalog.tasks import GeneratedTask
-from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.planning.status import count_devices, outcome_trials, stored_outcomes, timed_devices
 from ..studies.planning.trial_values import (
@@ -78,18 +77,13 @@ def named_metrics(*studies: Study) -> set[str]:
 
     If one is a metric of a probe, the metrics that identify the probed model are added.
     """
-    named = {name for study in studies for name in _iter_metric_names(study)}
+    specs = (spec for study in studies for spec in (*study.tables, *study.curves))
+    named = {name for spec in specs for _, name in spec.named_metrics()}
+    claims = (claim for study in studies for claim in study.claims)
+    named |= {quantity.metric for claim in claims for quantity in claim.quantities}
     known = (METRICS_AND_COSTS.get(metric_family(name)) for name in named)
     probed = any(metric is not None and metric.is_probe for metric in known)
     return named | {PROBED_METRIC, TUNED_METRIC} if probed else named
-
-
-def _iter_metric_names(study: Study) -> Iterator[str]:
-    for spec in (*study.tables, *study.curves):
-        yield from (name for _, name in spec.named_metrics())
-    for claim in study.claims:
-        for comparison in iter_comparisons(claim.statement):
-            yield from (quantity.metric for quantity in iter_quantities(comparison))
 
 
 def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]:

@@ -49,9 +49,7 @@ def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFra
     metric uses the name of the factor.
     """
     names = dict.fromkeys(name for _, levels in cells for name in levels)
-    columns = {
-        factor_column(name): _column([_present(levels.get(name)) for _, levels in cells]) for name in names
-    }
+    columns = {factor_column(name): _column([levels.get(name) for _, levels in cells]) for name in names}
     return pl.DataFrame({"trial": pl.Series([trial for trial, _ in cells], dtype=pl.String), **columns})
 
 
@@ -106,15 +104,12 @@ def metric_names(outcomes: pl.DataFrame) -> set[str]:
     return set(outcomes["metrics"].explode().struct.field("name").drop_nulls())
 
 
-def _present(level: Level | None) -> Level | None:
-    return None if level == ABSENT else level
-
-
 def _column(levels: Sequence[Level | None]) -> pl.Series:
     """Return the levels of one factor as a Polars column.
 
     Its type is the narrowest that holds all levels.
     """
+    levels = [None if level == ABSENT else level for level in levels]
     # exact types, because a bool is an instance of int as well
     kinds = {type(level) for level in levels if level is not None}
     if kinds == {bool}:

@@ -12,6 +12,8 @@ from ..help_panels import EVERY_DAY
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import has_styles, output_width, print_json, print_stdout
 
+_FORMATS = "|".join(own_format_names())  # here, since annotations are evaluated several times
+
 app = typer.Typer(help="Print the tables that a study file describes.", no_args_is_help=True)
 
 
@@ -26,7 +28,7 @@ def render(
         str | None,
         typer.Option(
             "--format",
-            metavar="|".join(own_format_names()),
+            metavar=_FORMATS,
             help="The output format, or the name of a plug-in's format; rich is for terminals.",
         ),
     ] = None,

@@ -37,6 +37,7 @@ from ...studies.planning.trial_values import ValueStatus, cost_per_epoch, trial_
 from ...studies.resolve.costs import model_cost
 from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import SEED
+from ..statistics.estimates import mean
 from ..statistics.pooled_differences import Pool, Values, pooled_variance
 from .verdicts import MissingTrials
 
@@ -247,7 +248,7 @@ class CellResults:
             case Reduction():
                 parts = [self._evaluate(part, seed) for part in number.parts]
                 known = [part for part in parts if part is not None]
-                return _fold(number.function, known) if len(known) == len(parts) else None
+                return _REDUCTIONS[number.function](known) if len(known) == len(parts) else None
             case Quotient():
                 above, below = (self._evaluate(part, seed) for part in (number.numerator, number.denominator))
                 return None if above is None or not below else above / below
@@ -410,10 +411,7 @@ def _worst_value(metric: str) -> float | None:
     return 0.0 if known.is_share else -math.inf
 
 
-def _fold(function: str, values: list[float]) -> float:
-    if function == "mean":
-        return math.fsum(values) / len(values)
-    return min(values) if function == "min" else max(values)
+_REDUCTIONS: Mapping[str, Callable[[list[float]], float]] = {"mean": mean, "min": min, "max": max}
 
 
 _Group = tuple[str, str, CellKey]

@@ -29,7 +29,6 @@ from ...studies.claims.comparisons import (
     Reduction,
     SignedSum,
     Speedup,
-    iter_comparisons,
     iter_numbers,
     iter_quantities,
 )
@@ -83,7 +82,7 @@ def check_claims(
 
 def _device_fault(study: Study, outcomes: pl.DataFrame) -> str:
     """Return an error message if a claim compares times from different devices; "" otherwise."""
-    comparisons = (each for claim in study.claims for each in iter_comparisons(claim.statement))
+    comparisons = (each for claim in study.claims for each in claim.comparisons)
     timed = (tuple(one for one in iter_quantities(each) if is_timed(one.metric)) for each in comparisons)
     for quantities in dict.fromkeys(((), *timed)):
         names, cells = [each.metric for each in quantities], {cell_key(each.cell) for each in quantities}
@@ -105,7 +104,7 @@ def results_of_claims(
     made: dict[int | None, CellResults] = {}
     for stage in dict.fromkeys(stages):
         claims = (claim for claim, each in zip(study.claims, stages, strict=True) if each == stage)
-        quantities = {each for claim in claims for each in _claim_quantities(claim)}
+        quantities = {each for claim in claims for each in claim.quantities}
         cells = study if gates is None or stage is None else gates.without_held(study, stage)
         made[stage] = CellResults(cells, quantities, outcomes, metrics)
     return [made[stage] for stage in stages]
@@ -116,11 +115,11 @@ def needs_metrics(study: Study) -> bool:
 
     Such values are in the metric history, not in the outcomes.
     """
-    return any("[" in each.metric for claim in study.claims for each in _claim_quantities(claim))
+    return any("[" in each.metric for claim in study.claims for each in claim.quantities)
 
 
 def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResult:
-    family = list(dict.fromkeys(iter_comparisons(claim.statement)))
+    family = claim.comparisons
     tests = {each: comparison_tests(each, claim, results, len(family)) for each in family}
     tested = [each for each in family if not tests[each][0].exact]
     alpha, counts = 1 - claim.spec.level, tuple(map(len, results.looks))
@@ -128,7 +127,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
     threshold = look_level(counts, hochberg_threshold(over_looks, alpha))
     shown = {
         each: next((test for test in found if test.complete and test.p <= threshold), found[-1])
-        for each, found in ((each, tests[each]) for each in family)
+        for each, found in tests.items()
     }  # the test at the first look that decides a comparison, or at the last look
     verdicts = {
         each: _verdict(test, threshold) if results.has_begun(each) else Verdict.NOT_RUN
@@ -260,11 +259,6 @@ def _unit(comparison: Comparison) -> str:
     return units.pop() if len(units) == 1 else ""
 
 
-def _claim_quantities(claim: Claim) -> Iterator[Quantity]:
-    for comparison in iter_comparisons(claim.statement):
-        yield from iter_quantities(comparison)
-
-
 def full_text(comparison: Comparison, claim: Claim) -> str:
     """Return a comparison as text that the parser of claims can read again.
 
@@ -290,8 +284,7 @@ def comparison_labels(claim: Claim) -> dict[Comparison, str]:
         if factor not in claim.dependent_factors
     }
     names = {factor: named_levels(factor, levels, joint="=") for factor, levels in varied.items()}
-    family = list(dict.fromkeys(iter_comparisons(claim.statement)))
-    quantities = {comparison: list(iter_quantities(comparison)) for comparison in family}
+    quantities = {comparison: list(iter_quantities(comparison)) for comparison in claim.comparisons}
     claim_levels = _shared_levels(each for parts in quantities.values() for each in parts)
     metrics = {each.metric for parts in quantities.values() for each in parts}
     found: dict[Comparison, tuple[str, str]] = {}

@@ -17,7 +17,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import find_metric, with_sign
-from ...studies.claims.comparisons import Quantity, iter_comparisons, iter_quantities
+from ...studies.claims.comparisons import Quantity
 from ...studies.planning.trial_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.text.units import degrees_of_freedom
@@ -308,14 +308,7 @@ def _task_words(task: TaskSettings, others: Iterable[TaskSettings]) -> str:
 
 def _quantities(study: Study) -> list[Quantity]:
     """Return all quantities (a metric in a cell) that the claims of a study compare, without repetition."""
-    return list(
-        dict.fromkeys(
-            quantity
-            for claim in study.claims
-            for comparison in iter_comparisons(claim.statement)
-            for quantity in iter_quantities(comparison)
-        )
-    )
+    return list(dict.fromkeys(quantity for claim in study.claims for quantity in claim.quantities))
 
 
 def _trials_of(study: Study, compared: Iterable[Quantity]) -> list[Trial]:

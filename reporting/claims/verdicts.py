@@ -162,7 +162,9 @@ def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict
         case Comparison():
             return verdicts[statement]
         case NotOf():
-            return _opposite(combine_verdicts(statement.part, verdicts))
+            inner = combine_verdicts(statement.part, verdicts)
+            opposite = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}
+            return opposite.get(inner, inner)
         case AllOf() | AnyOf():
             parts = {combine_verdicts(part, verdicts) for part in statement.parts}
             one, every = _resolving_verdicts(statement)
@@ -211,11 +213,6 @@ def seeds_needed(
             counts = [seeds_needed(part, verdicts, needed) for part in parts]
             known = [count for count in counts if count is not None]
             return max(known) if known and len(known) == len(counts) else None
-
-
-def _opposite(verdict: Verdict) -> Verdict:
-    other = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}
-    return other.get(verdict, verdict)
 
 
 def _resolving_verdicts(statement: AllOf | AnyOf) -> tuple[Verdict, Verdict]:

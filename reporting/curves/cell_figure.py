@@ -45,7 +45,6 @@ from ...studies.schema.factors import (
     short_level_names,
 )
 from ...studies.schema.settings import Level
-from ...studies.text.strict_model import format_value
 from ..statistics.estimates import estimate, mean
 from .curve import INDEX_AXES, TIME_AXES, Axis, Content, Curve, Panel, Point
 
@@ -497,14 +496,6 @@ def interval_point(x: float, found: tuple[float, float | None, float | None], n:
     """Return a point of a figure at `x`, with the mean and interval that `mean_interval` returned."""
     value, low, high = found
     return Point(x=float(x), y=value, low=low, high=high, n=n)
-
-
-def word_faults(spec: CellFigure, design: Design) -> Iterator[KeyFault]:
-    """Yield a fault if the factor on the x axis has words as levels, although the axis needs numbers."""
-    levels = selected_levels(spec.select, design.factors)
-    words = [format_value(level) for level in levels.get(spec.x, ()) if isinstance(level, str | bool)]
-    if words:
-        yield ("x",), f"expected a factor of numbers, got {', '.join(words)}"
 
 
 def _noted(panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:

@@ -206,9 +206,14 @@ class CellsTable(TableKind):
             if not faults:
                 faults += unselected_baseline_faults(self, design)
         elif not faults:
-            faults += _mixed_level_faults(self, design)
-        if (self.columns is None or self.columns in factors) and self.rows in factors:
-            faults += _baseline_faults(self, levels)
+            # a cell must not mix levels of a factor that the table does not show
+            shown = [name for name in (self.rows, self.columns, *self.over) if name is not None]
+            if mixed := mixed_levels_fault(shown, self.select, design, has_over=True):
+                faults.append((("rows" if self.columns is None else "columns",), mixed))
+        known = (self.columns is None or self.columns in factors) and self.rows in factors
+        if known and self.baseline is not None:
+            message = level_name_fault(self.baseline, levels[self.rows], self.rows)
+            faults += [(("baseline",), message)] if message else []
         faults += _margin_faults(self)
         return [*faults, *_metric_faults(self), *_published_faults(self, factors, paper)]
 
@@ -231,21 +236,6 @@ def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -
         yield ("over", spec.over.index(SEED)), "cells are already aggregated over their seeds"
     if spec.pick and not spec.over:
         yield ("pick",), 'expected factors to pick from, such as over = "lr"'
-
-
-def _mixed_level_faults(spec: CellsTable, design: Design) -> Iterator[KeyFault]:
-    """Yield a fault if a cell of the table would mix levels of a factor that the table does not show."""
-    shown = [name for name in (spec.rows, spec.columns, *spec.over) if name is not None]
-    if mixed := mixed_levels_fault(shown, spec.select, design, has_over=True):
-        key = "rows" if spec.columns is None else "columns"
-        yield (key,), mixed
-
-
-def _baseline_faults(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-    if spec.baseline is None:
-        return
-    if message := level_name_fault(spec.baseline, levels[spec.rows], spec.rows):
-        yield ("baseline",), message
 
 
 def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from ...studies.catalog.metrics import Metric
 from ...studies.schema.settings import Names
 from ...studies.searches.points import SearchPoints
-from ..curves.curve import Axis, Line, Point
-from .incumbent import PointsFigure, SearchFigure, axis_name
+from ..curves.curve import Axis, Curve, Line, Panel, Point
+from .incumbent import SearchFigure, axis_name
 from .pareto import Cloud, pareto_front
 from .scaling import against
 
@@ -26,21 +26,24 @@ class FrontFigure(SearchFigure):
 
     num_metrics: ClassVar = 2
 
-    def points_figure(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> PointsFigure:
+    def points_curve(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> Curve:
         up, across = metrics
         signs = found.sign(across), found.sign(up)
         known = [(point, point.mean(across.name), point.mean(up.name)) for point in found.complete]
         dots = [Point(x=x, y=y, n=point.seeds) for point, x, y in known if x is not None and y is not None]
-        return PointsFigure(
+        cloud = Cloud(
+            lines=tuple(Line(name="", points=(dot,)) for dot in dots),
+            front=pareto_front(dots, signs),
+            steps="pre" if signs[0] > 0 else "post",
+        )
+        return Curve(
+            name=self.name,
             caption=against(axis_name(up), axis_name(across)),
             notes=("Dot: a point; steps: the Pareto front.",),
             x=Axis(title=axis_name(across)),
             y=Axis(title=axis_name(up)),
-            content=Cloud(
-                lines=tuple(Line(name="", points=(dot,)) for dot in dots),
-                front=pareto_front(dots, signs),
-                steps="pre" if signs[0] > 0 else "post",
-            ),
+            panels=(Panel(title="", content=cloud),),
+            provenance="",
         )
 
 

@@ -128,14 +128,14 @@ class Matrix(Content):
         numbers = [text for content in contents for row in content.texts for text in row]
         widest = max((text_width(name, TICK) for name in first.columns), default=0.0)
         if first.is_readable:
-            cell = max(map(_wide, numbers), default=0.0) + 8
+            cell = max((text_width(text, TICK) for text in numbers), default=0.0) + 8
             cell = max(cell, min(widest + 6, 60.0))
             height = pitch * down
         else:
             cell = min(_MAX_SIDE / max(across, down), 10.0)
             height = cell * down
         width = cell * across
-        shades = 20 + max(_wide(text) for _, text in first.ends)
+        shades = 20 + max(text_width(text, TICK) for _, text in first.ends)
         return PanelLayout(
             left=max(name_width, text_width(curve.y.title, TICK) + 4),
             right=2,
@@ -161,7 +161,7 @@ class Matrix(Content):
         plot.frame(x=False, y=False)
         low, high = (value for value, _ in self.ends)
         count, cells = len(self.rows), dict[str, list[Path]]()
-        widest = max((_wide(text) for row in self.texts for text in row), default=1.0)
+        widest = max((text_width(text, TICK) for row in self.texts for text in row), default=1.0)
         size = min(TICK, TICK * (plot.width / max(len(self.columns), 1) - 2) / widest)
         for number, (values, texts) in enumerate(zip(self.values, self.texts, strict=True)):
             y = count - 1 - number
@@ -179,10 +179,6 @@ class Matrix(Content):
         _names(plot, self, curve)
         if plot.last and not self.is_readable:
             _scale(plot, [text for _, text in self.ends])
-
-
-def _wide(text: str) -> float:
-    return text_width(text, TICK)
 
 
 def _names(plot: Plot, content: Matrix, curve: Curve) -> None:

@@ -7,7 +7,7 @@ dashed line shows the baseline.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -57,32 +57,18 @@ class SearchFigure(CurveKind):
         goals = dict.fromkeys((*(goal.name for goal in found.goals), "parameters"))
         names = self.value or tuple(goals)[: self.num_metrics]
         shown = [with_true_title(find_metric(name), settings)[0] for name in names]
-        drawn = self.points_figure(study, found, shown)
+        drawn = self.points_curve(study, found, shown)
         difference = difference_sentence(shown, settings)
-        return Curve(
-            name=self.name,
+        return replace(
+            drawn,
             caption=one_line(self.caption or drawn.caption).removesuffix("."),
             notes=(*_search_notes(study, found, drawn.notes), *([difference] if difference else [])),
-            x=drawn.x,
-            y=drawn.y,
-            panels=(Panel(title="", content=drawn.content),),
             provenance=provenance([trial.id for trial in found.trained], outcomes),
         )
 
-    def points_figure(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> PointsFigure:
-        """Return the content, caption, notes and axes of this kind of figure for the search's points."""
+    def points_curve(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> Curve:
+        """Return this kind of figure for the search's points, with its own caption and its own notes."""
         raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PointsFigure:
-    """The data of a figure of a search's points: content, caption, notes and axes."""
-
-    caption: str
-    notes: tuple[str, ...]
-    x: Axis
-    y: Axis
-    content: Content
 
 
 class IncumbentFigure(SearchFigure):
@@ -92,19 +78,21 @@ class IncumbentFigure(SearchFigure):
     x: Literal["points", "hours"] = "points"
     """the horizontal axis: the number of ended points, or hours of training"""
 
-    def points_figure(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> PointsFigure:
+    def points_curve(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> Curve:
         title, trace = axis_name(metrics[0]), _trace(study, found, metrics[0], hours=self.x == "hours")
         band = trace.baseline is not None and trace.baseline.high is not None
         chance = (
             "Dashed: the baseline; band: the range of the best value by chance, "
             "among points no better than the baseline."
         )
-        return PointsFigure(
+        return Curve(
+            name=self.name,
             caption=f"{title} of the best point so far",
             notes=("Dot: a point; line: the best so far.", *((chance,) if band else ())),
             x=Axis(title="Ended points" if self.x == "points" else "Hours of training"),
             y=Axis(title=title),
-            content=trace,
+            panels=(Panel(title="", content=trace),),
+            provenance="",
         )
 
 
@@ -135,7 +123,9 @@ def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) ->
     from ..search.noise import find_baseline  # noqa: PLC0415 -- loads NumPy
 
     sign = found.sign(metric)
-    places = hours_of(found) if hours else list(range(1, len(found.points) + 1))
+    # the hours of training up to each point; failed trainings count as well
+    spent = accumulate(point.seconds / _SECONDS_PER_HOUR for point in found.points)
+    places = list(spent) if hours else list(range(1, len(found.points) + 1))
     shown = [
         (place, point, value)
         for place, point in zip(places, found.points, strict=True)
@@ -164,14 +154,6 @@ def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> P
     limit = lead_by_chance(found, start, noise) if noise else None
     ends = sorted((value, value + found.sign(metric) * limit)) if limit is not None else (None, None)
     return Point(x=0.0, y=value, low=ends[0], high=ends[1], n=start.seeds)
-
-
-def hours_of(found: SearchPoints) -> list[float]:
-    """Return, for each point, the total hours of training up to this point.
-
-    Failed trainings count as well.
-    """
-    return list(accumulate(point.seconds / _SECONDS_PER_HOUR for point in found.points))
 
 
 def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:

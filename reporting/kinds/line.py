@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from ...studies.catalog.metrics import Metric
-from ...studies.presentation.kinds import KeyFault
+from ...studies.presentation.kinds import KeyFault, selected_levels
 from ...studies.schema.design import Design
+from ...studies.text.strict_model import format_value
 from ..curves.cell_figure import (
     FigureCells,
     SeriesFigure,
     grouped_values,
     interval_point,
     mean_interval,
-    word_faults,
 )
 from ..curves.curve import TIME_AXES, Content, Curve, Line, Panel, Point
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, point_scales, spread_labels, ticks_width
@@ -70,7 +70,9 @@ class LineFigure(SeriesFigure):
             )
 
     def drawn_faults(self, design: Design) -> Iterator[KeyFault]:
-        yield from word_faults(self, design)
+        levels = selected_levels(self.select, design.factors).get(self.x, ())
+        if words := [format_value(level) for level in levels if isinstance(level, str | bool)]:
+            yield ("x",), f"expected a factor of numbers, got {', '.join(words)}"
         yield from super().drawn_faults(design)
 
     def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Lines:

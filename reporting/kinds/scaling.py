@@ -242,9 +242,14 @@ def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
             found.setdefault(key, []).append(each)
         else:
             unfit += 1
-    cells = [(_place(spec, members[0]), _cell(spec, members, costs)) for members in found.values()]
-    best = _best(cells, higher=bool(find_metric(spec.metric).higher_is_better)) if spec.over else cells
-    shown = sorted((cell for _, cell in best), key=lambda cell: cell.cost)
+    higher = bool(find_metric(spec.metric).higher_is_better)
+    best: dict[tuple[str, ...], LawCell] = {}
+    for members in found.values():
+        cell, levels = _cell(spec, members, costs), members[0].levels.items()
+        place = tuple(level_key(level) for name, level in levels if name not in (SEED, *spec.over))
+        if place not in best or (cell.result > best[place].result) == higher:
+            best[place] = cell
+    shown = sorted(best.values(), key=lambda cell: cell.cost)
     return LawCells(cells=tuple(shown), observations=observations, unfit=unfit)
 
 
@@ -263,13 +268,6 @@ def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
     return cells[: max(0, len(cells) - spec.held_out)]
 
 
-def _place(spec: LawKeys, one: Observation) -> tuple[str, ...]:
-    """Return a key that is equal for trials of one cell: all levels but those of the seed and of `over`."""
-    return tuple(
-        level_key(level) for name, level in one.levels.items() if name != SEED and name not in spec.over
-    )
-
-
 def _cell(spec: LawKeys, members: Sequence[Observation], costs: Mapping[str, float]) -> LawCell:
     results = tuple(sorted(each.value for each in members))
     return LawCell(
@@ -278,17 +276,6 @@ def _cell(spec: LawKeys, members: Sequence[Observation], costs: Mapping[str, flo
         result=math.exp(mean([math.log(value) for value in results])),
         results=results,
     )
-
-
-def _best(
-    cells: Sequence[tuple[tuple[str, ...], LawCell]], *, higher: bool
-) -> list[tuple[tuple[str, ...], LawCell]]:
-    found: dict[tuple[str, ...], LawCell] = {}
-    for place, cell in cells:
-        known = found.get(place)
-        if known is None or (cell.result > known.result) == higher:
-            found[place] = cell
-    return list(found.items())
 
 
 def _held_out_columns(place: int, count: int) -> tuple[str, str]:

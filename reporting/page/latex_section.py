@@ -153,17 +153,12 @@ def claim_lines(inputs: Snapshot) -> Iterator[str]:
     yield from ("", r"\paragraph{Claims}", rf"{escape(found['counts'])}.", r"\begin{itemize}")
     for each in found["claims"]:
         effect, interval, p, seeds = each["numbers"]
-        numbers = [" ".join(part for part in (effect, interval) if part), _p_words(p), seeds]
+        numbers = [" ".join(part for part in (effect, interval) if part), p, seeds]
         text = ", ".join(part for part in numbers if part)
         verdict = rf"\textbf{{{each['verdict']}}}"
         yield rf"  \item {verdict}: {escape(one_line(each['spec'].name))} ({escape(text)})"
     yield r"\end{itemize}"
     yield rf"{{\footnotesize {escape(found['legend'])}\par}}"
-
-
-def _p_words(p: str) -> str:
-    """Format a p-value, given as `.02` or `< .001`, as `p = .02` or `p < .001`."""
-    return f"p {p}" if p.startswith("<") else f"p = {p}" if p else ""
 
 
 def provenance_lines(inputs: Snapshot) -> Iterator[str]:

@@ -198,4 +198,4 @@ def _numbers(
     effect, ends, p = format_numbers(finding, verdict)
     interval = f"[{', '.join(ends)}]" if ends else ""
     seeds = format_seeds(finding, checked.seeds, needed)
-    return effect, interval, p.removeprefix("p ").removeprefix("= "), seeds
+    return effect, interval, p, seeds

@@ -55,10 +55,36 @@ class RecipeComparison:
     @property
     def costs(self) -> list[RecipeCosts]:
         """Return each recipe's costs without rounding, and their differences from the first recipe's."""
-        return comparison_costs(self.recipes, self.analyses, self.sizes)
+        every = [
+            RecipeCosts.of(recipe, analysis, self.sizes)
+            for recipe, analysis in zip(self.recipes, self.analyses, strict=True)
+        ]
+        first = every[0]
+
+        def difference(each: RecipeCosts) -> dict[str, Any]:
+            memory = {item: count - first.memory[item] for item, count in each.memory.items()}
+            return {name: getattr(each, name) - getattr(first, name) for name in _COMPARED} | {
+                "memory": memory
+            }
+
+        return [replace(each, parts=(), difference=difference(each)) for each in every]
 
     def __str__(self) -> str:
-        return render_comparison(self.recipes, self.analyses, self.sizes)
+        """Return a text with the recipes by letter, then a table with a column of numbers for each.
+
+        The columns are side by side if they fit.
+        """
+        letters = [letter(number) for number in range(len(self.recipes))]
+        listed = [heading(recipe, f"  {name}  ") for name, recipe in zip(letters, self.recipes, strict=True)]
+        figures = _compared_figures(self.analyses, self.sizes)
+        columns = [
+            _column(name, analysis, self.analyses[0] if number else None, figures)
+            for number, (name, analysis) in enumerate(zip(letters, self.analyses, strict=True))
+        ]
+        names = ["", *(figure.name for figure in figures), "reach", "causal"]
+        blocks = side_by_side([_texts(column) for column in columns], names, width=WIDTH - 2, gap=_GAP)
+        lines = [line for block in blocks for line in (*(f"  {row}".rstrip() for row in block), "")]
+        return "\n".join([*listed, "", *lines, f"  {self.sizes.describe()}", ""])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
@@ -131,40 +157,6 @@ class _ComparedFigure(NamedTuple):
     name: str
     value_of: Callable[[Analysis], float]
     format_value: Callable[[float], str]
-
-
-def render_comparison(recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes) -> str:
-    """Return a text with the recipes by letter, then a table with a column of numbers for each.
-
-    The columns are side by side if they fit.
-    """
-    letters = [letter(number) for number in range(len(recipes))]
-    listed = [heading(recipe, f"  {name}  ") for name, recipe in zip(letters, recipes, strict=True)]
-    figures = _compared_figures(analyses, sizes)
-    columns = [
-        _column(name, analysis, analyses[0] if number else None, figures)
-        for number, (name, analysis) in enumerate(zip(letters, analyses, strict=True))
-    ]
-    names = ["", *(figure.name for figure in figures), "reach", "causal"]
-    blocks = side_by_side([_texts(column) for column in columns], names, width=WIDTH - 2, gap=_GAP)
-    lines = [line for block in blocks for line in (*(f"  {row}".rstrip() for row in block), "")]
-    return "\n".join([*listed, "", *lines, f"  {sizes.describe()}", ""])
-
-
-def comparison_costs(
-    recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes
-) -> list[RecipeCosts]:
-    """Return each recipe's costs without rounding, and their differences from the first recipe's."""
-    every = [
-        RecipeCosts.of(recipe, analysis, sizes) for recipe, analysis in zip(recipes, analyses, strict=True)
-    ]
-    first = every[0]
-
-    def difference(each: RecipeCosts) -> dict[str, Any]:
-        memory = {item: count - first.memory[item] for item, count in each.memory.items()}
-        return {name: getattr(each, name) - getattr(first, name) for name in _COMPARED} | {"memory": memory}
-
-    return [replace(each, parts=(), difference=difference(each)) for each in every]
 
 
 def letter(number: int) -> str:

@@ -59,17 +59,6 @@ class Noise:
         return detectable(self.sd * math.sqrt(2 / seeds), self.degrees, 1 - LEVEL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plateau:
-    """The points that noise does not distinguish from the best point.
-
-    `points` is their number. `since` is the position, in order of training, of the first of them.
-    """
-
-    points: int
-    since: int
-
-
 def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
     """Estimate the noise of a metric from the points that have several seeds.
 
@@ -96,8 +85,11 @@ def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
     return next((point for point in found.complete if study.baseline and point.key == key), None)
 
 
-def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> Plateau | None:
-    """Count the points that noise does not distinguish from the best; None for fewer than two points."""
+def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> list[int] | None:
+    """Return which points noise does not distinguish from the best, by their place in the order of training.
+
+    Return None for fewer than two points.
+    """
     means = [(number, point, point.mean(goal.name)) for number, point in enumerate(found.points, 1)]
     known = [
         (number, point.seeds, value)
@@ -108,8 +100,7 @@ def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> Pl
         return None
     best = max(known, key=lambda each: goal.sign * each[2])
     limit = noise.lead(len(known) - 1, min(count for _, count, _ in known), best[1])
-    near = [number for number, _, value in known if goal.sign * (best[2] - value) <= limit]
-    return Plateau(points=len(near), since=near[0])
+    return [number for number, _, value in known if goal.sign * (best[2] - value) <= limit]
 
 
 def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
@@ -133,10 +124,11 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
             f"{plural(len(others), 'point')} no"
             f" better than it, one would lead by up to {_digits(limit, metric)} by chance (95 %), {verdict}."
         )
-    if (plateau := find_plateau(found, goal, noise)) is not None and plateau.points > 1:
+    plateau = find_plateau(found, goal, noise) or []
+    if len(plateau) > 1:
         yield (
-            f"{plateau.points} of {plural(len(found.complete), 'point')} are indistinguishable from the best,"
-            f" the earliest being point {plateau.since}: later gains may be noise."
+            f"{len(plateau)} of {plural(len(found.complete), 'point')} are indistinguishable from the best,"
+            f" the earliest being point {plateau[0]}: later gains may be noise."
         )
 
 

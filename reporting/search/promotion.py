@@ -79,7 +79,14 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
         ),
         *_shown(study, found, has_baseline=bool(baseline)),
         *_claims(study, found, winners, baseline),
-        *_sources(study, data),
+        *sources_table(
+            study,
+            data,
+            {
+                "factors": {SEED: f"ours: fresh, not used by the search {study.name}"},
+                "cells": f"ours: a result of the search {study.name}",
+            },
+        ),
     ]
     return "\n".join(parts)
 
@@ -274,12 +281,6 @@ def _cell_of(goal: SearchObjective, point: str, across: Sequence[str]) -> str:
     return f"mean({goal.name}[{POINT}={point}{at}] {' '.join(f'for at_{name} in {name}' for name in across)})"
 
 
-def _sources(study: Study, data: Mapping[str, Any]) -> Iterator[str]:
-    seeds = f"ours: fresh, not used by the search {study.name}"
-    found = f"ours: a result of the search {study.name}"
-    yield from sources_table(study, data, {"factors": {SEED: seeds}, "cells": found})
-
-
 def column_names(study: Study) -> list[str]:
     """Return the names of the columns with which tables and lists describe a search's points.
 
@@ -328,12 +329,15 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
         raise PromotionError(f"the best point of {study.name} is its baseline, so no changes lead to it")
     data = parse_document(study.name, study.text, study.overrides).data
     across = study.search.across if study.search else ()
+    around, columns = ({"around": list(across)}, {"columns": across[0]}) if across else ({}, {})
     factors = {
         **{name: list(study.factors[name]) for name in across},
         **{name: [level] for name, level in steps.fixed.items() if name not in across},
         **{name: list(pair) for name, pair in steps.levels.items()},
         SEED: fresh_seeds(study, seeds),
     }
+    sources = dict.fromkeys(factors, f"ours: the baseline of the search {study.name} and its best point")
+    sources[SEED] = f"ours: fresh, not used by the search {study.name}"
     what = f"from its baseline to its best point in {plural(len(steps.levels), 'step')}"
     return "\n".join(
         [
@@ -344,14 +348,14 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
                 "Each round tries every remaining change and keeps the best; study run continues to the end."
             ),
             "",
-            toml_table("[study]", {**_path_header(study, data, found.goals[0]), **_around(across)}),
+            toml_table("[study]", {**_path_header(study, data, found.goals[0]), **around}),
             *trial_tables(study, data, steps.recipe),
             toml_table("[factors]", _written(study, factors)),
             toml_table(
                 "[[table]]",
-                {"name": "path", "rows": "changes", **_columns(across), "value": found.goals[0].name},
+                {"name": "path", "rows": "changes", **columns, "value": found.goals[0].name},
             ),
-            *_path_sources(study, data, factors),
+            *sources_table(study, data, {"factors": sources}),
         ]
     )
 
@@ -364,25 +368,11 @@ def _path_header(study: Study, data: Mapping[str, Any], goal: SearchObjective) -
     return {"name": f"{study.name}-path", "title": title, **paper, "design": {"name": "path", **decides}}
 
 
-def _around(across: Sequence[str]) -> dict[str, Any]:
-    return {"around": list(across)} if across else {}
-
-
-def _columns(across: Sequence[str]) -> dict[str, Any]:
-    return {"columns": across[0]} if across else {}
-
-
 def _written(study: Study, factors: Mapping[str, Sequence[Level]]) -> dict[str, Any]:
     return {
         name: [study.design.written_level(name, level) for level in levels]
         for name, levels in factors.items()
     }
-
-
-def _path_sources(study: Study, data: Mapping[str, Any], factors: Mapping[str, Any]) -> Iterator[str]:
-    sources = dict.fromkeys(factors, f"ours: the baseline of the search {study.name} and its best point")
-    sources[SEED] = f"ours: fresh, not used by the search {study.name}"
-    yield from sources_table(study, data, {"factors": sources})
 
 
 def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -> _Steps:

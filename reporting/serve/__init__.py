@@ -2,6 +2,6 @@
 
 Requests never change the store. `http_server` answers the allowed requests. `site` makes the responses:
 pages, figures, and changed parts of pages. `store_reader` reads the store once for all viewers. `sections`
-are the parts of a study's page: `progress`, `learning` curves with the trials, and the sections of the
-report. Templates are in `templates/`, the style of pages and their script in `static/`.
+are the parts of a study's page: `progress`, `learning` curves with the trials, a search's `search_points`,
+and the sections of the report. Templates are in `templates/`, the style and the script in `static/`.
 """

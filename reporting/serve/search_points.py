@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -25,54 +24,42 @@ MAX_POINTS = 100
 class PointLine:
     """A point of a search with its state.
 
-    `number` is its place in the order of time, None before it has ended. `trial` is its first trial. `values`
-    are its means of the objectives and of the limited quantities. `is_best` says whether it was better than
-    all points before it.
+    `found` has its results, and `number` is its place in the order of time; both are None before the point
+    has ended. `trial` is its first trial. `is_best` says whether it was better than all points before it.
     """
 
-    number: int | None
     trial: str
     state: str
     levels: Mapping[str, Level]
-    values: Sequence[float | None]
-    seeds: int | None = None
-    seconds: float | None = None
-    finished: datetime | None = None
+    found: FoundPoint | None = None
+    number: int | None = None
     is_best: bool = False
 
+    def mean(self, metric: str) -> float | None:
+        """Return the mean of a metric over the seeds; None if it is unknown."""
+        return self.found and self.found.mean(metric)
 
-def point_lines(now: StudyNow, found: SearchPoints, quantities: Sequence[str]) -> list[PointLine]:
-    """Return a line for each point with its means of `quantities`, in the order of time.
 
-    Points that train for the first time come last.
-    """
+def point_lines(now: StudyNow, found: SearchPoints) -> list[PointLine]:
+    """Return a line for each point in the order of time; points that train for the first time come last."""
     training: dict[PointKey, PointLine] = {}
     for each in now.begun:
         levels = {name: level for name, level in each.trial.levels.items() if name in now.study.dimensions}
-        line = PointLine(
-            number=None,
-            trial=each.trial.id,
-            state="running" if each.held else "begun",
-            levels=levels,
-            values=[None] * len(quantities),
-        )
-        training.setdefault(point_key(levels), line)
-    goal, best = found.goals[0], None
+        state = "running" if each.held else "begun"
+        training.setdefault(point_key(levels), PointLine(trial=each.trial.id, state=state, levels=levels))
+    goal, best = found.goals[0], -math.inf
     ended: list[PointLine] = []
     for number, point in enumerate(found.points, 1):
         value = point.mean(goal.name) if point.is_comparable else None
-        is_best = value is not None and (best is None or goal.sign * value > goal.sign * best)
-        best = value if is_best else best
+        is_best = value is not None and goal.sign * value > best
+        best = goal.sign * value if value is not None and is_best else best
         again = training.pop(point.key, None)
         line = PointLine(
-            number=number,
             trial=point.trials[0],
             state=again.state if again else _state(point),
             levels=point.values,
-            values=[point.mean(name) for name in quantities],
-            seeds=point.seeds,
-            seconds=point.seconds,
-            finished=point.finished,
+            found=point,
+            number=number,
             is_best=is_best,
         )
         ended.append(line)
@@ -95,29 +82,33 @@ def points_page(
     `order` is the name of a column that sorts the points, with a minus for descending numbers (default: the
     newest first). Points without a value in this column come last.
     """
-    quantities = [each.name for each in (*search.objectives, *search.bounds)]
+    lines = point_lines(now, found)
+    if not lines:
+        return None
+    metrics = {each.name: find_quantity(each.name) for each in (*search.objectives, *search.bounds)}
     keys: dict[str, Callable[[PointLine], Any]] = {
-        "point": lambda line: math.inf if line.number is None else line.number,
+        "point": lambda line: line.number or math.inf,
         "state": lambda line: line.state,
-        **{name: partial(_value, place) for place, name in enumerate(quantities)},
-        "n": lambda line: line.seeds,
-        "time": lambda line: line.seconds,
+        **{name: partial(PointLine.mean, metric=name) for name in metrics},
+        "n": lambda line: line.found and line.found.seeds,
+        "time": lambda line: line.found and line.found.seconds,
     }
     order = order if order and order.removeprefix("-") in keys else "-point"
     sorter, falls = order.removeprefix("-"), order.startswith("-")
-    lines = point_lines(now, found, quantities)
-    if not lines:
-        return None
-    known = [line for line in lines if keys[sorter](line) is not None]
-    lacking = [line for line in lines if keys[sorter](line) is None]
-    lines = [*sorted(known, key=keys[sorter], reverse=falls), *lacking]
+    key = keys[sorter]
+    known = sorted((line for line in lines if key(line) is not None), key=key, reverse=falls)
+    lines = [*known, *(line for line in lines if key(line) is None)]
     pages = -(-len(lines) // MAX_POINTS)
     number = min(page, pages)
-    shown = lines[(number - 1) * MAX_POINTS : number * MAX_POINTS]
-    metrics, names = [find_quantity(name) for name in quantities], column_names(now.study)
+    names = column_names(now.study)
     best_first = {"point", *(each.name for each in search.objectives if each.maximise)}
     first = {name: f"-{name}" if name in best_first else name for name in keys}
     other = {name: name if name in best_first else f"-{name}" for name in keys}
+
+    def texts(line: PointLine) -> list[str]:
+        means = ((metric, line.mean(name)) for name, metric in metrics.items())
+        return ["" if mean is None or metric is None else metric.format(mean) for metric, mean in means]
+
     return {
         # what a click on a heading sorts by: the best first, and then the other way round
         "orders": {name: other[name] if order == first[name] else first[name] for name in keys},
@@ -125,21 +116,10 @@ def points_page(
         "falls": falls,
         "dimensions": names,
         "lines": [
-            (
-                line,
-                [
-                    "" if value is None or metric is None else metric.format(value)
-                    for metric, value in zip(metrics, line.values, strict=True)
-                ],
-                level_words(column_levels(now.study, line.levels), names),
-            )
-            for line in shown
+            (line, texts(line), level_words(column_levels(now.study, line.levels), names))
+            for line in lines[(number - 1) * MAX_POINTS : number * MAX_POINTS]
         ],
         "study": now.study.name,
         "pages": pages,
         "page": number,
     }
-
-
-def _value(place: int, line: PointLine) -> float | None:
-    return line.values[place]

@@ -130,9 +130,7 @@ class TextCache:
                 text=text,
                 version=sha256(text.encode()).hexdigest()[:12],
                 depends=depends,
-                fresh_until=0.0
-                if min_age_s is None
-                else now + max(min_age_s, min(REFRESH_FACTOR * (now - begun), MAX_AGE_S)),
+                fresh_until=now + max(min_age_s, min(REFRESH_FACTOR * (now - begun), MAX_AGE_S)),
             )
         with self._lock:
             self._made[key] = known

@@ -42,9 +42,10 @@ def trial_values(
     `courses` are the stored metrics of the study's trials. The curves are those of `metric` (default: the
     first available metric), one for each seed of the trial's cell.
     """
-    known = _levels_by_trial(now)
-    levels = known[trial]
-    row = now.rows_by_trial().get(trial)
+    rows = now.rows_by_trial()
+    known = {name: row_levels(each) for name, each in rows.items()}
+    known |= {each.id: trial_levels(each) for each in now.trials}
+    levels, row = known[trial], rows.get(trial)
     begun = next((each for each in now.begun if each.trial.id == trial), None)
     planned = next((each for each in now.trials if each.id == trial), None)
     if planned is not None:
@@ -69,15 +70,6 @@ def trial_values(
         "command": _repeat_command(now.study, levels, state),
         "settings": setting_texts(settings),
     }
-
-
-def _levels_by_trial(now: StudyNow) -> dict[str, Mapping[str, Level]]:
-    found: dict[str, Mapping[str, Level]] = {}
-    for trial, row in now.rows_by_trial().items():
-        found[trial] = row_levels(row)
-    for trial in now.trials:
-        found[trial.id] = trial_levels(trial)
-    return found
 
 
 def _without_seed(levels: Mapping[str, Level]) -> dict[str, Level]:

@@ -188,16 +188,33 @@ class TableCells:
     @cached_property
     def rows(self) -> tuple[TableRow, ...]:
         """Return the rows of the table."""
-        return rows_of_changes(self.changes) if self.changes else rows_of(self.spec, self.levels)
+        if self.changes:
+            changed = self.changes.rows
+            return tuple(TableRow(level=row.label, head=row.name, group=row.heading) for row in changed)
+        heads = _heads(self.levels[self.spec.rows])
+        return tuple(TableRow(level=text, head=head) for text, head in heads.items())
 
     @cached_property
     def columns(self) -> tuple[TableColumn, ...]:
         """Return the columns of the table."""
         settings = [trial.settings for trial in first_of_each_kind(self.trials)]
-        metrics = {
-            name: with_true_title(find_metric(name, self.spec.digits), settings) for name in self.spec.value
-        }
-        return columns_of(self.spec, self.levels, metrics)
+        metrics = [with_true_title(find_metric(name, self.spec.digits), settings) for name in self.spec.value]
+        if self.spec.columns is None:
+            return tuple(
+                TableColumn(metric=metric, level="", head=metric_head(metric, words))
+                for metric, words in metrics
+            )
+        factor = one_line(self.spec.columns)
+        return tuple(
+            TableColumn(
+                metric=metric,
+                level=text,
+                head=head,
+                headings=(metric_head(metric, words), factor) if len(metrics) > 1 else (factor,),
+            )
+            for metric, words in metrics
+            for text, head in _heads(self.levels[self.spec.columns]).items()
+        )
 
     @cached_property
     def _tallied(self) -> tuple[TalliesByLook, Mapping[CellKey, str]]:
@@ -293,8 +310,7 @@ class TableCells:
     def _cells(self) -> tuple[tuple[Cell, ...], ...]:
         best = {place for column in self.bold_cells for place in column.places}
         return tuple(
-            tuple(self._cell(row.level, column, self.estimates, best) for column in self.columns)
-            for row in self.rows
+            tuple(self._cell(row.level, column, best) for column in self.columns) for row in self.rows
         )
 
     @cached_property
@@ -329,15 +345,13 @@ class TableCells:
     def _place(self, row: str, column: TableColumn) -> CellKey:
         return row, column.level, column.metric.name
 
-    def _cell(
-        self, row: str, column: TableColumn, estimates: Mapping[CellKey, Estimate], best: Collection[CellKey]
-    ) -> Cell:
+    def _cell(self, row: str, column: TableColumn, best: Collection[CellKey]) -> Cell:
         """Return the finished cell at a row and column: its number, spread, difference and marks.
 
         A cell without trials in the study shows only the paper's number.
         """
         place, metric = self._place(row, column), column.metric
-        tally, estimate = self.tallies.get(place), estimates.get(place)
+        tally, estimate = self.tallies.get(place), self.estimates.get(place)
         published = self.published_match.published_at(row, column) if self.published_match else None
         marks = tuple(map(self.footnotes.mark, self._remarks(place, tally, published)))
         published_text = self._published_text(row, published, column) if published else ""
@@ -473,44 +487,6 @@ class TableColumn:
     def name(self) -> str:
         """Return the name of this column in the paper's table: its level or, without one, its metric."""
         return self.level or self.metric.name
-
-
-def rows_of(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> tuple[TableRow, ...]:
-    """Return a table row for each level of the factor `rows`, in the order of the study."""
-    return tuple(TableRow(level=text, head=head) for text, head in _heads(levels[spec.rows]).items())
-
-
-def rows_of_changes(changes: Changes) -> tuple[TableRow, ...]:
-    """Return a row for each change of a baseline, with the heading of its group."""
-    return tuple(TableRow(level=row.label, head=row.name, group=row.heading) for row in changes.rows)
-
-
-def columns_of(
-    spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], metrics: Mapping[str, tuple[Metric, str]]
-) -> tuple[TableColumn, ...]:
-    """Return the columns of the table, sorted by metric and then by level.
-
-    `metrics` has each metric by name, with the text after its name in a heading.
-    """
-    if spec.columns is None:
-        return tuple(
-            TableColumn(metric=metrics[name][0], level="", head=metric_head(*metrics[name]))
-            for name in spec.value
-        )
-    heads = _heads(levels[spec.columns])
-    return tuple(
-        TableColumn(
-            metric=metric,
-            level=text,
-            head=heads[text],
-            headings=(
-                *((metric_head(metric, words),) if len(spec.value) > 1 else ()),
-                one_line(spec.columns),
-            ),
-        )
-        for metric, words in (metrics[name] for name in spec.value)
-        for text in heads
-    )
 
 
 def metric_head(metric: Metric, words: str) -> str:

@@ -28,7 +28,7 @@ from ..statistics.decided_differences import (
     look_level,
 )
 from ..statistics.estimates import Estimate, detectable
-from ..statistics.pooled_differences import Difference, all_pairs
+from ..statistics.pooled_differences import Difference, Differences, all_pairs
 from .table import NOT_RUN, Cell, CellStatus, Footnotes, Table
 from .tally import CellKey, TalliesByLook, Tally
 
@@ -84,8 +84,18 @@ def column_differences(
         if (level, name) == (column.level, column.metric.name) and looks[0].values
     }
     margin = spec.margin(column.metric.name)
-    families = _family_differences(own, baselines, counts, margin)
-    looked = {row: each for family in families for row, each in family.looked.items()}
+    values = {row: [tally.values_by_unit for tally in looks] for row, looks in own.items()}
+    looked: dict[str, tuple[Difference, ...]] = {}
+    last: list[Differences] = []  # of each group of rows, at its last look
+    for family in _families(baselines):
+        rows = [row for row in family if row in values and baselines[row] in values]
+        cells = list(dict.fromkeys(each for row in rows for each in (baselines[row], row)))
+        if not rows:
+            continue
+        pairs = [(cells.index(row), cells.index(baselines[row])) for row in rows]
+        found = differences_at_looks([values[row] for row in cells], pairs, counts, margin)
+        looked |= {row: each for row, each in zip(rows, found.each, strict=True) if each}
+        last.append(found.last)
     of = [choices.get(row, 1) for row in looked]
     decided = {
         row: each
@@ -99,46 +109,16 @@ def column_differences(
         metric=column.metric,
         by_row={row: each.shown for row, each in decided.items()},
         decided=decided,
-        families=len(families),
+        families=len(last),
         tests=tests,
         choices=most,
-        detectable=tuple(detectable(*each.error, level) for each in families if each.error),
+        detectable=tuple(
+            detectable(each.error, each.degrees, level)
+            for each in last
+            if each.error is not None and each.degrees is not None
+        ),
         margin=margin,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _FamilyDifferences:
-    """The differences of a group of rows that are compared with each other, with a common variance.
-
-    `looked` has the differences of each row, one for each look (interim test). `error` is the standard error
-    at the last look and its degrees of freedom; None if unknown.
-    """
-
-    looked: Mapping[str, tuple[Difference, ...]]
-    error: tuple[float, int] | None
-
-
-def _family_differences(
-    own: Mapping[str, tuple[Tally, ...]],
-    baselines: Mapping[str, str],
-    counts: Sequence[int],
-    margin: float | None,
-) -> list[_FamilyDifferences]:
-    values = {row: [tally.values_by_unit for tally in looks] for row, looks in own.items()}
-    families: list[_FamilyDifferences] = []
-    for family in _families(baselines):
-        rows = [row for row in family if row in values and baselines[row] in values]
-        cells = list(dict.fromkeys(each for row in rows for each in (baselines[row], row)))
-        if not rows:
-            continue
-        pairs = [(cells.index(row), cells.index(baselines[row])) for row in rows]
-        found = differences_at_looks([values[row] for row in cells], pairs, counts, margin)
-        looked = {row: each for row, each in zip(rows, found.each, strict=True) if each}
-        degrees, error = found.last.degrees, found.last.error
-        known = None if degrees is None or error is None else (error, degrees)
-        families.append(_FamilyDifferences(looked, known))
-    return families
 
 
 def _families(baselines: Mapping[str, str]) -> list[list[str]]:

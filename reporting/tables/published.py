@@ -39,16 +39,6 @@ class PublishedMatch:
         keys = self.rows.get(row), self.columns.get((column.metric.name, column.level))
         return self.paper.cells.get((keys[0], keys[1])) if keys[0] and keys[1] else None
 
-    @property
-    def paper_only_rows(self) -> tuple[str, ...]:
-        """Return the rows that only the paper has."""
-        return tuple(row for row in self.paper.rows if row not in self.rows.values())
-
-    @property
-    def paper_only_columns(self) -> tuple[str, ...]:
-        """Return the columns that only the paper has."""
-        return tuple(column for column in self.paper.columns if column not in self.columns.values())
-
 
 def match_published(
     paper: PublishedTable, spec: PublishedSpec, rows: Sequence[TableRow], columns: Sequence[TableColumn]
@@ -96,7 +86,9 @@ def add_paper_only(
     They follow the study's own rows and columns, under a heading. These rows and columns keep the paper's
     names and order; their cells are UNPLANNED.
     """
-    cells, new_columns = match.paper.cells, match.paper_only_columns
+    cells = match.paper.cells
+    paper_rows = tuple(row for row in match.paper.rows if row not in match.rows.values())
+    new_columns = tuple(column for column in match.paper.columns if column not in match.columns.values())
     column_keys = [match.columns.get((column.metric.name, column.level), "") for column in columns]
     row_keys = [match.rows.get(row.level, "") for row in rows]
     widened = [
@@ -105,11 +97,11 @@ def add_paper_only(
     ]
     new_rows = [
         tuple(_paper_only_cell(cells.get((row, key))) for key in (*column_keys, *new_columns))
-        for row in match.paper_only_rows
+        for row in paper_rows
     ]
     return replace(
         table,
-        rows=(*table.rows, *match.paper_only_rows),
+        rows=(*table.rows, *paper_rows),
         columns=(*table.columns, *new_columns),
         cells=(*widened, *new_rows),
         groups=(*(table.groups or ("",) * len(rows)), *(PAPER_ONLY_HEADING,) * len(new_rows))

@@ -164,11 +164,34 @@ class Table:
     spread: Spread = "sd"
 
     def frame(self) -> pl.DataFrame:
-        """Return a data frame with a line for each cell.
+        """Return a data frame with a line for each cell, and the same columns for every table.
 
-        Its columns are the cell's row and column, its unrounded value, spread and number of values, and more.
+        `value` is the unrounded mean of `n` values. `spread` has the kind `spread_is`; for an interval from
+        `low` to `high` it is half of its width. A censored cell has only `low`, below its unknown value. `p`
+        is the corrected p of the difference, and `is_within` says whether the difference is shown to be too
+        small to matter. `picked` is null unless the cell is the best of several levels. `published` has the
+        paper's number in `unit`, and `note` the footnotes.
         """
-        return tidy_frame(self)
+        schema = {
+            **dict.fromkeys(("row", "column"), pl.String),
+            # among the first four, which Polars always prints
+            **dict.fromkeys(("value", "spread"), pl.Float64),
+            "n": pl.Int64,
+            **dict.fromkeys(("low", "high"), pl.Float64),
+            **dict.fromkeys(("table", "group", "metric", "status", "spread_is"), pl.String),
+            "difference": pl.Float64,
+            "difference_half_width": pl.Float64,
+            "is_significant": pl.Boolean,
+            "is_within": pl.Boolean,
+            "p": pl.Float64,
+            "best": pl.Boolean,
+            "picked": pl.String,
+            "published": pl.Float64,
+            "unit": pl.String,
+            "note": pl.String,
+        }
+        records = [{name: record[name] for name in schema} for record in iter_records(self)]
+        return pl.DataFrame(records, schema=schema, orient="row")
 
     def render(self, form: str = "rich") -> str:
         """Return the table as text in a named format, such as `latex`, or `rich` for a terminal."""
@@ -296,33 +319,3 @@ def iter_records(table: Table) -> Iterator[dict[str, object]]:
                 "unit": published.unit if published else None,
                 "note": "; ".join(notes[mark] for mark in cell.marks) or None,
             }
-
-
-def tidy_frame(table: Table) -> pl.DataFrame:
-    """Return a data frame with a row for each cell. The columns are the same for every table.
-
-    `value` is the mean of `n` values. `spread` has the kind `spread_is`; for an interval from `low` to
-    `high` it is half of its width. A censored cell has only `low`, below its unknown value. `p` is the
-    corrected p of the difference, and `is_within` says whether the difference is shown to be too small to
-    matter. `picked` is null unless the cell is the best of several levels.
-    `published` has the paper's number in `unit`, and `note` the footnotes.
-    """
-    schema = {
-        **dict.fromkeys(("row", "column"), pl.String),
-        **dict.fromkeys(("value", "spread"), pl.Float64),  # among the first four, which Polars always prints
-        "n": pl.Int64,
-        **dict.fromkeys(("low", "high"), pl.Float64),
-        **dict.fromkeys(("table", "group", "metric", "status", "spread_is"), pl.String),
-        "difference": pl.Float64,
-        "difference_half_width": pl.Float64,
-        "is_significant": pl.Boolean,
-        "is_within": pl.Boolean,
-        "p": pl.Float64,
-        "best": pl.Boolean,
-        "picked": pl.String,
-        "published": pl.Float64,
-        "unit": pl.String,
-        "note": pl.String,
-    }
-    records = [{name: record[name] for name in schema} for record in iter_records(table)]
-    return pl.DataFrame(records, schema=schema, orient="row")

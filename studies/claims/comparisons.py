@@ -246,6 +246,17 @@ class Claim:
     varied_factors: Mapping[str, tuple[Level, ...]]
     dependent_factors: frozenset[str]
 
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """Return the comparisons of the claim in the order of the text, each once."""
+        return list(dict.fromkeys(iter_comparisons(self.statement)))
+
+    @property
+    def quantities(self) -> list[Quantity]:
+        """Return the quantities that the claim compares in the order of the text, each once."""
+        found = (each for comparison in self.comparisons for each in iter_quantities(comparison))
+        return list(dict.fromkeys(found))
+
 
 GROWTH = 1.5
 """The number of seed pairs at one look (interim analysis), divided by the number at the previous look."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field
 
 from ...errors import nearest_hint
-from ..claims.comparisons import Cell, Claim, cell_label, iter_comparisons, iter_quantities
+from ..claims.comparisons import Claim, cell_label
 from ..resolve.costs import flops_of_test, max_training_flops
 from ..schema.design import Design, Expansion
 from ..schema.factors import SEED, NamedLevels, level_key
@@ -155,7 +155,7 @@ class Gates(Expansion):
             sizes = {*wanted, *(design.ladder if wanted.keys() & set(design.ladder) else ()), SEED}
             opened = dict[str, frozenset[str]]()
             for claim in _named_claims(diagnostics, (*path, "claims"), settings, study.claims):
-                compared = [dict(cell) for cell in _compared_cells(claim)]
+                compared = [dict(quantity.cell) for quantity in claim.quantities]
                 own = next((cell for cell in compared for each in later if _has_levels(cell, each)), None)
                 if own is not None:
                     what = f"the claim '{claim.spec.name}' compares {cell_label(tuple(own.items()))}"
@@ -248,11 +248,6 @@ def _names(claim: Claim) -> list[str]:
     """
     spec = claim.spec
     return [spec.name, *([spec.name.partition(": ")[2]] if spec.each is not None else [])]
-
-
-def _compared_cells(claim: Claim) -> Iterator[Cell]:
-    for comparison in iter_comparisons(claim.statement):
-        yield from (quantity.cell for quantity in iter_quantities(comparison))
 
 
 def _key(levels: Mapping[str, Level], without: set[str]) -> frozenset[tuple[str, object]]:

@@ -21,7 +21,6 @@ from ...errors import nearest_hint
 from ...storage import Store, StoreError
 from ...storage.rows import KEY_COLUMNS
 from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun
-from ..claims.comparisons import iter_comparisons, iter_quantities
 from ..resolve.trial import CellKey, Trial, settings_from_json
 from ..schema.factors import NamedLevels, level_text
 from ..schema.search_settings import SearchBudget, SearchSettings
@@ -143,8 +142,7 @@ def _turns_by_claim(study: Study) -> dict[str, int]:
     left = [
         {
             key
-            for comparison in iter_comparisons(claim.statement)
-            for quantity in iter_quantities(comparison)
+            for quantity in claim.quantities
             if (key := cell_key(quantity.cell)) in cells  # overrides may have removed the cell
         }
         for claim in study.claims

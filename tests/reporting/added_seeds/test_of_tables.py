@@ -6,7 +6,7 @@ import pytest
 
 from activemem.reporting.added_seeds import decided_differences
 from activemem.reporting.results import StudyResults
-from activemem.reporting.tables.table import build_table, tidy_frame
+from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
 from activemem.studies.study import StudyError, load_study
 
@@ -55,7 +55,7 @@ def test_a_difference_is_decided_if_it_is_shown_to_exist_or_to_be_negligible(tmp
     table = table_of(study, store)
     assert signs(table)[3] == (False, True)
     assert table.cells[3][0].difference_text.endswith(" ≈")
-    assert tidy_frame(table)["is_within"].to_list() == [None, False, False, True]
+    assert table.frame()["is_within"].to_list() == [None, False, False, True]
 
 
 def test_a_table_to_which_seeds_may_be_added_is_judged_look_by_look_and_says_so(tmp_path):

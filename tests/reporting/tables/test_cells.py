@@ -8,7 +8,7 @@ import pytest
 
 from activemem.reporting.kinds.cells import CellsTable
 from activemem.reporting.statistics.estimates import estimate
-from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table, build_table, tidy_frame
+from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table, build_table
 from activemem.studies.study import Study, load_study
 
 Forms = tuple[Study, pl.DataFrame, frozenset[str]]
@@ -229,7 +229,7 @@ def test_the_papers_names_can_be_given(make: Make) -> None:
 
 def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
     made = make(over="lr", pick="best", select=None, spread="ci", baseline="sa", beside=True)
-    frame = tidy_frame(made)
+    frame = made.frame()
     assert frame.shape == (8, 22)
     assert frame.columns[:4] == ["row", "column", "value", "spread"]  # Polars prints these in any case
     first, *_ = frame.filter(pl.col("row") == "conv(k=20)").iter_rows(named=True)

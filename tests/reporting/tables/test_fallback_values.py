@@ -8,7 +8,7 @@ import pytest
 
 from activemem.reporting.kinds.cells import CellsTable
 from activemem.reporting.tables.render import render
-from activemem.reporting.tables.table import Cell, CellStatus, Table, build_table, tidy_frame
+from activemem.reporting.tables.table import Cell, CellStatus, Table, build_table
 from activemem.reporting.tables.tally import Tally, pick_best
 from activemem.storage.rows import trial_frame
 from activemem.studies.study import Study, load_study
@@ -143,7 +143,7 @@ def test_a_trial_that_is_done_without_the_metric_did_not_fail(study: Study, outc
 
 
 def test_the_long_form_says_which_metric_a_number_is(made: Table) -> None:
-    frame = tidy_frame(made).filter(pl.col("column") == "50").select("row", "metric", "value")
+    frame = made.frame().filter(pl.col("column") == "50").select("row", "metric", "value")
     assert frame.rows() == [
         ("attention_pool", "solved_epochs", 3.0),
         ("mean_pool", "best_accuracy", 0.8125),

@@ -14,7 +14,7 @@ from activemem.reporting.paper import (
     studies_of_paper,
 )
 from activemem.reporting.tables.render import render
-from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table, TableError, tidy_frame
+from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table, TableError
 from activemem.storage import Store
 from activemem.studies.catalog.published import HIGHER_IS_BETTER_BY_UNIT, published_tables
 from activemem.studies.study import Study, load_study
@@ -38,9 +38,7 @@ def test_every_published_number_is_in_its_table_in_every_format(theirs):
         text = render(made, form)
         assert all(number.text in text for number in theirs.cells.values())
     assert len(render(made, "csv").splitlines()) == 1 + len(theirs.rows) * len(theirs.columns)
-    assert tidy_frame(made)["published"].drop_nulls().len() == sum(
-        bool(n.text) for n in theirs.cells.values()
-    )
+    assert made.frame()["published"].drop_nulls().len() == sum(bool(n.text) for n in theirs.cells.values())
 
 
 @pytest.mark.parametrize("theirs", TABLES, ids=IDS)

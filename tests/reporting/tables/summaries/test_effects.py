@@ -5,7 +5,7 @@ import random
 import polars as pl
 import pytest
 
-from activemem.reporting.tables.table import build_table, tidy_frame
+from activemem.reporting.tables.table import build_table
 from activemem.storage.rows import trial_frame
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
@@ -67,7 +67,7 @@ def test_a_grid_has_the_effects_of_its_factors_and_interactions():
         "p: F test by the variance of the noise within cells, 22 degrees of freedom;"
         " Holm over 6 tests of the column; loss 0.01"
     )
-    shares = tidy_frame(table).filter(pl.col("column") == "share")["value"]
+    shares = table.frame().filter(pl.col("column") == "share")["value"]
     assert shares.sum() == pytest.approx(1)
 
 
