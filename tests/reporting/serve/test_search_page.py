@@ -10,8 +10,11 @@ from activemem.storage.trial_files import STARTS_FILE, write_note
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text
+from ..page.browser import find_executable, open_browser
+from ..page.test_in_browser import FAINT, WIDER
 from ..search.conftest import CONV, POINTS, SEARCH, fill_search
 from .conftest import get, serving, write_end, write_study
+from .test_in_browser import wait_for
 
 PAGE = "/study/found"
 
@@ -101,6 +104,19 @@ def test_a_long_list_of_points_has_pages_in_the_order_of_its_column(tmp_path):
     shown = [float(value) for page in pages[:3] for _, _, value in points(page)]
     assert [len(points(page)) for page in pages] == [100, 100, 40, 40]
     assert shown == sorted(values, reverse=True)
+
+
+@pytest.mark.skipif(find_executable() is None, reason="needs a Chromium, as Debian's package chromium")
+def test_the_page_fits_a_phone_and_a_desktop_in_light_and_dark(store, tmp_path):
+    with serving(store) as server, open_browser(tmp_path / "profile") as window:
+        for width in (390, 1280):
+            for dark in (False, True):
+                window.open(f"http://127.0.0.1:{server.port}{PAGE}?sort=time", width=width, dark=dark)
+                assert window.console_messages() == []
+                assert window.evaluate(WIDER) == 0
+                assert window.evaluate(FAINT) == []
+        window.evaluate("document.querySelector('#points th[aria-sort=ascending] a').click()")
+        wait_for(window, "document.querySelector('#points th[aria-sort=descending]')?.innerText === 'time ↓'")
 
 
 def test_a_trial_of_an_added_seed_has_a_page_and_a_line(tmp_path):
