@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 
-from activemem.reporting.statistics.speedups import Took, speedups
+from activemem.reporting.statistics.speedups import TargetCosts, speedups
 
 SEEDS = (2, 3, 5, 10)
 EVALUATIONS = (10, 40, 1000)
@@ -31,11 +31,11 @@ def coverage(seeds: int, evaluations: int, spreads: tuple[float, ...], draws: in
     resolution = MEDIANS[0] / evaluations
     for _ in range(draws):
         shared = rng.normal(0, SHARED, seeds)
-        cells: list[Took] = []
+        cells: list[TargetCosts] = []
         for median, spread in zip(MEDIANS, spreads, strict=True):
             times = median * np.exp(shared + rng.normal(0, spread, seeds))
             seen = {seed: math.ceil(time / resolution) * resolution for seed, time in enumerate(times)}
-            cells.append(Took(reached=seen, limits={}, resolution=dict.fromkeys(seen, resolution)))
+            cells.append(TargetCosts(reached=seen, limits={}, resolution=dict.fromkeys(seen, resolution)))
         found = speedups(cells, 0)[1]
         assert found is not None
         assert found.low is not None
