@@ -104,8 +104,8 @@ class TrackerThread:
         while (update := self._queue.get()) is not None:
             if time.monotonic() < self._silent_until or not self._try(update):
                 self._drop(update)
-        with suppress(Exception):  # what it has received is already known
-            for trial, _ in self._open.values():
+        for trial, _ in self._open.values():
+            with suppress(Exception):  # what it has received is already known
                 self._tracker.pause(trial)
         with suppress(Exception):
             self._tracker.close()

@@ -209,8 +209,11 @@ class LineDisplay(Listener):
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
         """Print the resources of each node of the cluster."""
-        for line in format_nodes(nodes):
-            self.print_line(line)
+        width = max([4, *(len(node.host) for node in nodes)])
+        self.print_line(f"{'node':<{width}}   CPUs   GPUs")
+        for node in nodes:
+            unfit = f"   unfit: {node.problem}" if node.problem else ""
+            self.print_line(f"{node.host:<{width}}   {node.cpus:>4g}   {node.gpus:>4g}{unfit}")
 
     def on_event(self, event: Event) -> None:
         """Print a line about a trial that has ended, or that continues from an earlier run."""
@@ -289,15 +292,6 @@ class Display(LineDisplay):
             running = now.running.values()
             lines = format_running(running, self._columns, self._console.width)
             return draw(self._name, now.share, counts, [*lines, *below])
-
-
-def format_nodes(nodes: Sequence[ClusterNode]) -> Iterator[str]:
-    """Yield a heading, then a line with the resources of each node of the cluster."""
-    width = max(4, *(len(node.host) for node in nodes)) if nodes else 4
-    yield f"{'node':<{width}}   CPUs   GPUs"
-    for node in nodes:
-        line = f"{node.host:<{width}}   {node.cpus:>4g}   {node.gpus:>4g}"
-        yield f"{line}   unfit: {node.problem}" if node.problem else line
 
 
 @contextmanager
