@@ -302,13 +302,10 @@ class Diagnostics:
         self.report((name,), f"expected a table, got {format_value(table)}")
         return {}
 
-    def tables(self, name: str) -> list[Any]:
-        """Return the array of tables with this name, or an empty list.
-
-        Report a value of another type.
-        """
+    def tables(self, name: str) -> list[dict[str, Any]]:
+        """Return the array of tables with this name, or an empty list; report a value of another type."""
         tables = self.data.get(name, [])
-        if isinstance(tables, list):
+        if isinstance(tables, list) and all(isinstance(table, dict) for table in tables):
             return tables
         self.report((name,), f"expected [[{name}]], got {format_value(tables)}")
         return []

@@ -58,7 +58,7 @@ band = "std"
 """
 
 TOLD = """\
-study: 13 faults
+study: 12 faults
 
   29 | value = "los"
                ^^^^^  [[curve]] value: unknown metric 'los'; nearest: loss
@@ -89,10 +89,7 @@ study: 13 faults
               ^^^^^^^^
        [[curve]] name: the name 'fourth' is taken by another curve
   59 | kind = "lines"
-              ^^^^^^^  [[curve]] kind: unknown kind 'lines'; nearest: line
-  62 | band = "std"
-              ^^^^^
-       [[curve]] band: expected 'sd', 'se', 'ci' or 'minmax', got 'std'; nearest: sd"""
+              ^^^^^^^  [[curve]] kind: unknown kind 'lines'; nearest: line"""
 
 
 def test_all_faults_are_reported_together():
