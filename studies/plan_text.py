@@ -72,7 +72,9 @@ def format_plan(
     - `elsewhere` says how long a named GPU would take.
     """
     study, machine = plan.study, plan.machine
-    total = machine.total if machine else _sequential_time(plan)
+    is_known = plan.estimate.seconds is not None
+    sequential = f"{_time(plan.estimate)} of training, one trial after the other" if is_known else ""
+    total = machine.total if machine else sequential
     unknown = f"{NO_ESTIMATE}:\n{first_trial}" if first_trial else NO_ESTIMATE
     where = "; ".join(filter(None, (machine and machine.where, elsewhere)))
     lines = [
@@ -124,11 +126,6 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
         yield "stored", f"{stored}: they count only on that device; to train on another, first run {again}"
     for each in study.expansions.values():
         yield from each.notes(study, plan)
-
-
-def _sequential_time(plan: Plan) -> str:
-    known = plan.estimate.seconds is not None
-    return f"{_time(plan.estimate)} of training, one trial after the other" if known else ""
 
 
 def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:

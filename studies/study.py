@@ -27,15 +27,16 @@ from .presentation.kinds import (
 )
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments, recipe_dimensions
 from .resolve.grid import GridBuilder, StudyBudget, TrialGrid
-from .resolve.search_points import Suggest, count_points, read_point, resolve_point
+from .resolve.search_points import Suggest, count_points, resolve_point
 from .resolve.template import TRIAL_TABLES, Template, resolve_settings
 from .resolve.trial import Trial
-from .schema.design import Design, Expansion, read_design, read_expansions
+from .schema.design import Design, DesignReader, Expansion, read_expansions
 from .schema.factors import SEED
 from .schema.search import (
     check_search,
     check_search_ends,
     check_search_space,
+    contains,
     default_sampler,
     read_baseline,
     read_search,
@@ -308,7 +309,16 @@ class Study:
 
     def read_point(self, levels: Mapping[str, Level]) -> dict[str, Level] | None:
         """Return the search point that these stored levels describe; None if they fit another space."""
-        return read_point(self.choose, levels)
+
+        def stored(name: str, dimension: Dimension) -> Level:
+            if name not in levels or not contains(dimension, levels[name]):
+                raise ValueError(f"no value of {name}")
+            return levels[name]
+
+        try:
+            return self.choose(stored)
+        except ValueError:
+            return None
 
     @property
     def _fixed(self) -> dict[str, Level]:
@@ -531,7 +541,8 @@ def _read_design(
         designs = {name: find_design(name).settings_class for name in DESIGNS}
         report_moved_keys(diagnostics, "study", "design", designs)
     header = diagnostics.validate(StudySettings, ("study",), data["study"]) if "study" in data else None
-    return expansions, header, read_design(diagnostics, header, expansions.values())
+    reader = DesignReader(diagnostics, header or StudySettings(name="unread", title="unread"))
+    return expansions, header, reader.design(expansions.values())
 
 
 def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:

@@ -35,7 +35,6 @@ from ..resolve.trial import (
     trial_id,
     with_code,
 )
-from ..schema.factors import SEED
 from ..schema.search import as_listed, contains, representative_values
 from ..schema.settings import RECIPE_PATH, Level, TrialSettings
 from ..study import Study, study_fault
@@ -220,9 +219,13 @@ class FittingTrials:
         self._study, self._space = study, RecipeSpace(study)
         ends = study.boundary_trials()
         self._tasks = {trial.settings.task.name for trial in ends}
-        # keys that differ between points or seeds, and the code, whose text may differ for equal digests
-        apart = {*study.template.holes, RECIPE_PATH, (SEED,), ("code",)}
-        self._fixed = _shared([json.loads(settings_to_json(trial.settings)) for trial in ends], apart)
+        first, *others = (_plain_keys(json.loads(settings_to_json(trial.settings))) for trial in ends)
+        apart = {RECIPE_PATH, *(path[:2] for path in study.template.holes)}
+        self._fixed = {
+            path: value
+            for path, value in first.items()
+            if path[0] != "code" and path not in apart and all(each.get(path) == value for each in others)
+        }
         self._found: dict[str, Trial | None] = {}
 
     def find(self, row: Mapping[str, Any]) -> Trial | None:
@@ -234,7 +237,9 @@ class FittingTrials:
         return self._found[row["trial"]]
 
     def _match(self, row: Mapping[str, Any]) -> Trial | None:
-        if _differs(json.loads(row["settings"]), self._fixed):
+        stored = _plain_keys(json.loads(row["settings"]))
+        # None of an earlier version is a default now
+        if any(stored.get(path) not in (None, value) for path, value in self._fixed.items()):
             return None
         try:
             settings = settings_from_json(row["settings"])
@@ -265,29 +270,11 @@ class FittingTrials:
         return found
 
 
-def _shared(several: Sequence[Any], apart: Collection[KeyPath]) -> dict[str, Any]:
-    """Return the keys that have the same value in all of these settings; ignore the key paths in `apart`."""
-    found: dict[str, Any] = {}
-    for name, first in several[0].items():
-        if (name,) in apart or not all(name in each for each in several):
-            continue
-        if all(isinstance(each[name], dict) for each in several):
-            inner = {path[1:] for path in apart if path[:1] == (name,)}
-            found[name] = _shared([each[name] for each in several], inner)
-        elif all(each[name] == first for each in several) and not any(path[:1] == (name,) for path in apart):
-            found[name] = first
-    return found
-
-
-def _differs(settings: Mapping[str, Any], fixed: Mapping[str, Any]) -> bool:
-    for name in settings.keys() & fixed.keys():
-        known, value = fixed[name], settings[name]
-        if isinstance(known, dict) and isinstance(value, dict):
-            if _differs(value, known):
-                return True
-        elif value is not None and value != known:  # None of an earlier version is a default now
-            return True
-    return False
+def _plain_keys(settings: Mapping[str, Any]) -> dict[KeyPath, Any]:
+    """Return the values of the keys of each table of a trial's settings, without those of inner tables."""
+    tables = {name: table for name, table in settings.items() if isinstance(table, Mapping)}
+    inside = ((name, key, value) for name, table in tables.items() for key, value in table.items())
+    return {(name, key): value for name, key, value in inside if not isinstance(value, Mapping)}
 
 
 def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ...grammar.dimensions import option_label, resolve
 from ...grammar.nodes import ChoiceDimension, Dimension, HoleNode, IntegerDimension, RealDimension, walk
-from ..schema.search import contains
 from ..schema.settings import RECIPE_PATH, Level
 from .template import Template
 
@@ -50,20 +49,6 @@ def resolve_point(
         if isinstance(level := value(hole), str):
             holes += [inner for inner in template.names_in_level(level, hole) if inner not in holes]
     return {name: chosen[name] for name in dimensions if name in chosen}
-
-
-def read_point(choose: ChoosePoint, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-    """Return the search point that these stored levels describe; None if a value is not in the space."""
-
-    def stored(name: str, dimension: Dimension) -> Level:
-        if name not in levels or not contains(dimension, levels[name]):
-            raise ValueError(f"no value of {name}")
-        return levels[name]
-
-    try:
-        return choose(stored)
-    except ValueError:
-        return None
 
 
 def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:

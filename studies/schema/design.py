@@ -356,22 +356,11 @@ BASELINE_PATH: KeyPath = ("study", "baseline")
 CELLS = "cells"
 
 
-def read_design(
-    diagnostics: Diagnostics, header: StudySettings | None, expansions: Iterable[Expansion] = ()
-) -> Design:
-    """Return the design of a study without its faulty parts, which are reported.
-
-    A study without factors gets the factors of its cells, in order of appearance. A cell has the baseline's
-    level of each factor that it does not name.
-    """
-    header = header or StudySettings(name="unread", title="unread")
-    return DesignReader(diagnostics, header).design(expansions)
-
-
 class DesignReader:
     """Reader of a study's design from [study], [factors] and [[cells]].
 
-    Whether the levels fit their placeholders is checked later, when all levels are tried.
+    A study without factors gets the factors of its cells, in order of appearance. A cell has the baseline's
+    level of each factor that it does not name. Whether the levels fit their placeholders is checked later.
     """
 
     def __init__(self, diagnostics: Diagnostics, header: StudySettings) -> None:
@@ -394,7 +383,7 @@ class DesignReader:
         }
 
     def design(self, expansions: Iterable[Expansion]) -> Design:
-        """Return the design that [study] names.
+        """Return the design that [study] names; report and drop faulty parts.
 
         If the factors do not fit it, report faults and return a simpler design, so that the rest of the file
         can be checked.
@@ -402,7 +391,12 @@ class DesignReader:
         header = self.header
         # the baseline of a search is a point, which is checked once the dimensions are known
         named = {} if self.diagnostics.has_search else header.baseline
-        baseline = self.named_levels(BASELINE_PATH, named, self.sizes() if header.match else {})
+        sizes = self.sizes() if header.match else {}
+        baseline = {
+            name: self.find(name, level)
+            for name, level in named.items()
+            if name not in sizes and self._is_level((*BASELINE_PATH, name), level)
+        }
         self.around = self._around()
         added = {key: value for each in expansions for key, value in each.read_cells(self).items()}
         listed = self._listed_cells(baseline, added.get("conditions", {}), added.get("labels", ()))
@@ -436,19 +430,6 @@ class DesignReader:
         """Return the level of a factor that a name stands for; return an unknown name unchanged."""
         levels = self.levels.get(factor)
         return levels.find(name) if levels and levels.has(name) else name
-
-    def named_levels(
-        self, path: KeyPath, named: Mapping[str, Level], others: Collection[str] = ()
-    ) -> dict[str, Level]:
-        """Return, for each factor in `named`, the level that its name stands for; report faults.
-
-        Names in `others` are skipped.
-        """
-        return {
-            name: self.find(name, level)
-            for name, level in named.items()
-            if name not in others and self._is_level((*path, name), level)
-        }
 
     def _is_level(self, path: KeyPath, level: object) -> bool:
         """Return whether `path` ends in a factor's name and `level` can be its level; report faults."""

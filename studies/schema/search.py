@@ -28,8 +28,8 @@ from .search_settings import (
     SCHEDULER_KEYS,
     RungSettings,
     SearchSettings,
+    TpeSettings,
     is_known_before,
-    read_sampler,
     usual_direction,
 )
 from .settings import Level, StudySettings, TrialSettings
@@ -341,9 +341,8 @@ def default_sampler(settings: SearchSettings) -> PartSettings:
     `gp_trees` supports neither several metrics nor limits on trained values.
     """
     learns_limits = any(not is_known_before(each.name) for each in settings.bounds)
-    found = read_sampler("tpe" if len(settings.metric) > 1 or learns_limits else "gp_trees")
-    assert isinstance(found, PartSettings)
-    return found
+    several = len(settings.metric) > 1
+    return TpeSettings(name="tpe") if several or learns_limits else PartSettings(name="gp_trees")
 
 
 def as_listed(dimension: Dimension, value: Level) -> Level:

@@ -22,9 +22,8 @@ from ....storage.trial_files import STARTS_FILE, is_begun
 from ....studies.catalog.metrics import METRICS_AND_COSTS, metric_family
 from ....studies.planning.reused_trials import RecipeSpace
 from ....studies.resolve.costs import parameter_count
-from ....studies.resolve.search_points import contains
 from ....studies.resolve.trial import settings_to_json
-from ....studies.schema.search import as_listed, options_by_name, representative_values
+from ....studies.schema.search import as_listed, contains, options_by_name, representative_values
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ....studies.text.errors import StudyError, StudyFault

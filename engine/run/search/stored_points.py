@@ -20,7 +20,6 @@ from ....studies.planning.status import tried_point
 from ....studies.planning.trial_values import row_value
 from ....studies.planning.trials_to_run import DEVICE_COLUMNS, Spent, unfinished_trials, was_trained
 from ....studies.resolve.costs import model_cost
-from ....studies.resolve.search_points import read_point
 from ....studies.resolve.trial import Trial, changed_code
 from ....studies.schema.search_settings import RACE, is_known_before
 from ....studies.schema.settings import Level
@@ -115,8 +114,7 @@ class StoredPoints:
         """
         fidelity = self._study.fidelity
         found = (
-            (read_point(self._study.choose, each), fidelity.rung_of(each) if fidelity else None)
-            for each in levels
+            (self._study.read_point(each), fidelity.rung_of(each) if fidelity else None) for each in levels
         )
         points = [self.of_values(values, rung) for values, rung in found if values is not None]
         return list({point.name: point for point in points}.values())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from ....grammar.vocabulary.spec import Reach
 from ...text.strict_model import StrictModel, validate
@@ -43,12 +43,28 @@ class LengthRange(StrictModel):
         return self
 
 
-def read_lengths(given: object) -> object:
+def _read_lengths(given: object) -> object:
     """Expand `{ first = 41, last = 500 }` into a list of lengths; return any other value unchanged."""
     if not isinstance(given, Mapping):
         return given
     asked = validate(LengthRange, given)
     return tuple(range(asked.first, asked.last + 1, asked.step)[: MAX_TEST_LENGTHS + 1])
+
+
+def _check_increasing(lengths: tuple[int, ...]) -> tuple[int, ...]:
+    for shorter, longer in pairwise(lengths):
+        if shorter >= longer:
+            raise ValueError(f"must be strictly increasing, but {shorter} is followed by {longer}")
+    return lengths
+
+
+IncreasingLengths = Annotated[
+    tuple[Length, ...],
+    BeforeValidator(_read_lengths),
+    Field(strict=False, max_length=MAX_TEST_LENGTHS),
+    AfterValidator(_check_increasing),
+]
+"""Lengths as a list, or as `{ first = 41, last = 500, step = 1 }`."""
 
 
 class AlgorithmicSettings(TaskSettings):
@@ -57,9 +73,7 @@ class AlgorithmicSettings(TaskSettings):
     dev_sequences: int | None = Field(default=None, ge=1, le=1_000_000)
     """sequences that are scored after each epoch; with a curriculum fresh ones of the current length
     (default: one batch), otherwise a fixed set over all training lengths (default: 1,000)"""
-    test_lengths: Annotated[
-        tuple[Length, ...], BeforeValidator(read_lengths), Field(strict=False, max_length=MAX_TEST_LENGTHS)
-    ] = ()
+    test_lengths: IncreasingLengths = ()
     """lengths at which the trained model is tested, on the same sequences in all trials: a list, or `{ first
     = 41, last = 500, step = 1 }`"""
     test_sequences: int = Field(default=1000, ge=1, le=100_000)
@@ -78,11 +92,6 @@ class AlgorithmicSettings(TaskSettings):
                 require_algorithmic(self.name).check_length(length)
             except TaskError as error:
                 raise ValueError(f"test_lengths: {error}") from None
-        for shorter, longer in pairwise(self.test_lengths):
-            if shorter >= longer:
-                raise ValueError(
-                    f"test_lengths must be strictly increasing, but {shorter} is followed by {longer}"
-                )
         return self
 
     @property

@@ -176,7 +176,10 @@ def test_a_task_has_the_requested_number_of_symbols_and_the_papers_number_is_the
     ("task", "told"),
     [
         ({"test_sequences": 7}, "test_sequences = 7 needs test_lengths, which is missing"),
-        ({"test_lengths": [50, 50]}, "test_lengths must be strictly increasing, but 50 is followed by 50"),
+        (
+            {"test_lengths": [50, 50]},
+            "test_lengths: must be strictly increasing, but 50 is followed by 50",
+        ),
         ({"test_lengths": [0]}, "test_lengths.0: expected at least 1, got 0"),
         ({"test_lengths": 50}, "test_lengths: expected a list, got 50"),
         (

@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from .....grammar.vocabulary.spec import Reach
-from ..algorithmic import MAX_TEST_LENGTHS, Length, read_lengths
+from ..algorithmic import IncreasingLengths, Length
 from ..generated import Draw, Examples, GeneratedTask
 from ..spec import TaskKind, TaskSpec, add_own_task
 
@@ -75,9 +74,7 @@ class LengthTask(SyntheticTask, ABC):
 
     lengths: tuple[Length, Length] = Field(default=(3, 40), strict=False)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""
-    test_lengths: Annotated[
-        tuple[Length, ...], BeforeValidator(read_lengths), Field(strict=False, max_length=MAX_TEST_LENGTHS)
-    ] = ()
+    test_lengths: IncreasingLengths = ()
     """lengths at which the trained model is tested, each a test set that all trials share: a list, or `{
     first = 40, last = 256, step = 8 }`"""
 
@@ -90,11 +87,6 @@ class LengthTask(SyntheticTask, ABC):
             for length in lengths:
                 if (fault := self.length_fault(length)) is not None:
                     raise ValueError(f"{key}: {fault}, got {length}")
-        for shorter, longer in pairwise(self.test_lengths):
-            if shorter >= longer:
-                raise ValueError(
-                    f"test_lengths must be strictly increasing, but {shorter} is followed by {longer}"
-                )
         return self
 
     def length_fault(self, length: int) -> str | None:

@@ -96,7 +96,7 @@ def test_a_test_set_has_its_length_alone():
     [
         ({"lengths": [9, 3]}, "expected lengths from the shortest to the longest, got 9 and 3"),
         ({"lengths": [1, 3]}, "lengths: expected lengths of at least 2, got 1"),
-        ({"test_lengths": [50, 40]}, "test_lengths must be strictly increasing, but 50 is followed by 40"),
+        ({"test_lengths": [50, 40]}, "must be strictly increasing, but 50 is followed by 40"),
     ],
 )
 def test_impossible_lengths_are_rejected(keys, told):
