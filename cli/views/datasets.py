@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ...plugins import OWN
 from ...studies.catalog.datasets import KINDS, Treebank, require_dataset
-from ..pages import DatasetEntry
+
+if TYPE_CHECKING:
+    from ..pages import DatasetEntry
 
 _WIDTH = 80
 _MILLION = 1_000_000
