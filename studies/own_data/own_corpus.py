@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from ...storage.files import replacing
 from ..catalog.own_corpora import OwnDocuments, OwnPairs, OwnSequences, OwnText, OwnTokenizer
 from ..catalog.tasks.spec import DEFAULT_PIECES
 from ..text.document import Diagnostics
@@ -96,12 +97,9 @@ class KeptFacts:
             "summary": stored,
         }
         with suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            # another process never sees half a file, because the finished file is renamed into place
-            beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-            beside.write_text(json.dumps(found), encoding="utf-8")
-            beside.replace(self.path)
-            for other in self.path.parent.glob("data-*.json*"):
+            with replacing(self.path) as temporary:  # another process never sees half a file
+                temporary.write_text(json.dumps(found), encoding="utf-8")
+            for other in self.path.parent.glob("data-*.json"):
                 if time.time() - other.stat().st_mtime > _MAX_AGE_S:
                     other.unlink()
 
