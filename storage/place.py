@@ -55,16 +55,13 @@ class Place(ABC):
     lists_are_current: ClassVar[bool]
     """Whether every machine sees at once what another machine has stored."""
 
-    @abstractmethod
-    def fetch(self, folder: Path, name: str | None = None) -> None:
+    def fetch(self, folder: Path, name: str | None = None) -> None:  # noqa: B027 -- nothing to do in a folder
         """Update the local copies of a folder's files; with `name`, only those of files with this name."""
 
-    @abstractmethod
-    def fetch_file(self, path: Path) -> None:
+    def fetch_file(self, path: Path) -> None:  # noqa: B027 -- nothing to do in a folder
         """Update the local copy of one file."""
 
-    @abstractmethod
-    def list_names(self, *folders: Path) -> None:
+    def list_names(self, *folders: Path) -> None:  # noqa: B027 -- nothing to do in a folder
         """Update the names, sizes and times of local copies in folders, but not their contents."""
 
     @abstractmethod
@@ -83,8 +80,7 @@ class Place(ABC):
     def put_new(self, path: Path, data: bytes) -> None:
         """Create a file durably; raise `FileExistsError` if the file exists already."""
 
-    @abstractmethod
-    def check_claims(self) -> None:
+    def check_claims(self) -> None:  # noqa: B027 -- nothing to do in a folder
         """Raise `StoreError` if two processes could claim the same file at this location."""
 
     @abstractmethod
@@ -132,15 +128,6 @@ class FolderPlace(Place):
             raise StoreError(f"{root}: expected the folder of a store, got a file")
         self.root, self._unfinished = root, root / "unfinished"
 
-    def fetch(self, folder: Path, name: str | None = None) -> None:
-        """Do nothing: the folder is the store itself, not a copy."""
-
-    def fetch_file(self, path: Path) -> None:
-        """Do nothing: the file is in the store itself, not in a copy."""
-
-    def list_names(self, *folders: Path) -> None:
-        """Do nothing: the folders are in the store itself, not in a copy."""
-
     def get(self, path: Path) -> bytes:
         return read_regular(path)
 
@@ -178,9 +165,6 @@ class FolderPlace(Place):
                 temporary.replace(path)
             temporary.unlink(missing_ok=True)
             sync(path.parent)
-
-    def check_claims(self) -> None:
-        """Do nothing: exclusive creation is atomic on a local disk and on NFS."""
 
     def claim(self, path: Path, data: bytes) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True)
