@@ -57,15 +57,10 @@ class Checkpoint:
     def __init__(
         self, folder: Path, shorter: tuple[ShorterTrial, Path] | None = None, place: Place | None = None
     ) -> None:
-        self._folder, self._shorter = folder, shorter
+        self.folder, self._shorter = folder, shorter
         self._place = place or FolderPlace(folder.parent)
         self._state, self._previous = folder / "state.pt", folder / "previous.pt"
         self._starts = folder / STARTS_FILE
-
-    @property
-    def folder(self) -> Path:
-        """Return the folder of the trial's checkpoint, on this machine."""
-        return self._folder
 
     def record_start(self, trial: str, run: str, place: str) -> CrashCounts:
         """Record that a process starts or resumes the trial at position `place`.
@@ -75,14 +70,14 @@ class Checkpoint:
         """
         start = f"{run} {place}"
         try:
-            begun = trial_files.read_begun(self._folder)
+            begun = trial_files.read_begun(self.folder)
         except (DamagedError, UnreadableError) as error:
             _log.warning(
                 "%s; the trial continues, and the count of its workers that died restarts at 0", error
             )
             begun = None
         if begun is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
             _set_aside(self._starts)
             first = trial_files.encode_begun(trial)
             self._starts.write_text(f"{first}{start}\n", encoding="utf-8")
@@ -100,9 +95,9 @@ class Checkpoint:
         `trial` is the trial as JSON.
         """
         self._place.fetch_file(self._starts)
-        if trial_files.is_begun(self._folder):
+        if trial_files.is_begun(self.folder):
             return False
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         _set_aside(self._starts)
         try:
             # "x", because another process may create the file at the same moment
@@ -131,13 +126,13 @@ class Checkpoint:
         self._place.put(self._state)
         if saved.metrics:
             last, totals = last_epoch_metrics(saved.metrics), saved.totals
-            trial_files.write_note(self._folder, totals.epochs, last, saved.metrics, seconds=totals.seconds)
-            if (note := self._folder / trial_files.NOTE_FILE).is_file():
+            trial_files.write_note(self.folder, totals.epochs, last, saved.metrics, seconds=totals.seconds)
+            if (note := self.folder / trial_files.NOTE_FILE).is_file():
                 self._place.put(note)
 
     def load(self, device: torch.device) -> CheckpointData | None:
         """Return the last intact state, or None if there is none; log and rename damaged files."""
-        self._place.fetch(self._folder)
+        self._place.fetch(self.folder)
         for path in (self._state, self._previous):
             try:
                 return _read(path, device)
@@ -177,8 +172,8 @@ class Checkpoint:
     def remove(self) -> None:
         """Remove the folder of an ended trial. Files that cannot be deleted stay, without an error."""
         with suppress(OSError):
-            self._place.delete(self._folder)
-        shutil.rmtree(self._folder, ignore_errors=True)
+            self._place.delete(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None) -> Checkpoint:
@@ -231,15 +226,6 @@ def _write(path: Path, saved: CheckpointData) -> None:
 
 
 def _read(path: Path, device: torch.device) -> CheckpointData:
-    saved = _load_sealed(path, device)
-    try:
-        metrics = [MetricRow(**row) for row in saved["metrics"]]
-        return CheckpointData(state=saved["state"], metrics=metrics, totals=Totals(**saved["totals"]))
-    except (KeyError, TypeError, AttributeError) as error:  # another program wrote this file
-        raise DamagedError("expected a training's state, metrics and totals, got other values") from error
-
-
-def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
     """Verify the checksum at the end of a file, and load the file with torch.
 
     Raise FileNotFoundError, UnreadableError, or DamagedError if any byte differs.
@@ -248,9 +234,14 @@ def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
         if not verify_seal(file):
             raise DamagedError("expected a checksum at its end, got none")
         try:
-            return torch.load(file, map_location=device, weights_only=True)
-        except pickle.UnpicklingError as error:  # another program wrote this file
+            saved = torch.load(file, map_location=device, weights_only=True)
+            metrics = [MetricRow(**row) for row in saved["metrics"]]
+            return CheckpointData(state=saved["state"], metrics=metrics, totals=Totals(**saved["totals"]))
+        # another program wrote this file
+        except pickle.UnpicklingError as error:
             raise DamagedError("expected only tensors and plain values, got other objects") from error
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DamagedError("expected a training's state, metrics and totals, got other values") from error
 
 
 def _set_aside(path: Path) -> None:

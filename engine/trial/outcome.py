@@ -10,7 +10,7 @@ import re
 import resource
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -61,7 +61,13 @@ def describe_code(root: Path) -> str | None:
         return None
     # an entry has two letters for the status, a space, and the path
     changed = sorted(entry[3:] for entry in entries.split(b"\0") if entry)
-    return f"{base}+{_hash_files(root, changed)}" if changed else base
+    digest = hashlib.sha256()
+    for name in changed:
+        path = root / os.fsdecode(name)
+        # of a removed file only the name is hashed
+        content = hashlib.sha256(path.read_bytes()).digest() if path.is_file() else b""
+        digest.update(name + b"\0" + content)
+    return f"{base}+{digest.hexdigest()[:8]}" if changed else base
 
 
 def device_name(device: torch.device) -> str:
@@ -100,19 +106,6 @@ def _git(root: Path, *arguments: str) -> bytes:
     """Run a git command in a clone; the clone stays unchanged, including its index."""
     words = ["git", "--no-optional-locks", *arguments]
     return subprocess.run(words, cwd=root, capture_output=True, check=True, timeout=10).stdout
-
-
-def _hash_files(root: Path, names: Iterable[bytes]) -> str:
-    """Hash the names and contents of files; return eight hexadecimal digits.
-
-    Of a missing file, only the name is hashed.
-    """
-    digest = hashlib.sha256()
-    for name in names:
-        path = root / os.fsdecode(name)
-        content = hashlib.sha256(path.read_bytes()).digest() if path.is_file() else b""
-        digest.update(name + b"\0" + content)
-    return digest.hexdigest()[:8]
 
 
 @cache
