@@ -181,8 +181,6 @@ def _legacy_setting_of_cudnn() -> bool | None:
     return None
 
 
-_files_log = logging.getLogger(__name__)
-
 FORMAT = 1
 """The version of the description. It grows when older programs could no longer read a new file."""
 
@@ -279,7 +277,7 @@ def rebuild(file: ModelFile) -> AnyModel:
     Warn if the source of its plug-ins has changed since the training.
     """
     if (fault := code_fault(file.trial.settings)) is not None:
-        _files_log.warning("the model of trial %s: %s", file.trial.id, fault)
+        _log.warning("the model of trial %s: %s", file.trial.id, fault)
     model, interface = file.trial.settings.model, file.trial.settings.task.interface
     expected = analyse(read_recipe(model.recipe), model.config_for(interface), length=1).parameters
     found = sum(weight.numel() for weight in file.weights.values())

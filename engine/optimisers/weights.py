@@ -104,15 +104,12 @@ class _CompiledBody:
                 if is_last or not isinstance(error, TorchDynamoException):
                     raise
                 self._way_of[key] = way + 1
-                self._tell(error)
-
-    def _tell(self, error: TorchDynamoException) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            reason = str(error).strip().splitlines()[0]
-            _log.warning(
-                "compile: this length is compiled separately or not at all, because torch fails: %s", reason
-            )
+                if not self._has_warned:
+                    self._has_warned = True
+                    message = (
+                        "compile: this length is compiled separately or not at all, because torch fails: %s"
+                    )
+                    _log.warning(message, str(error).strip().splitlines()[0])
 
 
 @torch.no_grad()
