@@ -151,7 +151,7 @@ class _BaseConv(Recipe):
         k: int | Placeholder = 3,
         filter: Literal["explicit", "implicit"] | Placeholder = "explicit",
     ) -> Recipe:
-        """Depthwise convolution, gated by a linear map of the input: y_t = (W x_t + b) ⊗ (Σ_{s<k} h_s ⊗ x_{t−s} + b′); implicit: h as in hyena.
+        """Depthwise convolution, gated by a linear map of the input: y_t = (W x_t + b) ⊙ (Σ_{s<k} h_s ⊙ x_{t−s} + b′); implicit: h as in hyena.
 
         k: kernel size of each channel's filter; whole number, 1 to 65536.
         filter: whether taps are weights, or outputs of a small network for each lag; explicit or implicit.
@@ -168,7 +168,7 @@ class _Cgru:
         _self,
         k: int | Placeholder,
     ) -> Recipe:
-        """One step of a convolutional gated recurrent unit: u = hardsig(Wᵤ ∗ x + bᵤ); r = hardsig(Wᵣ ∗ x + bᵣ); y = u ⊗ x + (1 − u) ⊗ tanh(W₀ ∗ (r ⊗ x) + b₀).
+        """One step of a convolutional gated recurrent unit: u = hardsig(Wᵤ ∗ x + bᵤ); r = hardsig(Wᵣ ∗ x + bᵣ); y = u ⊙ x + (1 − u) ⊙ tanh(W₀ ∗ (r ⊙ x) + b₀).
 
         k: kernel width in tokens; whole number, 1 to 1024.
 
@@ -310,7 +310,7 @@ class _ExtendedNeuralGpu(Recipe):
         input_norm: bool | Placeholder = False,
         first_unit: bool | Placeholder = False,
     ) -> Recipe:
-        """Neural GPU with a decoder that reads all previous outputs from a tape: d_0 = s_n as in neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), CGRU(s, p) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + W ∗ p + B), u = hardsig(U′ ∗ s + W′ ∗ p + B′); r = hardsig(U″ ∗ s + W″ ∗ p + B″); o_t from d_{t+1}[t, 0]; p_{t+1} = p_t but p_{t+1}[t, 0] = E″ o_t.
+        """Neural GPU with a decoder that reads all previous outputs from a tape: d_0 = s_n as in neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), CGRU(s, p) = u ⊙ s + (1 − u) ⊙ tanh(U ∗ (r ⊙ s) + W ∗ p + B), u = hardsig(U′ ∗ s + W′ ∗ p + B′); r = hardsig(U″ ∗ s + W″ ∗ p + B″); o_t from d_{t+1}[t, 0]; p_{t+1} = p_t but p_{t+1}[t, 0] = E″ o_t.
 
         layers: number of gated units per step; whole number, 1 to 64.
         width: width of the image; whole number, 1 to 256.
@@ -390,7 +390,7 @@ class _Gdn2(Recipe):
         head_norm: Literal["rms", "none"] | Placeholder = "rms",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "sigmoid",
     ) -> Recipe:
-        """Gated delta rule 2: separate gates erase and write, by channel, with decay of each key channel: S_t = (I − k_t (b_t ⊗ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊗ v_t)ᵀ, w_t = σ(W_w x_t), b_t = σ(W_b x_t), twice that if negative, α_t as in kda; y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ σ(W_g x_t) · W_o.
+        """Gated delta rule 2: separate gates erase and write, by channel, with decay of each key channel: S_t = (I − k_t (b_t ⊙ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊙ v_t)ᵀ, w_t = σ(W_w x_t), b_t = σ(W_b x_t), twice that if negative, α_t as in kda; y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊙ σ(W_g x_t) · W_o.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
@@ -417,7 +417,7 @@ class _Gla(Recipe):
         head_norm: Literal["rms", "none"] | Placeholder = "rms",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "silu",
     ) -> Recipe:
-        """Gated linear attention: input-dependent decay of each key channel: S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = max(σ(W₂ W₁ x_t + b)^(1/16), e⁻⁵); y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ silu(W_g x_t) · W_o.
+        """Gated linear attention: input-dependent decay of each key channel: S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = max(σ(W₂ W₁ x_t + b)^(1/16), e⁻⁵); y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊙ silu(W_g x_t) · W_o.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
@@ -439,7 +439,7 @@ class _Glu:
         filter: int | Placeholder,
         act: Literal["silu", "gelu", "relu", "sigmoid", "none"] | Placeholder = "silu",
     ) -> Recipe:
-        """Gated linear unit at each position: y = W₂ · (act(W x) ⊗ V x).
+        """Gated linear unit at each position: y = W₂ · (act(W x) ⊙ V x).
 
         filter: width of the inner layer; whole number, 1 to 1048576.
         act: activation of one of the maps: silu is SwiGLU, gelu GEGLU, none bilinear; silu, gelu, relu, sigmoid or none.
@@ -456,7 +456,7 @@ class _Gru(Recipe):
         _self,
         layers: int | Placeholder = 1,
     ) -> Recipe:
-        """Gated recurrent unit (GRU), from left to right: r, z = σ(W x_t + U h_{t−1} + b); n = tanh(W_n x_t + b_n + r⊗(U_n h_{t−1} + c)); y_t = h_t = (1−z)⊗n + z⊗h_{t−1}.
+        """Gated recurrent unit (GRU), from left to right: r, z = σ(W x_t + U h_{t−1} + b); n = tanh(W_n x_t + b_n + r⊙(U_n h_{t−1} + c)); y_t = h_t = (1−z)⊙n + z⊙h_{t−1}.
 
         layers: number of stacked layers; whole number, 1 to 64.
 
@@ -502,7 +502,7 @@ class _HighwayConv:
         _self,
         k: int | Placeholder,
     ) -> Recipe:
-        """Convolution with a gate that mixes its output with its input: g = hardsig(W₁ ∗ x + b₁); y = (W₀ ∗ x + b₀) ⊗ g + x ⊗ (1 − g).
+        """Convolution with a gate that mixes its output with its input: g = hardsig(W₁ ∗ x + b₁); y = (W₀ ∗ x + b₀) ⊙ g + x ⊙ (1 − g).
 
         k: kernel width in tokens; whole number, 1 to 1024.
 
@@ -521,7 +521,7 @@ class _Hyena(Recipe):
         k: int | Placeholder = 1024,
         short_conv: int | Placeholder = 3,
     ) -> Recipe:
-        """Long convolutions with implicit filters, alternating with input-dependent gates: [g_0, …, g_N−1, z] = conv(W x + b); z ← h_n ∗ (g_n ⊗ z) + D_n ⊗ g_n ⊗ z, n = N−1 … 1; y = W_o (g_0 ⊗ z); h_n(s) = exp(−δ s / (k−1)) ⊗ W₄ sin(f W₃ sin(f W₂ sin(f W₁ e(s)))).
+        """Long convolutions with implicit filters, alternating with input-dependent gates: [g_0, …, g_N−1, z] = conv(W x + b); z ← h_n ∗ (g_n ⊙ z) + D_n ⊙ g_n ⊙ z, n = N−1 … 1; y = W_o (g_0 ⊙ z); h_n(s) = exp(−δ s / (k−1)) ⊙ W₄ sin(f W₃ sin(f W₂ sin(f W₁ e(s)))).
 
         channels: width of the recurrence; whole number, 1 to 1048576.
         order: number of gates; there is one long convolution less; whole number, 2 to 8.
@@ -545,7 +545,7 @@ class _Kda(Recipe):
         head_norm: Literal["rms", "none"] | Placeholder = "rms",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "sigmoid",
     ) -> Recipe:
-        """Kimi delta attention: delta rule with input-dependent decay of each key channel: S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), α_t = exp(−min(exp(A_h) softplus(W₂ W₁ x_t + b), 5)); y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ σ(W_g x_t) · W_o.
+        """Kimi delta attention: delta rule with input-dependent decay of each key channel: S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), α_t = exp(−min(exp(A_h) softplus(W₂ W₁ x_t + b), 5)); y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊙ σ(W_g x_t) · W_o.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
@@ -631,7 +631,7 @@ class _Lstm(Recipe):
         _self,
         layers: int | Placeholder = 1,
     ) -> Recipe:
-        """Long short-term memory (LSTM), from left to right: i, f, o = σ(W x_t + U h_{t−1} + b); s_t = f⊗s_{t−1} + i⊗tanh(W_g x_t + U_g h_{t−1} + b_g); y_t = h_t = o⊗tanh(s_t).
+        """Long short-term memory (LSTM), from left to right: i, f, o = σ(W x_t + U h_{t−1} + b); s_t = f⊙s_{t−1} + i⊙tanh(W_g x_t + U_g h_{t−1} + b_g); y_t = h_t = o⊙tanh(s_t).
 
         layers: number of stacked layers; whole number, 1 to 64.
 
@@ -651,7 +651,7 @@ class _Mamba(Recipe):
         short_conv: int | Placeholder = 4,
         output_gate: Literal["none", "sigmoid", "silu", "gelu"] | Placeholder = "silu",
     ) -> Recipe:
-        """Selective state space: a state per channel, with input-dependent steps, keys and queries: u = silu(conv(W x)); Δ_t = softplus(W₂ W₁ u_t + b); h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) (W_B u_t)ᵀ, a_t = exp(−exp(A) Δ_t), if negative 2 exp(−exp(A) Δ_t) − 1; y_t = W_o ((h_t W_C u_t + D ⊗ u_t) ⊗ silu(W_g x_t)).
+        """Selective state space: a state per channel, with input-dependent steps, keys and queries: u = silu(conv(W x)); Δ_t = softplus(W₂ W₁ u_t + b); h_t = a_t ⊙ h_{t−1} + (Δ_t ⊙ u_t) (W_B u_t)ᵀ, a_t = exp(−exp(A) Δ_t), if negative 2 exp(−exp(A) Δ_t) − 1; y_t = W_o ((h_t W_C u_t + D ⊙ u_t) ⊙ silu(W_g x_t)).
 
         channels: width of the recurrence; whole number, 1 to 1048576.
         state: state size per channel; whole number, 1 to 4096.
@@ -678,7 +678,7 @@ class _Mamba3(Recipe):
         head_norm: Literal["none", "rms"] | Placeholder = "none",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "silu",
     ) -> Recipe:
-        """Exponential-trapezoidal state space, keys rotated by input-dependent angles: h_t = α_t h_{t−1} + (1 − λ_t) Δ_t α_t k_{t−1} v_{t−1}ᵀ + λ_t Δ_t k_t v_tᵀ, Δ_t = softplus(W_Δ x_t + b), α_t = exp(−Δ_t max(softplus(W_A x_t), 10⁻⁴)), λ_t = σ(W_λ x_t); k_t = R(φ_t) (norm(W_k x_t) + c_h), q_t = R(φ_t) (norm(W_q x_t) + d_h), φ_t = φ_{t−1} + Δ_t π tanh(W_φ x_t); y_t = concat_h (h_tᵀ q_t + D_h v_t) ⊗ silu(W_g x_t) · W_o.
+        """Exponential-trapezoidal state space, keys rotated by input-dependent angles: h_t = α_t h_{t−1} + (1 − λ_t) Δ_t α_t k_{t−1} v_{t−1}ᵀ + λ_t Δ_t k_t v_tᵀ, Δ_t = softplus(W_Δ x_t + b), α_t = exp(−Δ_t max(softplus(W_A x_t), 10⁻⁴)), λ_t = σ(W_λ x_t); k_t = R(φ_t) (norm(W_k x_t) + c_h), q_t = R(φ_t) (norm(W_q x_t) + d_h), φ_t = φ_{t−1} + Δ_t π tanh(W_φ x_t); y_t = concat_h (h_tᵀ q_t + D_h v_t) ⊙ silu(W_g x_t) · W_o.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
@@ -743,7 +743,7 @@ class _MinGru(Recipe):
         short_conv: int | Placeholder = 0,
         output_gate: Literal["none", "sigmoid", "silu", "gelu"] | Placeholder = "none",
     ) -> Recipe:
-        """Gated recurrent unit with gate and candidate independent of the state, computed as a scan: z_t = σ(W_z x_t + b_z); h_t = (1−z_t)⊗h_{t−1} + z_t⊗g(W_h x_t + b_h); y_t = W_o h_t; g(u) = u + 0.5 if u ≥ 0, else σ(u); or u.
+        """Gated recurrent unit with gate and candidate independent of the state, computed as a scan: z_t = σ(W_z x_t + b_z); h_t = (1−z_t)⊙h_{t−1} + z_t⊙g(W_h x_t + b_h); y_t = W_o h_t; g(u) = u + 0.5 if u ≥ 0, else σ(u); or u.
 
         channels: width of the recurrence; whole number, 1 to 1048576.
         candidate: whether candidates pass through g, which makes them positive; positive or linear.
@@ -768,7 +768,7 @@ class _Mlstm(Recipe):
         head_norm: Literal["rms", "none"] | Placeholder = "rms",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "sigmoid",
     ) -> Recipe:
-        """Matrix memory of the xLSTM, with exponential gates: C_t = f_t C_{t−1} + i_t k_t v_tᵀ; n_t = f_t n_{t−1} + i_t k_t; i_t = exp(w_i x_t + b_i), f_t = σ(w_f x_t + b_f), or exp; y_t = concat_h norm(C_tᵀ q_t / max(|n_tᵀ q_t|, 1)) ⊗ σ(W_g x_t) · W_o.
+        """Matrix memory of the xLSTM, with exponential gates: C_t = f_t C_{t−1} + i_t k_t v_tᵀ; n_t = f_t n_{t−1} + i_t k_t; i_t = exp(w_i x_t + b_i), f_t = σ(w_f x_t + b_f), or exp; y_t = concat_h norm(C_tᵀ q_t / max(|n_tᵀ q_t|, 1)) ⊙ σ(W_g x_t) · W_o.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
@@ -795,7 +795,7 @@ class _NeuralGpu(Recipe):
         input_norm: bool | Placeholder = False,
         first_unit: bool | Placeholder = False,
     ) -> Recipe:
-        """Neural GPU with independent outputs: CGRU(s) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + B); u = hardsig(U′ ∗ s + B′); r = hardsig(U″ ∗ s + B″); s_n = (CGRU_l ∘ … ∘ CGRU_1)ⁿ(s_0), n the length; o_i from s_n[i, 0].
+        """Neural GPU with independent outputs: CGRU(s) = u ⊙ s + (1 − u) ⊙ tanh(U ∗ (r ⊙ s) + B); u = hardsig(U′ ∗ s + B′); r = hardsig(U″ ∗ s + B″); s_n = (CGRU_l ∘ … ∘ CGRU_1)ⁿ(s_0), n the length; o_i from s_n[i, 0].
 
         layers: number of gated units per step; whole number, 1 to 64.
         width: width of the image; whole number, 1 to 256.
@@ -840,7 +840,7 @@ class _Retention(Recipe):
         head_norm: Literal["rms", "none"] | Placeholder = "rms",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "silu",
     ) -> Recipe:
-        """Linear attention with a fixed decay per head, and rotated queries and keys: S_t = γ_h S_{t−1} + (R^t k_t) v_tᵀ, γ_h = 1 − 2^(−5−h); y_t = concat_h norm(S_tᵀ R^t q_t / √head_width) ⊗ silu(W_g x_t) · W_o.
+        """Linear attention with a fixed decay per head, and rotated queries and keys: S_t = γ_h S_{t−1} + (R^t k_t) v_tᵀ, γ_h = 1 − 2^(−5−h); y_t = concat_h norm(S_tᵀ R^t q_t / √head_width) ⊙ silu(W_g x_t) · W_o.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
@@ -865,7 +865,7 @@ class _RgLru(Recipe):
         short_conv: int | Placeholder = 4,
         output_gate: Literal["none", "sigmoid", "silu", "gelu"] | Placeholder = "gelu",
     ) -> Recipe:
-        """Real-gated linear recurrent unit: channels decay by a learned rate and an input-dependent gate: u = conv(W x); r_t = σ(W_r u_t + b_r); i_t = σ(W_i u_t + b_i); a_t = σ(Λ)^(8 r_t); h_t = a_t⊗h_{t−1} + √(1−a_t²)⊗i_t⊗u_t; y_t = W_o (h_t ⊗ gelu(W_g x_t)); W_r and W_i by blocks.
+        """Real-gated linear recurrent unit: channels decay by a learned rate and an input-dependent gate: u = conv(W x); r_t = σ(W_r u_t + b_r); i_t = σ(W_i u_t + b_i); a_t = σ(Λ)^(8 r_t); h_t = a_t⊙h_{t−1} + √(1−a_t²)⊙i_t⊙u_t; y_t = W_o (h_t ⊙ gelu(W_g x_t)); W_r and W_i by blocks.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
@@ -889,7 +889,7 @@ class _Rwkv7(Recipe):
         head_norm: Literal["rms", "none"] | Placeholder = "rms",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "sigmoid",
     ) -> Recipe:
-        """Generalised delta rule: decays, learning rates, and separate removed and written keys, by channel: S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k̃_t v_tᵀ, w_t = exp(−e^(−½) σ(W₂ tanh(W₁ x_t) + b)), a_t = σ(W₄ W₃ x_t + c), κ_t = k_t ⊗ ξ of length one, k̃_t = k_t ⊗ (1 + (a_t − 1) ⊗ η); y_t = concat_h norm(S_tᵀ q_t + (ρ · q_t ⊗ k̃_t) v_t) ⊗ σ(W_g x_t) · W_o.
+        """Generalised delta rule: decays, learning rates, and separate removed and written keys, by channel: S_t = (diag(w_t) − (a_t ⊙ κ_t) κ_tᵀ) S_{t−1} + k̃_t v_tᵀ, w_t = exp(−e^(−½) σ(W₂ tanh(W₁ x_t) + b)), a_t = σ(W₄ W₃ x_t + c), κ_t = k_t ⊙ ξ of length one, k̃_t = k_t ⊙ (1 + (a_t − 1) ⊙ η); y_t = concat_h norm(S_tᵀ q_t + (ρ · q_t ⊙ k̃_t) v_t) ⊙ σ(W_g x_t) · W_o.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
@@ -1009,7 +1009,7 @@ class _Slstm(Recipe):
         forget: Literal["sigmoid", "exp"] | Placeholder = "sigmoid",
         head_norm: Literal["rms", "none"] | Placeholder = "rms",
     ) -> Recipe:
-        """Scalar memory of the xLSTM: exponential gates that depend on the state: z_t = tanh(W x_t + R h_{t−1} + b); of such maps i_t = exp(…), f_t = σ(…), or exp, o_t = σ(…); c_t = f_t⊗c_{t−1} + i_t⊗z_t; n_t = f_t⊗n_{t−1} + i_t; h_t = o_t⊗c_t / n_t; y_t = concat_h norm(h_t) · W_o; R by heads.
+        """Scalar memory of the xLSTM: exponential gates that depend on the state: z_t = tanh(W x_t + R h_{t−1} + b); of such maps i_t = exp(…), f_t = σ(…), or exp, o_t = σ(…); c_t = f_t⊙c_{t−1} + i_t⊙z_t; n_t = f_t⊙n_{t−1} + i_t; h_t = o_t⊙c_t / n_t; y_t = concat_h norm(h_t) · W_o; R by heads.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
@@ -1034,7 +1034,7 @@ class _Ssd(Recipe):
         head_norm: Literal["rms", "none"] | Placeholder = "rms",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "silu",
     ) -> Recipe:
-        """State space duality: heads with shared queries and keys, and input-dependent decays: Δ_t = softplus(W_Δ x_t + b); S_t = exp(−exp(A_h) Δ_t) S_{t−1} + Δ_t k_t v_tᵀ; y_t = concat_h norm(S_tᵀ q_t + D_h v_t) ⊗ silu(W_g x_t) · W_o.
+        """State space duality: heads with shared queries and keys, and input-dependent decays: Δ_t = softplus(W_Δ x_t + b); S_t = exp(−exp(A_h) Δ_t) S_{t−1} + Δ_t k_t v_tᵀ; y_t = concat_h norm(S_tᵀ q_t + D_h v_t) ⊙ silu(W_g x_t) · W_o.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.

@@ -86,7 +86,7 @@ class Conv(Block):
 class HighwayConv(Block):
     """Block `highway_conv`: a convolution with a gate that mixes its output with its input.
 
-    a = W0 ∗ x + b0, g = hardsig(W1 ∗ x + b1), y = a⊗g + x⊗(1−g) (Dowdell and Zhang 2019).
+    a = W0 ∗ x + b0, g = hardsig(W1 ∗ x + b1), y = a⊙g + x⊙(1−g) (Dowdell and Zhang 2019).
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -103,7 +103,7 @@ class HighwayConv(Block):
 class ConvolutionalGRU(Block):
     """Block `cgru`: one step of a convolutional gated recurrent unit (Kaiser and Sutskever 2016).
 
-    y = u⊗x + (1−u)⊗tanh(W0 ∗ (r⊗x) + b0), u and r = hardsig(W ∗ x + b).
+    y = u⊙x + (1−u)⊙tanh(W0 ∗ (r⊙x) + b0), u and r = hardsig(W ∗ x + b).
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -113,7 +113,7 @@ class ConvolutionalGRU(Block):
         self.candidate = Convolution.build(k, context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute the gates u and r by one convolution of x, and the new values by another one of r ⊗ x."""
+        """Compute the gates u and r by one convolution of x, and the new values by another one of r ⊙ x."""
         x = zero_masked(x, mask)
         u, r = saturating_sigmoid(self.gates(x)).chunk(2, -1)  # each (batch, length, width)
         return torch.lerp(torch.tanh(self.candidate(r * x)).to(x.dtype), x, u.to(x.dtype))

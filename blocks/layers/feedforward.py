@@ -41,7 +41,7 @@ class FeedForward(Block):
 
 @register_block("glu")
 class GatedLinearUnit(Block):
-    """Block `glu`: y = W₂ (act(W x) ⊗ V x), a gated linear unit without biases (Shazeer 2020).
+    """Block `glu`: y = W₂ (act(W x) ⊙ V x), a gated linear unit without biases (Shazeer 2020).
 
     Dropout applies to the input of W₂, as in a feed-forward layer.
     """

@@ -40,7 +40,7 @@ spaced.
 
 
 def convolve(x: Tensor, filters: Tensor) -> Tensor:
-    """Convolve each channel causally: Σ_s h_s ⊗ x_{t−s} for each position t.
+    """Convolve each channel causally: Σ_s h_s ⊙ x_{t−s} for each position t.
 
     x is (batch, length, channels), and the filters h are (channels, lags).
     """
@@ -63,7 +63,7 @@ def convolve(x: Tensor, filters: Tensor) -> Tensor:
 
 
 class Frequencies(Initialisable):
-    """The trainable frequencies ω of the sines sin(ω ⊗ x) in the network of ImplicitFilters."""
+    """The trainable frequencies ω of the sines sin(ω ⊙ x) in the network of ImplicitFilters."""
 
     weight_roles = roles(weight=WeightRole.GAIN)
 
@@ -123,7 +123,7 @@ class ImplicitFilters(Initialisable):
 
 @register_block("base_conv")
 class BaseConv(Block):
-    """Block `base_conv`: y = (W x + b) ⊗ (h ∗ x + b′) (Arora et al. 2023, definition 4.1)."""
+    """Block `base_conv`: y = (W x + b) ⊙ (h ∗ x + b′) (Arora et al. 2023, definition 4.1)."""
 
     weight_roles = roles(bias=WeightRole.BIAS)
 
@@ -150,7 +150,7 @@ class BaseConv(Block):
 class Hyena(Block):
     """Block `hyena`: gates and long convolutions in turn (Poli et al. 2023, definition 3.1).
 
-    z ← h_n ∗ (g_n ⊗ z), n = N−1 … 1, and y = W_o (g_0 ⊗ z).
+    z ← h_n ∗ (g_n ⊙ z), n = N−1 … 1, and y = W_o (g_0 ⊙ z).
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:

@@ -37,7 +37,7 @@ MAX_DROPOUT = 0.9
 class ImageCGRU(Initialisable):
     """A convolutional gated recurrent unit on an image (Kaiser and Bengio 2016, equation 1).
 
-    CGRU(s) = u⊗s + (1−u)⊗tanh(U∗(r⊗s) + B), where s is the image, and u and r are gates. With a tape, each of
+    CGRU(s) = u⊙s + (1−u)⊙tanh(U∗(r⊙s) + B), where s is the image, and u and r are gates. With a tape, each of
     the three convolutions also adds a convolution of the tape.
     """
 

@@ -1,6 +1,6 @@
 """The convolutional blocks of the vocabulary ("active memory"), which transform a whole sequence.
 
-In the equations `∗` is a convolution with a kernel of k × width × width. `⊗` is a channelwise product, and
+In the equations `∗` is a convolution with a kernel of k × width × width. `⊙` is a channelwise product, and
 hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1). In a causal model a kernel covers a token and its k - 1
 predecessors. In other models it covers ⌊(k - 1) / 2⌋ tokens to the left and the rest to the right. Generation
 keeps the last k - 1 inputs of each kernel, a window that does not grow with the tokens.
@@ -96,7 +96,7 @@ define(
         role=Role.MIXER,
         parameters=(KERNEL,),
         summary="convolution with a gate that mixes its output with its input",
-        equation="g = hardsig(W₁ ∗ x + b₁); y = (W₀ ∗ x + b₀) ⊗ g + x ⊗ (1 − g)",
+        equation="g = hardsig(W₁ ∗ x + b₁); y = (W₀ ∗ x + b₀) ⊙ g + x ⊙ (1 − g)",
         source=_SOURCE,
         simpler=("conv",),
         reach=_reach,
@@ -109,7 +109,7 @@ define(
         summary="one step of a convolutional gated recurrent unit",
         equation=(
             "u = hardsig(Wᵤ ∗ x + bᵤ); r = hardsig(Wᵣ ∗ x + bᵣ); "
-            "y = u ⊗ x + (1 − u) ⊗ tanh(W₀ ∗ (r ⊗ x) + b₀)"
+            "y = u ⊙ x + (1 − u) ⊙ tanh(W₀ ∗ (r ⊙ x) + b₀)"
         ),
         source="Dowdell and Zhang 2019, section 2; Kaiser and Sutskever 2016",
         simpler=("highway_conv", "conv"),
@@ -128,7 +128,7 @@ define(
             ),
         ),
         summary="depthwise convolution, gated by a linear map of the input",
-        equation="y_t = (W x_t + b) ⊗ (Σ_{s<k} h_s ⊗ x_{t−s} + b′); implicit: h as in hyena",
+        equation="y_t = (W x_t + b) ⊙ (Σ_{s<k} h_s ⊙ x_{t−s} + b′); implicit: h as in hyena",
         source="Arora et al. 2023 (Zoology), definition 4.1 and section 4",
         reach=lambda settings, _context: Reach(left=as_int(settings, "k") - 1, right=0),
         window=_kernel_inputs,
@@ -153,8 +153,8 @@ define(
             ),
         ),
         summary="long convolutions with implicit filters, alternating with input-dependent gates",
-        equation="[g_0, …, g_N−1, z] = conv(W x + b); z ← h_n ∗ (g_n ⊗ z) + D_n ⊗ g_n ⊗ z, n = N−1 … 1; "
-        "y = W_o (g_0 ⊗ z); h_n(s) = exp(−δ s / (k−1)) ⊗ W₄ sin(f W₃ sin(f W₂ sin(f W₁ e(s))))",
+        equation="[g_0, …, g_N−1, z] = conv(W x + b); z ← h_n ∗ (g_n ⊙ z) + D_n ⊙ g_n ⊙ z, n = N−1 … 1; "
+        "y = W_o (g_0 ⊙ z); h_n(s) = exp(−δ s / (k−1)) ⊙ W₄ sin(f W₃ sin(f W₂ sin(f W₁ e(s))))",
         source="Poli et al. 2023 (Hyena Hierarchy), definition 3.1, sections 3.1 to 3.3 and their program",
         reach=_hyena_reach,
         window=lambda settings, context: int(_hyena_reach(settings, context).left) * context.width,

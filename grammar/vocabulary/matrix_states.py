@@ -140,7 +140,7 @@ define(
         "retention",
         "linear attention with a fixed decay per head, and rotated queries and keys",
         "S_t = γ_h S_{t−1} + (R^t k_t) v_tᵀ, γ_h = 1 − 2^(−5−h); "
-        "y_t = concat_h norm(S_tᵀ R^t q_t / √head_width) ⊗ silu(W_g x_t) · W_o",
+        "y_t = concat_h norm(S_tᵀ R^t q_t / √head_width) ⊙ silu(W_g x_t) · W_o",
         "Sun et al. 2023, equations 5 to 8; root mean square for its group norm",
         replace(
             boolean("rotate", "whether queries and keys are rotated by position-dependent angles"),
@@ -155,7 +155,7 @@ define(
         "gla",
         "gated linear attention: input-dependent decay of each key channel",
         "S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = max(σ(W₂ W₁ x_t + b)^(1/16), e⁻⁵); "
-        "y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ silu(W_g x_t) · W_o",
+        "y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊙ silu(W_g x_t) · W_o",
         "Yang et al. 2024 (Gated Linear Attention Transformers), sections 4.1 to 4.4; keys as wide as values",
         simpler=("linear_attn",),
         output_gate="silu",
@@ -164,7 +164,7 @@ define(
         "ssd",
         "state space duality: heads with shared queries and keys, and input-dependent decays",
         "Δ_t = softplus(W_Δ x_t + b); S_t = exp(−exp(A_h) Δ_t) S_{t−1} + Δ_t k_t v_tᵀ; "
-        "y_t = concat_h norm(S_tᵀ q_t + D_h v_t) ⊗ silu(W_g x_t) · W_o",
+        "y_t = concat_h norm(S_tᵀ q_t + D_h v_t) ⊙ silu(W_g x_t) · W_o",
         "Dao and Gu 2024 (Mamba-2), sections 6 and 7; the norm is of each head and before the gate",
         integer("state", "width of the shared queries and keys", (1, 4096), 64),
         state=lambda settings, heads, width: as_int(settings, "state") * heads * width,
@@ -179,7 +179,7 @@ define(
         "h_t = α_t h_{t−1} + (1 − λ_t) Δ_t α_t k_{t−1} v_{t−1}ᵀ + λ_t Δ_t k_t v_tᵀ, "
         "Δ_t = softplus(W_Δ x_t + b), α_t = exp(−Δ_t max(softplus(W_A x_t), 10⁻⁴)), λ_t = σ(W_λ x_t); "
         "k_t = R(φ_t) (norm(W_k x_t) + c_h), q_t = R(φ_t) (norm(W_q x_t) + d_h), "
-        "φ_t = φ_{t−1} + Δ_t π tanh(W_φ x_t); y_t = concat_h (h_tᵀ q_t + D_h v_t) ⊗ silu(W_g x_t) · W_o",
+        "φ_t = φ_{t−1} + Δ_t π tanh(W_φ x_t); y_t = concat_h (h_tᵀ q_t + D_h v_t) ⊙ silu(W_g x_t) · W_o",
         "Lahoti et al. 2026 (Mamba-3, arXiv 2603.15569), trapezoidal and complex-valued "
         "state, single input and output; rates as in the program released with it",
         integer("state", "width of the shared queries and keys", (4, 4096), 64),
@@ -226,7 +226,7 @@ define(
         "Kimi delta attention: delta rule with input-dependent decay of each key channel",
         "S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), "
         "α_t = exp(−min(exp(A_h) softplus(W₂ W₁ x_t + b), 5)); "
-        "y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ σ(W_g x_t) · W_o",
+        "y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊙ σ(W_g x_t) · W_o",
         "Kimi Team 2025 (Kimi Linear), section 3, with a gate of full rank; decays of fla's safe gate",
         simpler=("delta",),
         short_conv=4,
@@ -236,9 +236,9 @@ define(
     _recurrence(
         "gdn2",
         "gated delta rule 2: separate gates erase and write, by channel, with decay of each key channel",
-        "S_t = (I − k_t (b_t ⊗ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊗ v_t)ᵀ, w_t = σ(W_w x_t), "
+        "S_t = (I − k_t (b_t ⊙ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊙ v_t)ᵀ, w_t = σ(W_w x_t), "
         "b_t = σ(W_b x_t), twice that if negative, α_t as in kda; "
-        "y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ σ(W_g x_t) · W_o",
+        "y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊙ σ(W_g x_t) · W_o",
         "Hatamizadeh, Choi and Kautz 2026 (Gated DeltaNet-2, arXiv 2605.22791), gated delta rule 2, with "
         "an output gate of full rank; negative: Grazzi et al. 2025",
         _NEGATIVE,
@@ -250,9 +250,9 @@ define(
     _recurrence(
         "rwkv7",
         "generalised delta rule: decays, learning rates, and separate removed and written keys, by channel",
-        "S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k̃_t v_tᵀ, w_t = exp(−e^(−½) σ(W₂ tanh(W₁ x_t) + "
-        "b)), a_t = σ(W₄ W₃ x_t + c), κ_t = k_t ⊗ ξ of length one, k̃_t = k_t ⊗ (1 + (a_t − 1) ⊗ η); "
-        "y_t = concat_h norm(S_tᵀ q_t + (ρ · q_t ⊗ k̃_t) v_t) ⊗ σ(W_g x_t) · W_o",
+        "S_t = (diag(w_t) − (a_t ⊙ κ_t) κ_tᵀ) S_{t−1} + k̃_t v_tᵀ, w_t = exp(−e^(−½) σ(W₂ tanh(W₁ x_t) + "
+        "b)), a_t = σ(W₄ W₃ x_t + c), κ_t = k_t ⊙ ξ of length one, k̃_t = k_t ⊙ (1 + (a_t − 1) ⊙ η); "
+        "y_t = concat_h norm(S_tᵀ q_t + (ρ · q_t ⊙ k̃_t) v_t) ⊙ σ(W_g x_t) · W_o",
         "Peng et al. 2025 (RWKV-7), equations 13 to 20, without token shift and values of the first "
         "layer; the bonus within the norm",
         simpler=("delta",),
@@ -262,7 +262,7 @@ define(
         "mlstm",
         "matrix memory of the xLSTM, with exponential gates",
         "C_t = f_t C_{t−1} + i_t k_t v_tᵀ; n_t = f_t n_{t−1} + i_t k_t; i_t = exp(w_i x_t + b_i), "
-        "f_t = σ(w_f x_t + b_f), or exp; y_t = concat_h norm(C_tᵀ q_t / max(|n_tᵀ q_t|, 1)) ⊗ σ(W_g x_t) · "
+        "f_t = σ(w_f x_t + b_f), or exp; y_t = concat_h norm(C_tᵀ q_t / max(|n_tᵀ q_t|, 1)) ⊙ σ(W_g x_t) · "
         "W_o",
         "Beck et al. 2024 (xLSTM), section 2.3, without projections around it; keys are divided by "
         "√head_width",

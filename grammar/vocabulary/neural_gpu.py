@@ -1,7 +1,7 @@
 """The Neural GPU blocks: whole models that compute the target from an image of the source.
 
 An image is a two-dimensional state s with length × width × maps numbers. Its length is the longer of source
-and target. In the equations `∗` is a two-dimensional convolution with zeros around the image. `⊗` is an
+and target. In the equations `∗` is a two-dimensional convolution with zeros around the image. `⊙` is an
 elementwise product, and hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1). Each layer has its own kernels U,
 U′, U″, W, W′, W″.
 """
@@ -31,7 +31,7 @@ _TAPE = word(
 )
 
 _UNIT = (
-    "CGRU(s) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + B); u = hardsig(U′ ∗ s + B′); r = hardsig(U″ ∗ s + B″)"
+    "CGRU(s) = u ⊙ s + (1 − u) ⊙ tanh(U ∗ (r ⊙ s) + B); u = hardsig(U′ ∗ s + B′); r = hardsig(U″ ∗ s + B″)"
 )
 
 
@@ -110,7 +110,7 @@ define(
         "extended_neural_gpu",
         "Neural GPU with a decoder that reads all previous outputs from a tape",
         "d_0 = s_n as in neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), "
-        "CGRU(s, p) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + W ∗ p + B), "
+        "CGRU(s, p) = u ⊙ s + (1 − u) ⊙ tanh(U ∗ (r ⊙ s) + W ∗ p + B), "
         "u = hardsig(U′ ∗ s + W′ ∗ p + B′); r = hardsig(U″ ∗ s + W″ ∗ p + B″); "
         "o_t from d_{t+1}[t, 0]; p_{t+1} = p_t but p_{t+1}[t, 0] = E″ o_t",
         "Kaiser and Bengio 2016, section 2.2; the order of steps is that of their program",

@@ -34,8 +34,8 @@ define(
     _recurrent(
         "lstm",
         "long short-term memory (LSTM), from left to right",
-        "i, f, o = σ(W x_t + U h_{t−1} + b); s_t = f⊗s_{t−1} + i⊗tanh(W_g x_t + U_g h_{t−1} + b_g); "
-        "y_t = h_t = o⊗tanh(s_t)",
+        "i, f, o = σ(W x_t + U h_{t−1} + b); s_t = f⊙s_{t−1} + i⊙tanh(W_g x_t + U_g h_{t−1} + b_g); "
+        "y_t = h_t = o⊙tanh(s_t)",
         "Hochreiter and Schmidhuber 1997; forget gate of Gers, Schmidhuber and Cummins 2000",
         2,
         simpler=("gru",),
@@ -43,8 +43,8 @@ define(
     _recurrent(
         "gru",
         "gated recurrent unit (GRU), from left to right",
-        "r, z = σ(W x_t + U h_{t−1} + b); n = tanh(W_n x_t + b_n + r⊗(U_n h_{t−1} + c)); "
-        "y_t = h_t = (1−z)⊗n + z⊗h_{t−1}",
+        "r, z = σ(W x_t + U h_{t−1} + b); n = tanh(W_n x_t + b_n + r⊙(U_n h_{t−1} + c)); "
+        "y_t = h_t = (1−z)⊙n + z⊙h_{t−1}",
         "Cho et al. 2014, section 2.3; the reset gate after the map, as in cuDNN",
         1,
     ),

@@ -78,7 +78,7 @@ define(
     _recurrence(
         "min_gru",
         "gated recurrent unit with gate and candidate independent of the state, computed as a scan",
-        "z_t = σ(W_z x_t + b_z); h_t = (1−z_t)⊗h_{t−1} + z_t⊗g(W_h x_t + b_h); y_t = W_o h_t; "
+        "z_t = σ(W_z x_t + b_z); h_t = (1−z_t)⊙h_{t−1} + z_t⊙g(W_h x_t + b_h); y_t = W_o h_t; "
         "g(u) = u + 0.5 if u ≥ 0, else σ(u); or u",
         "Feng et al. 2024 (Were RNNs All We Needed?), section 3.1 and appendix B",
         CHANNELS,
@@ -96,7 +96,7 @@ define(
         "rg_lru",
         "real-gated linear recurrent unit: channels decay by a learned rate and an input-dependent gate",
         "u = conv(W x); r_t = σ(W_r u_t + b_r); i_t = σ(W_i u_t + b_i); a_t = σ(Λ)^(8 r_t); "
-        "h_t = a_t⊗h_{t−1} + √(1−a_t²)⊗i_t⊗u_t; y_t = W_o (h_t ⊗ gelu(W_g x_t)); W_r and W_i by blocks",
+        "h_t = a_t⊙h_{t−1} + √(1−a_t²)⊙i_t⊙u_t; y_t = W_o (h_t ⊙ gelu(W_g x_t)); W_r and W_i by blocks",
         "De et al. 2024 (Griffin), section 2.4",
         HEADS,
         HEAD_WIDTH,
@@ -113,9 +113,9 @@ define(
         "mamba",
         "selective state space: a state per channel, with input-dependent steps, keys and queries",
         "u = silu(conv(W x)); Δ_t = softplus(W₂ W₁ u_t + b); "
-        "h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) (W_B u_t)ᵀ, a_t = exp(−exp(A) Δ_t), "
+        "h_t = a_t ⊙ h_{t−1} + (Δ_t ⊙ u_t) (W_B u_t)ᵀ, a_t = exp(−exp(A) Δ_t), "
         "if negative 2 exp(−exp(A) Δ_t) − 1; "
-        "y_t = W_o ((h_t W_C u_t + D ⊗ u_t) ⊗ silu(W_g x_t))",
+        "y_t = W_o ((h_t W_C u_t + D ⊙ u_t) ⊙ silu(W_g x_t))",
         "Gu and Dao 2023 (Mamba), sections 3.2 to 3.6; negative: Grazzi et al. 2025",
         CHANNELS,
         integer("state", "state size per channel", (1, 4096), 16),
@@ -133,7 +133,7 @@ define(
         "slstm",
         "scalar memory of the xLSTM: exponential gates that depend on the state",
         "z_t = tanh(W x_t + R h_{t−1} + b); of such maps i_t = exp(…), f_t = σ(…), or exp, o_t = σ(…); "
-        "c_t = f_t⊗c_{t−1} + i_t⊗z_t; n_t = f_t⊗n_{t−1} + i_t; h_t = o_t⊗c_t / n_t; "
+        "c_t = f_t⊙c_{t−1} + i_t⊙z_t; n_t = f_t⊙n_{t−1} + i_t; h_t = o_t⊙c_t / n_t; "
         "y_t = concat_h norm(h_t) · W_o; R by heads",
         "Beck et al. 2024 (xLSTM), section 2.2, without the layers around it",
         HEADS,

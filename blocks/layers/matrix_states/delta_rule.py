@@ -252,7 +252,7 @@ def run_replaced_keys(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Run S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k_t v_tᵀ with `run_vector_delta`.
+    """Run S_t = (diag(w_t) − (a_t ⊙ κ_t) κ_tᵀ) S_{t−1} + k_t v_tᵀ with `run_vector_delta`.
 
     κ is the argument `removed`, and a is `rate`.
     """
@@ -314,7 +314,7 @@ class KimiDeltaAttention(LinearRecurrence):
 class GatedDeltaRule2(LinearRecurrence):
     """Block `gdn2`: the delta rule with separate gates that erase and write (Hatamizadeh et al. 2026).
 
-    S_t = (I − k_t (b_t ⊗ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊗ v_t)ᵀ.
+    S_t = (I − k_t (b_t ⊙ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊙ v_t)ᵀ.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -392,7 +392,7 @@ class RwkvGates(Initialisable):
 class Rwkv7(LinearRecurrence):
     """Block `rwkv7`: a delta rule that removes at one key and writes at another (Peng et al. 2025).
 
-    S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k̃_t v_tᵀ, equations 13 to 20.
+    S_t = (diag(w_t) − (a_t ⊙ κ_t) κ_tᵀ) S_{t−1} + k̃_t v_tᵀ, equations 13 to 20.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:

@@ -76,7 +76,7 @@ RATE_POWER = 8.0
 class MinGRU(RecurrentChannels):
     """Block `min_gru`: gated recurrent units whose gates depend only on the input (Feng et al. 2024).
 
-    h_t = (1−z_t)⊗h_{t−1} + z_t⊗g(W_h x_t + b_h), z_t = σ(W_z x_t + b_z).
+    h_t = (1−z_t)⊙h_{t−1} + z_t⊙g(W_h x_t + b_h), z_t = σ(W_z x_t + b_z).
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -145,7 +145,7 @@ class DecayRates(Initialisable):
 class RealGatedLinearRecurrence(RecurrentChannels):
     """Block `rg_lru`: channels decay at learned rates, scaled by a gate (De et al. 2024, equations 1 to 4).
 
-    h_t = a_t⊗h_{t−1} + √(1−a_t²)⊗i_t⊗u_t, a_t = σ(Λ)^(8 r_t).
+    h_t = a_t⊙h_{t−1} + √(1−a_t²)⊙i_t⊙u_t, a_t = σ(Λ)^(8 r_t).
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -194,7 +194,7 @@ class SelectiveRates(Initialisable):
 class SelectiveStateSpace(RecurrentChannels):
     """Block `mamba`: a selective state space (Gu and Dao 2023, algorithm 2).
 
-    h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) B_tᵀ, read by C_t. a_t = exp(−exp(A) Δ_t) or, if `negative`,
+    h_t = a_t ⊙ h_{t−1} + (Δ_t ⊙ u_t) B_tᵀ, read by C_t. a_t = exp(−exp(A) Δ_t) or, if `negative`,
     2 exp(−exp(A) Δ_t) − 1 (Grazzi et al. 2025).
     """
 
@@ -250,7 +250,7 @@ class HeadTransitions(Initialisable):
 class ScalarLSTM(Block):
     """Block `slstm`: the scalar memory of the xLSTM, with exponential gates (Beck et al. 2024).
 
-    c_t = f_t⊗c_{t−1} + i_t⊗z_t, n_t = f_t⊗n_{t−1} + i_t, h_t = o_t⊗c_t / n_t. The gates depend on x_t and
+    c_t = f_t⊙c_{t−1} + i_t⊙z_t, n_t = f_t⊙n_{t−1} + i_t, h_t = o_t⊙c_t / n_t. The gates depend on x_t and
     h_{t−1}.
 
     The sums are divided by the exponential of a stabiliser, the largest log weight so far, which cancels in

@@ -60,7 +60,7 @@ class DiagonalScan(torch.autograd.Function):
 
 
 def scan(decay: Tensor, added: Tensor, state: Tensor | None = None) -> Tensor:
-    """Return h_t = decay_t ⊗ h_{t−1} + added_t, (batch, length, …), from a `state` (batch, …) or zero."""
+    """Return h_t = decay_t ⊙ h_{t−1} + added_t, (batch, length, …), from a `state` (batch, …) or zero."""
     if state is not None:
         first = added[:, :1] + decay[:, :1] * state.unsqueeze(1)
         added = torch.cat([first, added[:, 1:]], 1)
@@ -96,7 +96,7 @@ def _pad(x: Tensor, missing: int) -> Tensor:
 class SelectiveRead(torch.autograd.Function):
     """Autograd function that runs a selective state space, and returns its outputs y.
 
-    y_t = h_t q_t with h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) k_tᵀ, a_t = exp(Δ_t ⊗ rates).
+    y_t = h_t q_t with h_t = a_t ⊙ h_{t−1} + (Δ_t ⊙ u_t) k_tᵀ, a_t = exp(Δ_t ⊙ rates).
 
     With `negative`, decays are twice that minus 1 (Grazzi et al. 2025, section 4.2).
     """

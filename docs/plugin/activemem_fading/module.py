@@ -24,11 +24,11 @@ HALF_LIFE = Parameter(
     "fading_memory",
     parameters=[HALF_LIFE],
     summary="average of the sequence that fades with distance, at a trained rate for each channel",
-    equation="y_t = W · Σ_s (1 − λ) λ^|t − s| ⊗ x_s",
+    equation="y_t = W · Σ_s (1 − λ) λ^|t − s| ⊙ x_s",
     source="the example in activemem's documents",
 )
 class FadingMemory(Block):
-    """y_t = W · Σ_s (1 − λ) λ^|t − s| ⊗ x_s over all positions, or over those up to t if causal.
+    """y_t = W · Σ_s (1 − λ) λ^|t − s| ⊙ x_s over all positions, or over those up to t if causal.
 
     λ = exp(−exp(log_rate)) is trained for each channel, and begins at 2^(−1 / half_life).
     """
