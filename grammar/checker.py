@@ -242,7 +242,9 @@ def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool
         case (NumberSyntax(value=int(one)), NumberSyntax(value=int(two)), _):
             message = f"a repeat takes one count: {one * two} * {text(2)}"
         case (_, _, _, *_):
-            message = "a repeat takes one count and one part, for example 4 * sa"
+            message = (
+                "a repeat takes one count and one part: put an inner repeat in parentheses, 2 * (3 * sa)"
+            )
         case (NumberSyntax(), NumberSyntax()):
             faults.add(last.start, last.end, f"expected a block, got {text(1)}")
             return True

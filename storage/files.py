@@ -197,4 +197,6 @@ def _unreadable(error: OSError) -> Exception:
     """Convert an error of the system to an `UnreadableError` if it concerns only one file; else return it."""
     if error.errno not in _OF_THIS_FILE:
         return error
+    if error.errno == errno.ENXIO:  # what Linux answers to an attempt to open a socket
+        return UnreadableError("expected a file, got a socket")
     return UnreadableError(f"it cannot be read: {os.strerror(error.errno)}")

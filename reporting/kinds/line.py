@@ -66,7 +66,7 @@ class LineFigure(SeriesFigure):
         if self.published is not None and self.is_course:
             yield (
                 ("published",),
-                "published numbers belong to levels, not to times: set x to a factor",
+                f"published has a number for each level, but x is {self.x}: set x to a factor",
             )
 
     def drawn_faults(self, design: Design) -> Iterator[KeyFault]:

@@ -60,11 +60,9 @@ class Fidelity(Expansion):
         try:
             rungs, changed = _rungs(data, name, reduction)
             if len(rungs) < 2:
-                message = (
-                    f"{scheduler} needs at least two rungs, but with reduction = {reduction} there is one"
-                )
-                remedy = "lower reduction, or let it grow further"
-                raise _FidelityError(_PATH, f"{message}, {name} = {rungs[0]}: {remedy}")
+                message = f"{scheduler} needs at least two rungs, but reduction = {reduction} gives only one"
+                remedy = f"lower reduction, or raise the largest {name}"
+                raise _FidelityError(_PATH, f"{message}, at {name} = {rungs[0]}: {remedy}")
         except RecipeError as error:
             diagnostics.report_faults(("search", "space", name), error.faults)
             return None
@@ -219,8 +217,11 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
     if name in space:
         dimension = read_dimension(space[name]) if isinstance(space[name], str) else None
         if not isinstance(dimension, IntegerDimension):
-            message = "a fidelity must be integer(lo, hi), or a factor whose levels are the rungs"
-            raise _FidelityError(("search", "space", name), f"{message}, got {format_value(space[name])}")
+            message = (
+                f"rungs of {name} (scheduler.fidelity) need integer(lo, hi), got {format_value(space[name])}"
+            )
+            remedy = "write integer, or make it a factor whose levels are the rungs"
+            raise _FidelityError(("search", "space", name), f"{message}: {remedy}")
         if first is not None:
             message = f"min_fidelity has no effect, since {name} begins with {dimension.low}: remove it"
             raise _FidelityError(_FIRST_PATH, message, key=True)

@@ -275,7 +275,8 @@ def _for_pairs(key: str) -> Rule:
         task = settings.task.spec
         if task.kind is not TaskKind.TRANSDUCTION and getattr(settings.train, key):
             yield ValidationProblem(
-                ("train", key), f"{task.name} has no source and target sequence, which it needs: remove it"
+                ("train", key),
+                f"it needs source and target sequences, and {task.name} has none: remove it",
             )
 
     return rule

@@ -33,7 +33,10 @@ _HINTS = [
     (r"true|yes|on", "expected true or false, got {got}: write true"),
     (r"false|no|off", "expected true or false, got {got}: write false"),
     (r"none|null|nil", "expected a value, got {got}: remove the key if there is none"),
-    (r"[\d.,_' +-]+(e[+-]?[\d.]*)?", "expected a number, got {got}: write it as 10000, 0.5 or 1e-3"),
+    (
+        r"[\d.,_' +-]+(e[+-]?[\d.]*)?",
+        "TOML cannot read the number {got}: numbers look like 10000, 0.5 or 1e-3",
+    ),
     (r"\(.*", "expected a value, got {got}: write a list in brackets, such as [2, 4]"),
     ("[“”„‘’«].*", 'expected a value, got {got}: write a text in straight quotes, such as "name"'),
     (r".*[\"'].*", "expected one value, got {got}"),

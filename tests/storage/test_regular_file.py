@@ -30,7 +30,7 @@ def make_link_to_itself(path):
 
 KINDS = {
     make_pipe: "expected a file, got a pipe",
-    make_socket: "it cannot be read: No such device or address",
+    make_socket: "expected a file, got a socket",
     os.mkdir: "expected a file, got a folder",
     make_link_to_nothing: "expected a file, got a broken link",
     make_link_to_itself: "it cannot be read: Too many levels of symbolic links",

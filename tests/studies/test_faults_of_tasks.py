@@ -40,7 +40,7 @@ LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
     [
         (
             "train.sampling=0.1",
-            "[train] sampling: language_model has no source and target sequence, which it needs: remove it",
+            "[train] sampling: it needs source and target sequences, and language_model has none: remove it",
         ),
         (
             'task.tokens="spelled"',

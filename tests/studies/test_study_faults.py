@@ -126,8 +126,8 @@ def test_values_that_are_nested_without_an_end_are_reported_at_their_place(value
         ("a = True", "expected true or false, got True: write true"),
         ("a = off", "expected true or false, got off: write false"),
         ("a = None", "got None: remove the key"),
-        ("a = .5", "expected a number, got .5: write it as"),
-        ("a = 10 000", "expected a number, got 10 000: write it as"),
+        ("a = .5", "TOML cannot read the number .5: numbers look like"),
+        ("a = 10 000", "TOML cannot read the number 10 000: numbers look like"),
         ("a = (2, 4)", "got (2, 4): write a list in brackets"),
         ("a = \u201csa\u201d", "write a text in straight quotes"),
         ('a = "sa', "this text has no closing quote"),
@@ -372,7 +372,7 @@ def test_conflicts_between_keys_are_reported_together_once_every_key_is_valid():
         '[task] corpus: batching = "sentences" needs spaces before the marks that end sentences, which '
         'paradise-lost does not have: use "stream" or "lines"',
         "[train] curriculum: language_model does not train on growing lengths: remove it",
-        "[train] sampling: language_model has no source and target sequence, which it needs: remove it",
+        "[train] sampling: it needs source and target sequences, and language_model has none: remove it",
     ]
 
 

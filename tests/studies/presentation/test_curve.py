@@ -130,7 +130,7 @@ def test_all_faults_are_reported_together():
         (
             'kind = "line"\nx = "step"\nvalue = "loss"\nseries = "mixer"\npublished = "table4"\n'
             'select = { task = "sort", filter = 8 }',
-            "published: published numbers belong to levels, not to times: set x to a factor",
+            "published: published has a number for each level, but x is step: set x to a factor",
         ),
     ],
 )
