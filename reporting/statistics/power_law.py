@@ -32,8 +32,9 @@ _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 class PowerLaw:
     """A power law y = a xᵇ fitted to `n` cells.
 
-    It has no interval if there are only two cells, or if the law fits exactly. `center` and `spread` are the
-    mean of the logarithms of x and the sum of squares around it; `error` is the residual standard deviation.
+    It has no interval if there are only two cells, or if the law fits cells with one seed exactly. `center`
+    and `spread` are the mean of the logarithms of x and the sum of squares around it; `error` is the residual
+    standard deviation, or that of the cells' means over seeds if that is larger.
     """
 
     coefficient: float
@@ -75,7 +76,8 @@ class OffsetLaw:
     """The law y = offset + coefficient · x ** exponent. The logarithm of y was fitted to `n` cells.
 
     Intervals are profile intervals (Bates and Watts 1988, section 6.1): they contain all values whose sum of
-    squares is below the minimum times 1 + F / (n − 3). F is the quantile with 1 and n − 3 degrees of freedom.
+    squares is below the minimum plus F s². F is the quantile with 1 and n − 3 degrees of freedom, and s² the
+    residual variance, or that of the cells' means over seeds if that is larger.
     Intervals are None if there are only three cells. `likely` has the laws within these intervals: exponents,
     shares of the offset at the largest x, the logarithms of y there, and half of their range.
     """
@@ -116,12 +118,13 @@ class OffsetLaw:
         return middle, float(np.exp((logs - wider * half).min())), float(np.exp((logs + wider * half).max()))
 
 
-def fit_power_law(points: Sequence[tuple[float, float]]) -> PowerLaw | None:
+def fit_power_law(points: Sequence[tuple[float, float]], least_error: float = 0.0) -> PowerLaw | None:
     """Fit y = a xᵇ by least squares on the logarithms of x and y, which must be above 0.
 
-    Return None for fewer than two different x. A cell is one point, however many seeds it has, since all
-    seeds of a cell deviate from the law together. So the error has n − 2 degrees of freedom (Draper and Smith
-    1998, chapter 1).
+    `least_error` is the smallest possible error, such as the standard deviation of a cell's mean over its
+    seeds: few cells may lie on the law by chance. Return None for fewer than two different x. A cell is one
+    point, however many seeds it has, since all seeds of a cell deviate from the law together. So the error
+    has n − 2 degrees of freedom (Draper and Smith 1998, chapter 1).
     """
     xs, ys = [math.log(x) for x, _ in points], [math.log(y) for _, y in points]
     if len(set(xs)) < 2:
@@ -130,9 +133,11 @@ def fit_power_law(points: Sequence[tuple[float, float]]) -> PowerLaw | None:
     spread = math.fsum((x - center) ** 2 for x in xs)
     exponent = math.fsum((x - center) * y for x, y in zip(xs, ys, strict=True)) / spread
     left = math.fsum((y - middle - exponent * (x - center)) ** 2 for x, y in zip(xs, ys, strict=True))
-    degrees = len(points) - 2
-    is_known = degrees > 0 and left > _ROUNDING**2 * max(1.0, *(y**2 for y in ys))
-    error = math.sqrt(left / degrees) if is_known else None
+    degrees, error = len(points) - 2, None
+    if left <= _ROUNDING**2 * max(1.0, *(y**2 for y in ys)):
+        left = 0.0
+    if degrees > 0 and (left or least_error):
+        error = max(math.sqrt(left / degrees), least_error)
     return PowerLaw(
         coefficient=math.exp(middle - exponent * center),
         exponent=exponent,
@@ -144,8 +149,10 @@ def fit_power_law(points: Sequence[tuple[float, float]]) -> PowerLaw | None:
     )
 
 
-def fit_offset_law(points: Sequence[tuple[float, float]]) -> OffsetLaw | None:
+def fit_offset_law(points: Sequence[tuple[float, float]], least_error: float = 0.0) -> OffsetLaw | None:
     """Fit a power law with an offset of at least 0; return None for fewer than three different x.
+
+    `least_error` is that of `fit_power_law`.
 
     With u = x / (the largest x) the law is y = top · (s + (1 − s) u ** −α). α and s are searched on a grid
     that is refined several times. The logarithm of top is a mean.
@@ -162,8 +169,10 @@ def fit_offset_law(points: Sequence[tuple[float, float]]) -> OffsetLaw | None:
         grid = _grid(u, y, steeps, _zoom(grid[1][0], place[1], _WHOLE[1]))
     steep, share, top, left = (float(each[_lowest(grid)]) for each in grid)
     n, height = len(points), math.exp(top)
-    degrees = n - 3
-    likely = _confidence_region(u, y, left, t_quantile(LEVEL, degrees + 1), degrees) if degrees > 0 else None
+    degrees, likely = n - 3, None
+    if degrees > 0:
+        slack = t_quantile(LEVEL, degrees + 1) * max(math.sqrt(left / degrees), least_error)
+        likely = _confidence_region(u, y, left, slack**2)
     return OffsetLaw(
         coefficient=height * (1 - share) * largest**steep,
         exponent=-steep,
@@ -196,16 +205,14 @@ def _zoom(values: Numbers, place: int, bounds: tuple[float, float]) -> tuple[flo
     return max(bounds[0], float(values[place]) - step), min(bounds[1], float(values[place]) + step)
 
 
-def _confidence_region(
-    u: Numbers, y: Numbers, lowest: float, quantile: float, degrees: int
-) -> _ConfidenceRegion:
-    """Return the laws in the confidence region of the fit.
+def _confidence_region(u: Numbers, y: Numbers, lowest: float, slack: float) -> _ConfidenceRegion:
+    """Return the laws whose sum of squared errors is at most `lowest` + `slack`: a confidence region.
 
     Each has an exponent, an offset share, the logarithm of its value at the largest x, and half of the range
     of this logarithm.
     """
     # without the last term, an exact fit would leave no law but for rounding errors
-    most = lowest * (1 + quantile**2 / degrees) + _ROUNDING**2
+    most = lowest + slack + _ROUNDING**2
     grid = _grid(u, y, *_WHOLE)
     for _ in range(_ZOOMS):
         within = _within(grid[3], most)

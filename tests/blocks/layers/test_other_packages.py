@@ -23,6 +23,7 @@ GLA = "fla(layer=GatedLinearAttention, expand_k=1.0, num_heads=2)"
 OURS = "gla(heads=2, head_width=16)"
 FAULT = "FLOPs of fla leave out the kernels of flash-linear-attention"
 FIXED = {"curriculum": None, "lengths": [10, 10]}
+COURSE = {"name": "c", "kind": "line", "value": "dev_loss", "x": "flops", "series": "mixer"}
 
 HAS_PACKAGE = any(each.name == "flash-linear-attention" for each in distributions())
 installed = pytest.mark.skipif(not HAS_PACKAGE, reason="needs the package flash-linear-attention")
@@ -64,7 +65,7 @@ def test_without_the_package_its_command_is_named():
         {"train": FIXED | {"steps_per_epoch": None, "flops": 1e9}},
         {"train": FIXED, "table": [{"name": "t", "rows": "mixer", "value": "flops"}]},
         {"train": FIXED, "table": [{"name": "t", "rows": "mixer", "value": "flops_to[dev_loss <= 1.0]"}]},
-        {"train": FIXED, "curve": [{"name": "c", "kind": "line", "value": "dev_loss", "x": "flops"}]},
+        {"train": FIXED, "curve": [COURSE]},
     ],
     ids=["match", "budget", "cost", "target", "axis"],
 )

@@ -1,9 +1,11 @@
 """Figures of power laws: geometric means of cells, a law for each series, values without logarithm."""
 
+import math
 from dataclasses import replace
 
 import polars as pl
 import pytest
+from scipy.stats import t
 
 from activemem.reporting.curves.curve import build_curve
 from activemem.reporting.tables.table import build_table
@@ -49,7 +51,10 @@ def test_each_series_has_its_cells_and_its_law():
     ]
     assert [point.y for point in second.points] == pytest.approx([x**-0.5 for x in (80, 160, 320, 640)])
     assert second.law.exponent == pytest.approx(-0.5)
-    assert second.law.half_width is None, "nothing is left over"
+    # nothing is left over, but the mean of two seeds at ± log 1.1 has that standard deviation
+    assert second.law.half_width == pytest.approx(
+        t.ppf(0.975, 2) * math.log(1.1) / (math.sqrt(5) * math.log(2))
+    )
     assert first.law.exponent < -0.5 < first.law.exponent + first.law.half_width
     assert all(point.low < point.y < point.high for point in first.law.line)
     assert curve.notes[0] == "Point: geometric mean of 2 seeds; whisker: lowest to highest."

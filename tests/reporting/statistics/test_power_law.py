@@ -34,6 +34,19 @@ def test_two_points_and_points_on_the_line_have_no_interval():
     assert fit_power_law([(2.0, 1.0), (2.0, 3.0)]) is None
 
 
+def test_points_near_the_line_by_chance_keep_the_error_of_their_means():
+    line = [(x, 3 * x**-0.25) for x in (1.0, 10.0, 100.0)]
+    law = fit_power_law(line, least_error=0.01)
+    spread = 2 * math.log(10) ** 2
+    assert law.half_width == pytest.approx(t.ppf(0.975, 1) * 0.01 / math.sqrt(spread))
+    assert fit_power_law(POINTS, least_error=1e-6) == fit_power_law(POINTS)
+    assert fit_power_law(line[:2], least_error=0.01).half_width is None
+    offset = fit_offset_law(list(zip(SIZES, LAW, strict=True)), least_error=0.01)
+    low, high = offset.exponent_interval
+    assert low < -0.41
+    assert high > -0.39
+
+
 SIZES = np.geomspace(1e4, 1e6, 7)
 LAW = 1.2 + 300 * SIZES**-0.4
 
