@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import combinations, product
 
+import numpy as np
 import pytest
 
 from activemem.studies.designs.fractional import (
@@ -74,8 +75,7 @@ def test_no_fraction_of_the_same_size_is_less_aberrant(factors, basic):
 @pytest.mark.parametrize("factors", [*range(3, 24), 27, 31, 35, 39, 43, MAX_SCREENED])
 def test_screening_designs_are_balanced_and_orthogonal(factors):
     rows = plackett_burman_rows(factors)
-    runs = 4 * (factors // 4 + 1)
-    assert len(rows) == len(set(rows)) == runs + 4 * (runs in (28, 36, 44))
+    assert len(rows) == len(set(rows)) == 4 * (factors // 4 + 1)
     assert not any(rows[0])
     columns = list(zip(*rows, strict=True))
     assert all(2 * sum(column) == len(rows) for column in columns)
@@ -83,11 +83,20 @@ def test_screening_designs_are_balanced_and_orthogonal(factors):
         assert 2 * sum(a != b for a, b in zip(one, other, strict=True)) == len(rows)
 
 
+@pytest.mark.parametrize("factors", [20, 23, 24, 27, 31, 35, 43, MAX_SCREENED])
+def test_no_main_effect_of_a_large_screening_design_is_an_interaction(factors):
+    signs = 1 - 2 * np.array(plackett_burman_rows(factors))
+    for one, other in combinations(range(factors), 2):
+        shared = np.abs(signs.T @ (signs[:, one] * signs[:, other]))
+        assert max(np.delete(shared, (one, other))) < len(signs)
+
+
 @pytest.mark.parametrize(
     ("runs", "generator"),
     [  # Plackett and Burman (1946), p. 323
         (12, "++-+++---+-"),
         (20, "++--++++-+-+----++-"),
+        (24, "+++++-+-++--++--+-+----"),
     ],
 )
 def test_generators_are_the_published_ones_except_for_where_they_begin(runs, generator):
