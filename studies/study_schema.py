@@ -69,7 +69,9 @@ def study_schema() -> dict[str, Any]:
     properties = {name: _table(name, model, definitions) for name, model in tables.items()}
     properties["train"]["required"].remove("steps_per_epoch")  # a ladder or a budget may give it
     properties["train"]["properties"] |= _table("train", BudgetSettings, definitions)["properties"]
-    properties["study"]["properties"]["design"]["anyOf"] = [{"enum": list(DESIGNS)}, *_designs(definitions)]
+    designs = list(_designs(definitions))
+    plain = [each["properties"]["name"]["const"] for each in designs if set(each["required"]) == {"name"}]
+    properties["study"]["properties"]["design"]["anyOf"] = [{"enum": plain}, *designs]
     properties |= {
         "task": {"anyOf": [_task(), {"type": "array", "items": {"anyOf": [_task(), {"type": "string"}]}}]},
         "factors": {"type": "object", "additionalProperties": {"type": ["array", "string", "object"]}},
@@ -98,6 +100,7 @@ def _designs(definitions: dict[str, Any]) -> Iterable[dict[str, Any]]:
     for name in DESIGNS:
         found = _table("design", find_design(name).settings_class, definitions)
         found["properties"]["name"] = {"const": name}
+        found["description"] = find_design(name).title
         yield found
 
 

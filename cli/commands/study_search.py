@@ -298,7 +298,7 @@ def propose(
         print_json_line(proposal)
     if len(proposals) < count:
         name = opened.study.name
-        print_stderr(f"{name} has no more points: all points of its space have been trained or begun")
+        print_stderr(f"{name} has no more points: its space, or the points of [search] trials, are used up")
 
 
 @app.command()

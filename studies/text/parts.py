@@ -43,7 +43,7 @@ def read_part(given: object, find_model: Callable[[str], type[PartSettings]]) ->
         raise ValueError(f"expected a text or a table, got {format_value(given)}")
     table = part_table(given)
     if "kind" in table and "name" not in table:
-        raise ValueError(f"unknown key 'kind': write {{ name = {format_value(table['kind'])}, … }}")
+        raise ValueError(f"unknown key 'kind': write name = {json.dumps(table['kind'], default=str)}")
     name = table.get("name")
     model = find_model(name) if isinstance(name, str) else PartSettings
     needed = [key for key, field in model.model_fields.items() if field.is_required() and key != "name"]
@@ -61,14 +61,25 @@ def report_moved_keys(
     `models` has the class of each of these parts.
     """
     given = diagnostics.data[table]
-    named = part_table(given.get(part)).get("name")
+    own = part_table(given.get(part))
+    moved: dict[str, dict[str, object]] = {}  # for each part, its keys as the file spells them
     for key in given:
         new = SYNONYMS.get(key, key)
         owners = [name for name, model in models.items() if new != "name" and new in model.model_fields]
-        if not owners or key in ELSEWHERE:
-            continue
-        name = named if named in owners else owners[0]
-        value = json.dumps(given[key]) if isinstance(given[key], str | int | float) else "…"
-        message = f"unknown key '{key}': write {part} = {{ name = \"{name}\", {new} = {value} }}"
-        diagnostics.report((table, key), message, key=True)
-        diagnostics.data[table] = {k: v for k, v in diagnostics.data[table].items() if k != key}
+        if owners and key not in ELSEWHERE:
+            name = own.get("name") if own.get("name") in owners else owners[0]
+            moved.setdefault(str(name), {})[key] = given[key]
+    for name, keys in moved.items():
+        new_keys = {SYNONYMS.get(key, key): value for key, value in keys.items()}
+        shown = "".join(f", {new} = {_toml(value)}" for new, value in new_keys.items())
+        for key in keys:
+            message = f"unknown key '{key}': write {part} = {{ name = \"{name}\"{shown} }}"
+            diagnostics.report((table, key), message, key=True)
+        rest = {key: value for key, value in diagnostics.data[table].items() if key not in keys}
+        # with its keys, the part is read without a second fault
+        new_part = {part: {**own, **new_keys}} if own.get("name") == name else {}
+        diagnostics.data[table] = {**rest, **new_part}
+
+
+def _toml(value: object) -> str:
+    return json.dumps(value) if isinstance(value, str | int | float) else "…"

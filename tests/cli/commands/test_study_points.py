@@ -56,7 +56,9 @@ def test_a_line_that_is_proposed_is_handed_in_as_it_is_and_trained_with_those_of
     assert all(each["results"]["loss"]["n"] == 1 for each in lines(known.stdout))
     few = run("study", "propose", search, "-n", "2")
     assert len(lines(few.stdout)) == 1
-    assert few.stderr == "kernels has no more points: all points of its space have been trained or begun\n"
+    assert (
+        few.stderr == "kernels has no more points: its space, or the points of [search] trials, are used up\n"
+    )
 
 
 def test_a_grid_has_nothing_to_propose(run, tiny):

@@ -120,7 +120,7 @@ def test_a_sample_of_a_grid_of_a_billion_cells_is_drawn_quickly(design):
             {"design": {"name": "zip", "cells": 3}},
             "[study] design: unknown key 'cells'; known: name",
         ),
-        ({"design": {"kind": "fractional"}}, "unknown key 'kind': write { name = 'fractional', … }"),
+        ({"design": {"kind": "fractional"}}, 'write name = "fractional"'),
         ({"design": "fractoinal"}, "unknown design 'fractoinal'; nearest: fractional"),
         (
             {"resolution": "V"},
