@@ -5,18 +5,24 @@ For an untrained study, an outline gives the number of trials, counted from its 
 
 from __future__ import annotations
 
+import json
+import operator
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from ..errors import check_arguments, hint
 from ..plugins import loaded_files
-from ..storage import Store, open_store, store_fault
+from ..storage import Store, StoreError, open_store, store_fault
 from ..storage.rows import KEY_COLUMNS
+from ..storage.trial_files import STARTS_FILE, read_begun
+from .resolve.trial import first_of_each_kind
 from .study import (
     Study,
     follow_rounds,
@@ -31,6 +37,14 @@ from .text.document import Diagnostics, parse_document, read_document
 from .text.errors import StudyError, StudyFault, command_line
 from .text.units import plural
 
+Traits = tuple[Any, ...]
+"""The values of the keys by which an outline distinguishes trials."""
+
+_KEYS = (
+    *(("task", "name"), ("model", "d_model"), ("train", "batch_size"), ("train", "epochs")),
+    ("train", "steps_per_epoch"),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOutline:
@@ -40,24 +54,63 @@ class StudyOutline:
     trials: int
 
 
-def outline(path: Path) -> StudyOutline | None:
-    """Return a study's outline without loading the study; None if the study must be loaded.
+def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
+    """Return the title and the number of trials of a study file; None if this needs a complete load.
 
-    It must be loaded if the file has faults, if it is a search or has a ladder, and if cells may be left out
-    for their size.
+    A study must be loaded if one of its trials may be among those with the `known` traits, because a store
+    may then have the trial. It must also be loaded if the file has faults, if it is a search or has a ladder,
+    and if cells may be left out for their size.
     """
     try:
-        diagnostics = Diagnostics(read_document(path))
+        document = read_document(path)
     except StudyError:
         return None
-    if "search" in diagnostics.data or "ladder" in diagnostics.data:
+    if "search" in document.data or "ladder" in document.data:
         return None
+    own = traits(document.data)
+    # a missing key or a placeholder may have any value in a trial
+    open_keys = [value is None or (isinstance(value, str) and "{" in value) for value in own]
+    if any(all(map(operator.or_, open_keys, map(operator.eq, own, each))) for each in known):
+        return None
+    diagnostics = Diagnostics(document)
     header, trials = read_size(diagnostics)
     if header is None or diagnostics.faults:
         return None
     if header.max_parameters is not None or header.max_step_flops is not None:
         return None
     return StudyOutline(title=header.title, trials=trials)
+
+
+def traits(tables: Mapping[str, Any]) -> Traits:
+    """Return the traits of a trial or a study: its task, width, batch size, epochs and steps per epoch.
+
+    Two studies can share a trial only if their traits are equal, which is faster to compare than the trials.
+    `tables` are a trial's settings or the tables of a study file. A missing key has the value None.
+    """
+    found = (tables.get(table) for table, _ in _KEYS)
+    return tuple(
+        each.get(key) if isinstance(each, Mapping) else None
+        for each, (_, key) in zip(found, _KEYS, strict=True)
+    )
+
+
+def known_traits(store: Store, loaded: Iterable[Study] = ()) -> set[Traits]:
+    """Return the traits of all trials that a store knows, and of the trials of the loaded studies."""
+    trials = [trial for study in loaded for trial in study.trials]
+    kinds = [each.settings for each in first_of_each_kind(trials)]
+    found: set[Traits] = {tuple(getattr(getattr(each, table), key) for table, key in _KEYS) for each in kinds}
+    other = ~pl.col("trial").is_in([trial.id for trial in trials])
+    texts = list[str]()
+    if len(store.trials(columns=KEY_COLUMNS).filter(other)):
+        stored = store.trials(columns=(*KEY_COLUMNS, "settings")).filter(other)["settings"]
+        texts += stored.str.replace(r'"seed":\d+', '"seed":0').unique().to_list()
+    for path in store.files.checkpoints_folder(STARTS_FILE).glob(f"*/{STARTS_FILE}"):
+        with suppress(OSError, StoreError):  # `unfinished_trials` reports these errors
+            texts += [] if (begun := read_begun(path.parent)) is None else [begun[0].settings]
+    for text in texts:
+        with suppress(ValueError, RecursionError, AttributeError):
+            found.add(traits(json.loads(text)))
+    return found
 
 
 def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[str] = ()) -> Study:
@@ -189,16 +242,16 @@ def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
 
 
 def outline_studies(store: Store) -> dict[str, Study | StudyOutline | StudyError]:
-    """Return all studies by name; for shipped studies that have not run in the store, only outlines.
+    """Return all studies by name; for shipped studies without trials in the store, only outlines.
 
-    The user's own studies come first. An outline does not count trials that other studies
-    have trained.
+    The user's own studies come first.
     """
     shipped = shipped_studies()
     ran = _ran(store) | {name for name in shipped if store.records.load(name) is not None}
     found: dict[str, Study | StudyOutline | StudyError] = {name: _load_or_fail(name, store) for name in ran}
+    known = known_traits(store, [each for each in found.values() if isinstance(each, Study)])
     for name in shipped.keys() - ran:
-        found[name] = outline(shipped[name]) or _load_or_fail(name, store)
+        found[name] = outline(shipped[name], known) or _load_or_fail(name, store)
     return {name: found[name] for name in sorted(found, key=lambda name: (name in shipped, name))}
 
 

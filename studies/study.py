@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import argument_fault, check_arguments, hint, nearest, nearest_hint, texts_fault
 from ..grammar import Recipe, registered_names
@@ -28,7 +28,7 @@ from .presentation.kinds import (
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments, recipe_dimensions
 from .resolve.grid import GridBuilder, StudyBudget, TrialGrid
 from .resolve.search_points import Suggest, count_points, resolve_point
-from .resolve.template import TRIAL_TABLES, Template, resolve_settings
+from .resolve.template import TRIAL_TABLES, InvalidSettingsError, Template, resolve_settings
 from .resolve.trial import Trial
 from .schema.design import Design, DesignReader, Expansion, read_expansions
 from .schema.factors import SEED
@@ -49,7 +49,7 @@ from .schema.source_sheet import SourceSheet, read_source_sheet
 from .text.document import Diagnostics, parse_document, read_document
 from .text.errors import StudyError, StudyFault
 from .text.parts import report_moved_keys
-from .text.strict_model import KEY_OWNERS
+from .text.strict_model import KEY_OWNERS, InvalidTableError
 from .text.units import plural
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .own_data.own_corpus import OwnCorpus
 
 CORPUS = ("task", "corpus")
+_EPOCHS = ("train", "epochs")
 _NEEDED_TABLES = ("study", *TRIAL_TABLES)
 _TABLES = (
     *_NEEDED_TABLES,
@@ -201,6 +202,20 @@ class Study:
         return replace(self, grid=replace(self.grid, added=(*self.grid.added, *added)))
 
     @property
+    def epochs(self) -> int:
+        """The largest number of epochs of any trial."""
+        if self.trials:
+            return max(trial.settings.train.epochs for trial in self.trials)
+        names = self.template.holes.get(_EPOCHS)
+        if names is None:
+            return self.template.tables["train"]["epochs"]
+        dimension = self.dimensions.get(names[0])
+        return max(
+            int(level)
+            for level in (representative_values(dimension) if dimension else self.factors[names[0]])
+        )
+
+    @property
     def total(self) -> int:
         """The number of trials of a grid, or the largest possible number of a search."""
         if self.search is None:
@@ -222,12 +237,15 @@ class Study:
         """
         if self.search is None:
             return 0
+        return count_points(self.choose, self.dimensions, self._identify_point, self.search.trials)
 
-        def identify(values: Mapping[str, Level]) -> str | None:
-            trial = self.trial_for(values, self.seeds[0], self.point_levels[0])
-            return trial.id if self.budget.allows(trial.settings) else None
+    def _identify_point(self, values: Mapping[str, Level]) -> str | None:
+        """Return an id that is equal for equal points; None if the model exceeds the limits.
 
-        return count_points(self.choose, self.dimensions, identify, self.search.trials)
+        It is the id of the point's first trial.
+        """
+        trial = self.trial_for(values, self.seeds[0], self.point_levels[0])
+        return trial.id if self.budget.allows(trial.settings) else None
 
     @property
     def points_by_rung(self) -> list[int]:
@@ -400,28 +418,27 @@ def _read_study(
     """Return the study of a parsed file; report faults, and return None if a table has any."""
     _check_tables(diagnostics)
     # first, because features and levels that are tables change the data that all other readers see
-    if (read := _read_design(diagnostics)) is None:
-        return None
-    expansions, header, design = read
+    expansions, header, design = _read_design(diagnostics)
     written = diagnostics
     if diagnostics.document.as_written is not None:  # the file without its overrides
         written = Diagnostics(diagnostics.document.as_written)
-        as_written = _read_design(written)
-        if as_written is not None and not written.invalid:  # otherwise its levels have faults
-            design = replace(design, as_written=as_written[-1])
+        _, _, as_written = _read_design(written)
+        if not written.invalid:  # otherwise its levels have faults
+            design = replace(design, as_written=as_written)
     paper = header.paper if header else None
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
     claims, source_sheet = read_claims(diagnostics, design), read_source_sheet(diagnostics, written.data)
     search, space = read_search(diagnostics) if diagnostics.has_search else (None, {})
     decode = _read_decode(diagnostics, header)
     check_tuned_metrics(diagnostics, tables, curves)
-    own = {name: diagnostics.data[name] for name in TRIAL_TABLES if name in diagnostics.data}
-    if own_corpus is not None:
-        own["task"] = own_corpus.complete_task(own["task"])
-    fragments = read_fragments(diagnostics)
-    template = Template(tables=own, fragments=fragments, table_levels=design.table_levels)
+    template = _read_template(diagnostics, design, own_corpus)
     dimensions = _check_draft(diagnostics, template, design, search, space)
+    shown = Shown(tables, curves, claims)
     if header is None or diagnostics.faults:
+        if not diagnostics.has_search:
+            _check_metrics_beside_faults(diagnostics, template, design, shown)
+        for expansion in expansions.values():
+            expansion.check(diagnostics, design, claims)
         return None
     if search is not None:
         search = search.model_copy(update={"sampler": search.sampler or default_sampler(search)})
@@ -456,7 +473,9 @@ def _read_study(
         check_search_ends(diagnostics, search, [each.settings for each in study.boundary_trials()])
     if not diagnostics.faults:
         trials = study.boundary_trials() if study.search else [*study.cells, *study.grid.over_budget]
-        _check_metrics(diagnostics, study, trials)
+        _check_metrics(diagnostics, design, shown, trials)
+    elif search is None:
+        _check_metrics_beside_faults(diagnostics, template, design, shown)
     return study
 
 
@@ -520,22 +539,16 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
 
     The number is that of the cells times that of the seeds.
     """
-    _, header, design = _read_design(diagnostics) or ({}, None, None)
-    return header, sum(1 for _ in design.cells()) if design else 0
+    _, header, design = _read_design(diagnostics)
+    return header, sum(1 for _ in design.cells())
 
 
-def _read_design(
-    diagnostics: Diagnostics,
-) -> tuple[dict[str, Expansion], StudySettings | None, Design] | None:
+def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudySettings | None, Design]:
     """Return a study's expansions (features with a table of their own), its table [study] and its design.
 
-    Faults are reported. The table [study] is None if it is faulty. After faults of an expansion, return None,
-    because its changes to the tables are then unknown.
+    Faults are reported. The table [study] is None if it is faulty.
     """
-    before = len(diagnostics.faults)
     expansions, data = read_expansions(diagnostics), diagnostics.data
-    if len(diagnostics.faults) > before:
-        return None
     given = data.get("study")
     if isinstance(given, Mapping) and not given.keys() <= StudySettings.model_fields.keys():
         designs = {name: find_design(name).settings_class for name in DESIGNS}
@@ -551,6 +564,15 @@ def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> Deco
     if "decode" in data and header is not None and not header.keep_weights:
         diagnostics.report(("decode",), "it needs trained models: set keep_weights = true in [study]")
     return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
+
+
+def _read_template(diagnostics: Diagnostics, design: Design, own_corpus: OwnCorpus | None) -> Template:
+    data = diagnostics.data
+    tables = {name: data[name] for name in TRIAL_TABLES if name in data}
+    if own_corpus is not None:
+        tables["task"] = own_corpus.complete_task(tables["task"])
+    fragments = read_fragments(diagnostics)
+    return Template(tables=tables, fragments=fragments, table_levels=design.table_levels)
 
 
 def _check_draft(
@@ -587,18 +609,55 @@ def _check_data(diagnostics: Diagnostics, study: Study) -> None:
                 diagnostics.report(CORPUS, fault)
 
 
-def _check_metrics(diagnostics: Diagnostics, study: Study, trials: Sequence[Trial]) -> None:
+class Shown(NamedTuple):
+    """The valid tables, figures and claims in which a study shows its results."""
+
+    tables: Sequence[TableKind]
+    curves: Sequence[CurveKind]
+    claims: Sequence[Claim]
+
+
+_MAX_TRIED = 200  # cells; in a larger study with other faults, metrics are not checked
+
+
+def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trials: Sequence[Trial]) -> None:
     """Report each shown or claimed metric that no trial will have, and name the key that would add it.
 
     A table or a figure needs one selected trial that can have it, a claim each cell that it names, a path
     each of its cells.
     """
-    check_shown_metrics(diagnostics, "table", study.tables, trials)
-    check_shown_metrics(diagnostics, "curve", study.curves, trials)
-    for path, message in study.design.trial_faults(trials):
+    check_shown_metrics(diagnostics, "table", shown.tables, trials)
+    check_shown_metrics(diagnostics, "curve", shown.curves, trials)
+    for path, message in design.trial_faults(trials):
         diagnostics.report(path, message)
-    if study.claims:
-        check_claimed_metrics(diagnostics, study.claims, trials)
+    if shown.claims:
+        check_claimed_metrics(diagnostics, shown.claims, trials)
+
+
+def _check_metrics_beside_faults(
+    diagnostics: Diagnostics, template: Template, design: Design, shown: Shown
+) -> None:
+    """Report metrics that no trial has, in a study that has other faults as well.
+
+    Nothing is reported if the other faults may change which metrics exist.
+    """
+    if diagnostics.invalid or design.count() > _MAX_TRIED * len(design.factors[SEED]):
+        return
+    size = {design.matched_size.name: design.matched_size.size} if design.matched_size else {}
+    trials: list[Trial] = []
+    for levels in design.cells():
+        if levels[SEED] != design.factors[SEED][0]:
+            continue
+        try:
+            settings = resolve_settings(template, {**levels, **size})
+        except InvalidSettingsError as error:
+            settings = error.known
+        except InvalidTableError:
+            return
+        if settings is None:
+            return
+        trials.append(Trial(study="", levels=levels, settings=settings))
+    _check_metrics(diagnostics, design, shown, trials)
 
 
 MAX_BESIDE = 1000

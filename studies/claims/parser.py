@@ -387,9 +387,19 @@ class _ClaimParser(TokenReader):
         if isinstance(inside, SyntaxErrorNode):
             return SyntaxErrorNode(start=word.start, end=self._end())
         index, selectors = inside
+        if self.token.kind == "[":
+            self._report_second_brackets(word.start)
         return MetricReference(
             start=word.start, end=self._end(), word=word, index=index, selectors=selectors, bare=False
         )
+
+    def _report_second_brackets(self, start: int) -> None:
+        """Report a second pair of brackets after a metric, and suggest one pair with both contents."""
+        text, second = self._faults.text, self.token
+        end = text.find("]", second.end)
+        inside = text[second.end : end if end >= 0 else len(text)]
+        one = f"{text[start : second.start].rstrip().removesuffix(']')}, {inside.strip()}]"
+        raise self._error(f"expected one pair of brackets: {one}")
 
     def set(self) -> LevelSet:
         """Parse `set = ( FACTOR | "[" levels "]" ) [ "except" "[" levels "]" ]`."""

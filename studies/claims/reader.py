@@ -789,24 +789,36 @@ def _read(
     report the faults in the last scope.
     """
     for scope in scopes:
-        faults, claims = FaultCollector(spec.holds), list[Claim]()
+        faults = FaultCollector(spec.holds)
         said = parse_claim(spec.holds, faults)
-        if scope is not None:
-            if spec.each is not None and spec.each not in scope.factors:
-                hint = nearest_hint(spec.each, scope.factors)
-                diagnostics.report((*path, "each"), f"unknown factor '{spec.each}'{hint}")
-                return []
-            for made, within in _at_each_level(spec, scope):
-                if (statement := resolve_claim(within, faults, said, spec.each)) is None:
-                    break
-                claims.append(_claim(made, statement, scope))
-        if claims and not faults:
+        if scope is not None and spec.each is not None and spec.each not in scope.factors:
+            hint = nearest_hint(spec.each, scope.factors)
+            diagnostics.report((*path, "each"), f"unknown factor '{spec.each}'{hint}")
+            return []
+        claims = _resolve(spec, said, scope, faults) if scope else None
+        if claims:
             return claims
         if scope is scopes[-1]:
             for fault in faults:
-                place = (fault.start, max(fault.end, fault.start + 1))
-                diagnostics.report((*path, "holds"), fault.message, within=place)
+                within = (fault.start, max(fault.end, fault.start + 1))
+                diagnostics.report((*path, "holds"), fault.message, within=within)
     return []
+
+
+def _resolve(
+    spec: ClaimSpec, said: syntax.SyntaxNode, scope: Scope, faults: FaultCollector
+) -> list[Claim] | None:
+    """Return the claims that a `[[claim]]` table makes about the cells of a scope; None after a fault.
+
+    With `each`, there is one claim for each level of that factor, and otherwise a single claim.
+    """
+    claims: list[Claim] = []
+    for made, within in _at_each_level(spec, scope):
+        statement = resolve_claim(within, faults, said, spec.each)
+        if statement is None:
+            return None
+        claims.append(_claim(made, statement, scope))
+    return claims
 
 
 def _claim(spec: ClaimSpec, statement: Statement, scope: Scope) -> Claim:

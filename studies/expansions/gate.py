@@ -68,8 +68,11 @@ class Gates(Expansion):
                 (TABLE,), "a gate holds back the cells of a grid, and a search has none: remove it"
             )
             return None
-        tables = enumerate(diagnostics.tables(TABLE))
-        read = [((TABLE, at), diagnostics.validate(GateSettings, (TABLE, at), table)) for at, table in tables]
+        paths: list[KeyPath] = [(TABLE, index) for index in range(len(diagnostics.tables(TABLE)))]
+        read = [
+            (path, diagnostics.validate(GateSettings, path, table))
+            for path, table in zip(paths, diagnostics.tables(TABLE), strict=True)
+        ]
         return cls(tables=tuple((path, settings) for path, settings in read if settings is not None))
 
     def held(self, confirmed: Sequence[str] = ()) -> frozenset[str]:
@@ -95,6 +98,21 @@ class Gates(Expansion):
             if not any(_has_levels(trial.levels, gate.levels) for gate in self.gates[first:])
         )
         return replace(study, grid=replace(study.grid, cells=cells))
+
+    def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
+        """Report factors, levels and claims that gates name but the study lacks; ignore faulty claims."""
+        tables = [each for each in diagnostics.tables("claim") if isinstance(each, Mapping)]
+        known = [
+            *(each for claim in claims for each in _names(claim)),
+            *(each.get("name") for each in tables),
+        ]
+        names = list(dict.fromkeys(each for each in known if isinstance(each, str)))
+        for path, settings in self.tables:
+            _read_levels(diagnostics, (*path, "holds"), settings, design)
+            for name in settings.claims:
+                if name not in names and name.partition(": ")[2] not in names:
+                    message = f"unknown claim '{name}'{nearest_hint(name, names)}"
+                    diagnostics.report((*path, "claims"), message)
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
         """Return the study with its gates, and with stricter confidence levels for the claims that they name.

@@ -6,13 +6,18 @@ They are valid in a study whose cells come from the zip design or from `[[cells]
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from ..schema.design import DesignReader, Expansion
+from ..text.document import Diagnostics
 
 
 class Labels(Expansion):
     """Expansion that reads `[study] labels`: the factors that name cells but change no setting."""
+
+    @classmethod
+    def read(cls, diagnostics: Diagnostics) -> Self:
+        return cls()
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
         header = reader.header

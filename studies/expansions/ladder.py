@@ -47,36 +47,44 @@ class LadderSettings(StrictModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Ladder(Expansion):
-    """A ladder of sizes.
+    """The sizes of a ladder: for each name, such as `width`, a list with one value for each rung.
 
     `tables` have the sizes as factors that change together. `width` names the list that fills d_model, if
     any.
     """
 
-    settings: LadderSettings
+    sizes: Mapping[str, tuple[int, ...]]
     tables: Mapping[str, Any]
-    width: str | None
+    tokens_per_parameter: float = 1.0
+    lr_exponent: float = 0.0
+    width: str | None = None
 
     @classmethod
-    def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the ladder of a study file; report faults."""
+    def read(cls, diagnostics: Diagnostics) -> Self:
+        """Return the ladder of a study file; report faults.
+
+        Even in a faulty ladder, the valid sizes become factors, so that the rest of the file can be checked.
+        """
         data = diagnostics.data
         found = diagnostics.validate(LadderSettings, (TABLE,), data[TABLE])
         for path, message in [*_clashes(data), *(() if found is None else _size_faults(data, found))]:
             diagnostics.report(path, message)
-        if found is None:
-            return None
+        sizes = _readable_sizes(data[TABLE])
         places = cast("dict[KeyPath, tuple[str, KeyValueSpan]]", diagnostics.document.places)
         for path in [path for path in places if path[:2] == (TABLE, "sizes") and len(path) > 2]:
             # the sizes become factors, so faults of these factors are shown at the sizes in the file
             places.setdefault(("factors", *path[2:]), places[path])
-        sizes = {name: list(each) for name, each in found.sizes.items()}
-        return cls(settings=found, tables=_tables(data, sizes), width=_width(data, found))
-
-    @property
-    def sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """The values of each size by name, one for each rung."""
-        return self.settings.sizes
+        diagnostics.invalid.update(("factors", name) for name, each in sizes.items() if not each)
+        tables = _tables(data, {} if diagnostics.has_search else sizes)
+        if found is None:
+            return cls(sizes={}, tables=tables)
+        return cls(
+            sizes=found.sizes,
+            tables=tables,
+            tokens_per_parameter=found.tokens_per_parameter,
+            lr_exponent=found.lr_exponent,
+            width=_width(data, found),
+        )
 
     def changed_tables(self) -> Mapping[str, Any]:
         return self.tables
@@ -87,12 +95,12 @@ class Ladder(Expansion):
     def change(self, settings: TrialSettings, levels: Mapping[str, Level]) -> TrialSettings:
         train = settings.train
         in_epoch = train.epochs * train.batch_size * sequence_tokens(settings)
-        steps = max(1, round(self.settings.tokens_per_parameter * parameter_count(settings) / in_epoch))
+        steps = max(1, round(self.tokens_per_parameter * parameter_count(settings) / in_epoch))
         changes: dict[str, object] = {"steps_per_epoch": steps}
-        if self.settings.lr_exponent and self.width is not None:
+        if self.lr_exponent and self.width is not None:
             ratio = cast("int", levels[self.width]) / self.sizes[self.width][0]
             # rounded, so that the last bits of a power do not change the ids of trials
-            lr = float(f"{train.optimizer.lr * ratio**self.settings.lr_exponent:.6g}")
+            lr = float(f"{train.optimizer.lr * ratio**self.lr_exponent:.6g}")
             changes["optimizer"] = train.optimizer.model_copy(update={"lr": lr})
         return settings.model_copy(update={"train": train.model_copy(update=changes)})
 
@@ -111,7 +119,7 @@ def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str
     if isinstance(train, Mapping):
         # a stand-in for a required key: `change` sets the steps when the parameters of a cell are known
         tables["train"] = {**train, "steps_per_epoch": 1}
-    if isinstance(study, Mapping):
+    if isinstance(study, Mapping) and sizes:
         around = [name for name in factors if name not in (SEED, *sizes)]
         kept = {name: value for name, value in study.items() if name != "ablate"}
         tables["study"] = {**kept, "design": "zip", "around": around}
@@ -166,6 +174,26 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
         yield (TABLE, "lr_exponent"), message
 
 
+def _readable_sizes(table: object) -> dict[str, list[int]]:
+    """Return the valid sizes in a table `[ladder]` that may have faults, by name.
+
+    They are needed to check the rest of the study. A list that is too short is filled with its last number,
+    and a size with an invalid number is left out. All lists are empty if no size is left.
+    """
+    table = table.get("sizes") if isinstance(table, Mapping) else None
+    lists = table if isinstance(table, Mapping) else {}
+    read = {
+        str(name): list(sizes) if isinstance(sizes, list | tuple) else [] for name, sizes in lists.items()
+    }
+    longest = max(map(len, read.values()), default=0)
+    filled = [[*sizes, *(sizes[-1:] or [None]) * (longest - len(sizes))] for sizes in read.values()]
+    valid = (
+        rung for rung in zip(*filled, strict=True) if all(type(each) is int and each >= 1 for each in rung)
+    )
+    rungs = list(dict.fromkeys(valid))
+    return {name: [rung[place] for rung in rungs] for place, name in enumerate(read)}
+
+
 def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
     """Return the name of the ladder's size that sets `d_model`; None if no size does."""
     model = data.get("model")
@@ -218,7 +246,7 @@ def format_rungs(study: Study, width: int = WIDTH) -> Iterator[str]:
     if not rungs or study.ladder is None:
         return
     sizes = ", ".join(study.design.ladder)
-    words = f"sizes of {sizes}; {study.ladder.settings.tokens_per_parameter:g} tokens for each parameter"
+    words = f"sizes of {sizes}; {study.ladder.tokens_per_parameter:g} tokens for each parameter"
     yield ""
     yield from labelled_lines("ladder", words, width)
     yield ""

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ...grammar import Recipe, lookup
 from ...grammar.checker import MAX_BLOCKS
@@ -29,6 +29,7 @@ from ..schema.settings import (
     TrialSettings,
     read_recipe,
 )
+from ..text.document import Diagnostics
 from ..text.strict_model import InvalidTableError, format_value
 from ..text.units import format_bytes, si_prefix
 
@@ -209,6 +210,18 @@ class SizeMatcher:
             return [kept, *(each for each in nearest if each.size != kept.size)]
         return nearest or [self._match(low, self._costs(levels, low), target)]
 
+    def is_changed_by_size(self, levels: Mapping[str, Level], found: Sequence[SizeMatch]) -> bool:
+        """Return whether the size of a cell's model has an effect on any of its costs.
+
+        It is tested at the sizes in `found`, and at the baseline's size and the next larger one.
+        """
+        costs = [{cost.name: cost.amount for cost in each.costs} for each in found]
+        try:
+            costs += [self._costs(levels, self.matched.size + more) for more in (0, 1)]
+        except InvalidTableError:
+            return True
+        return any(each != costs[0] for each in costs)
+
     def _match(
         self, size: int | None, costs: Mapping[MatchedCost, float], target: Mapping[MatchedCost, float]
     ) -> SizeMatch:
@@ -276,6 +289,10 @@ _NOUNS: Mapping[MatchedCost, str] = {
 class Match(Expansion):
     """Expansion that computes a size for each cell, so that the cell costs as much as its baseline."""
 
+    @classmethod
+    def read(cls, diagnostics: Diagnostics) -> Self:
+        return cls()
+
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
         """Return the size to compute: the only name in `[study] baseline` that is not a factor.
 
@@ -320,13 +337,13 @@ class Match(Expansion):
         if abs(nearest.largest.relative_residual) <= grid.tolerance:
             size = matched.size if nearest.size is None else nearest.size
             return Filling(values={matched.name: size}, size_match=nearest)
-        self._report_mismatch(grid, matched.name, levels, [nearest, *others])
+        self._report_mismatch(grid, matcher, levels, [nearest, *others])
         return None
 
     def _report_mismatch(
         self,
         grid: GridBuilder,
-        name: str,
+        matcher: SizeMatcher,
         levels: Mapping[str, Level],
         nearest: Sequence[SizeMatch],
     ) -> None:
@@ -335,18 +352,26 @@ class Match(Expansion):
         The fault is at the level if the cell's model depends on only one, else at the recipe, naming all
         levels.
         """
-        texts = {factor: [level] for factor, level in levels.items()}
+        name, texts = matcher.matched.name, {factor: [level] for factor, level in levels.items()}
         names = dict.fromkeys(factor for path in SIZE_PATHS for factor in grid.template.names_at(path, texts))
         factors = [factor for factor in names if factor in levels and len(grid.design.factors[factor]) > 1]
         costs = " and ".join(
             f"{cost_text(each.name, each.target)} {_NOUNS[each.name]}".rstrip() for each in nearest[0].costs
         )
         target = f"as much as the baseline ({costs}) within {100 * grid.tolerance:g} %"
+        solved = f"no value of `{name}` makes it cost {target}"
         if nearest[0].size is None:
             message = f"expected it to cost {target}, but it has {nearest[0]}: write {{{name}}} into it"
+        elif not matcher.is_changed_by_size(levels, nearest):
+            message = f"{solved}; with every {name} it has {nearest[0]}"
+        elif len(nearest[0].costs) > 1:
+            message = f"{solved}; the closest, {name}={nearest[0].size}, has {nearest[0]}"
         else:
-            closest = " and ".join(f"{name}={match.size} has {match}" for match in nearest)
-            message = f"no value of `{name}` makes it cost {target}; {closest}"
+            message = f"{solved}; {' and '.join(f'{name}={match.size} has {match}' for match in nearest)}"
+            if len(nearest) == 1:
+                more = nearest[0].largest.relative_residual > 0
+                larger, smaller = ("larger", "smaller") if more else ("smaller", "larger")
+                message += f": give the baseline a {larger} {name}, or this cell {smaller} parts"
         where = ", ".join(f"{factor}={format_value(levels[factor])}" for factor in factors)
         origin = None
         if len(factors) == 1:

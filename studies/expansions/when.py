@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Self
 
 from ...errors import nearest_hint
@@ -70,13 +69,10 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
                 for other, levels in condition.items()
                 if _is_other(diagnostics, (*path, other), names)
             }
-    try:  # each factor comes after those that its condition names
-        order = [*TopologicalSorter(conditions).static_order()]
-    except CycleError as error:
-        order = [name for name in conditions if name not in error.args[1]]
-        for name in dict.fromkeys(error.args[1]):
-            diagnostics.report((TABLE, name), f"{name} depends on itself", key=True)
-    return {name: conditions[name] for name in order if name in conditions}
+    order = list(_ordered(conditions))
+    for name in conditions.keys() - set(order):
+        diagnostics.report((TABLE, name), f"{name} depends on itself", key=True)
+    return {name: conditions[name] for name in order}
 
 
 def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
@@ -96,3 +92,15 @@ def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -
     else:
         return True
     return False
+
+
+def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield conditional factors, each after those that its condition names; leave out cyclic conditions."""
+    done: set[str] = set()
+    while ready := [
+        name
+        for name, condition in conditions.items()
+        if name not in done and not (condition.keys() & conditions.keys()) - done
+    ]:
+        done.update(ready)
+        yield from ready

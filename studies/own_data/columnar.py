@@ -44,14 +44,16 @@ def _read(data: bytes, form: str, columns: Sequence[str]) -> Cells:
     paths = [_find_path(schema, name) for name in columns]
     if missing := [name for name, path in zip(columns, paths, strict=True) if path is None]:
         raise RowsError([missing_column(name, _leaves(schema)) for name in missing])
-    size, values = 0, [list[Any]() for _ in columns]
+    size = 0
+    # a small compressed file can be huge in memory, so its size is estimated before it becomes Python values
     for arrays in _iter_arrays(data, form, columns, paths):
         for array in arrays:
             array.validate(full=True)
             size += _python_size(array)
-        # a small compressed file can be huge in memory, so rows are measured before they become Python values
         if size > max_bytes():
             raise RowsError([too_large("its rows")])
+    values: list[list[Any]] = [[] for _ in columns]
+    for arrays in _iter_arrays(data, form, columns, paths):
         for column, array in zip(values, arrays, strict=True):
             column.extend(array.to_pylist())
     named = [_named(column, names) for column, names in zip(values, _class_names(schema, paths), strict=True)]

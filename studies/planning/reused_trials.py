@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -313,30 +312,37 @@ class RecipeSpace:
         self._levels = {
             name: levels[0] for name, levels in study.factors.items() if name not in study.dimensions
         }
-        self.pattern: Recipe | None = None
+        self._pattern: Recipe | None = None
+        self._places: list[str] = []
+        try:
+            self._pattern = self._filled()
+            self._places = list(
+                self._names(self._written.root, iter([n for n, _ in self._written.dimensions]))
+            )
+        except RecipeError:  # a dimension cannot stand in the place of a placeholder
+            self._pattern = None
+
+    @property
+    def pattern(self) -> Recipe | None:
         """The study's recipe with a dimension of the search in place of each placeholder.
 
         None if a dimension cannot stand in one of these places.
         """
-        self.places: list[str] = []
-        """The name of the search's dimension in each of these places, in the order of the recipe text."""
-        with suppress(RecipeError):
-            self.pattern = self._filled()
-            self.places += self._names(self._written.root, iter([n for n, _ in self._written.dimensions]))
+        return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
         """Return values of the search's dimensions with which its recipe becomes this recipe.
 
         Return None if the recipe is not in the space.
         """
-        if self.pattern is None:
+        if self._pattern is None:
             return None
-        found = find_derivation(self.pattern.root, recipe.root)
+        found = find_derivation(self._pattern.root, recipe.root)
         if found is None:
             return None
         values: dict[str, Level] = {}
         for place, (_, value) in found.items():
-            name = self.places[place]
+            name = self._places[place]
             dimension = self._study.dimensions[name]
             is_choice = isinstance(dimension, ChoiceDimension)
             level = representative_values(dimension)[int(value)] if is_choice else value

@@ -243,14 +243,13 @@ def _why(study: str, metric: str) -> pl.Expr:
     named = pl.col("status").is_in([ValueStatus.DIVERGED, ValueStatus.CENSORED])
     number = pl.when(named).then("value").map_elements(find_metric(metric).format, return_dtype=pl.String)
     strayed = pl.format("diverged: the loss of seed {} {}; it has {}", "seed", "diverged", number)
-    lossy = ", because its tokens lose text" if metric.endswith(_FAMILY) else ""
     words = {
         ValueStatus.DONE: "",
         ValueStatus.INFINITE: f"ended with an infinite {metric}",
         ValueStatus.CENSORED: "ended before the target",
         ValueStatus.BEGUN: "begun, but not ended",
         ValueStatus.PENDING: f"not probed yet ({probe_command(study)})",
-        ValueStatus.NO_VALUE: f"ended without a finite {metric}{lossy}",
+        ValueStatus.NO_VALUE: f"ended without a finite {metric}{_lossy(metric)}",
         ValueStatus.MISSING: ValueStatus.MISSING.text,
     }
     failure = pl.format("{}: {}", "status", reason)
@@ -262,6 +261,10 @@ def _why(study: str, metric: str) -> pl.Expr:
             censored = pl.lit(f"did not reach {target}")
         why = pl.when(pl.col("status") == ValueStatus.CENSORED).then(censored).otherwise(why)
     return pl.when(pl.col("status") == ValueStatus.DIVERGED).then(strayed).otherwise(why)
+
+
+def _lossy(metric: str) -> str:
+    return ", because its tokens lose text" if metric.endswith("_bits_per_byte") else ""
 
 
 def _awaits_probe(wanted: pl.DataFrame, outcomes: pl.DataFrame, metric: str) -> pl.Expr:
@@ -399,11 +402,14 @@ def _missing(
 
 def _bits_per_nat(task: TaskSettings) -> dict[str, float]:
     """Return for each split the factor that converts nats per token to bits per byte; empty if unknown."""
+    return {split: rate / math.log(2) for split, rate in _tokens_per_byte(task).items()}
+
+
+def _tokens_per_byte(task: TaskSettings) -> dict[str, float]:
     if not isinstance(task, LanguageModelSettings) or isinstance(task.corpus, OwnDocuments):
         return {}
     if task.tokens == "characters" and task.batching != "sentences":
-        return dict.fromkeys(("dev", "test"), 1 / math.log(2))
+        return dict.fromkeys(("dev", "test"), 1.0)
     if task.tokens != "words" or task.batching != "stream":
         return {}
-    scored = corpus_of_task(task).scored_words
-    return {split: words / size / math.log(2) for split, (words, size) in scored.items()}
+    return {split: words / size for split, (words, size) in corpus_of_task(task).scored_words.items()}

@@ -16,14 +16,14 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
-from ...errors import nearest_hint
+from ...errors import nearest, nearest_hint
 from ..catalog.metrics import METRICS_AND_COSTS, TUNED_METRICS, is_timed, metric_family, unknown_metric
 from ..schema.design import MAX_TRIALS, Design
 from ..schema.epoch_metrics import course_fault, missing_metric, spending_fault
 from ..schema.factors import ABSENT, SEED, NamedLevels, has_level, level_key, level_name, level_text
 from ..schema.settings import Level, Name
 from ..text.document import Diagnostics
-from ..text.strict_model import StrictModel, format_value
+from ..text.strict_model import InvalidTableError, StrictModel, format_value, validate
 from ..text.toml_positions import KeyPath
 
 if TYPE_CHECKING:
@@ -290,18 +290,27 @@ def _read(diagnostics: Diagnostics, role: Role, design: Design, paper: str | Non
     names = set[str]()
     for index, table in enumerate(diagnostics.tables(role)):
         path: KeyPath = (role, index)
+        if not isinstance(table, dict):
+            diagnostics.report(path, f"expected a table, got {format_value(table)}")
+            continue
         if isinstance(name := table.get("name"), str):
             if name in names:
                 diagnostics.report((*path, "name"), f"the name '{name}' is taken by another {role}")
             names.add(name)
         kind = table.get("kind", _DEFAULTS.get(role))
         model = find_kind(role, kind) if isinstance(kind, str) else None
-        if model is None or model.of_search != diagnostics.has_search:
-            fault = _kind_fault(role, kind, has_search=diagnostics.has_search)
-            diagnostics.report((*path, "kind") if "kind" in table else path, fault)
+        if model is None:
+            model, kind = _report_unknown_kind(diagnostics, role, path, kind)
+            if model is not None:
+                diagnostics.validate(model, path, {**table, "kind": kind})
             continue
-        spec = diagnostics.validate(model, path, _own_keys(diagnostics, role, path, table, model))
+        if model.of_search != diagnostics.has_search:
+            _report_wrong_kind(diagnostics, role, path, kind, in_file="kind" in table)
+        keys = _own_keys(diagnostics, role, path, table, model)
+        spec = diagnostics.validate(model, path, keys)
         if spec is None:
+            for key, message in _faults_beside_value(model, keys, design, paper):
+                diagnostics.report((*path, *key), message)
             continue
         spec = spec.with_levels(design)
         for key, message in spec.faults(design, paper):
@@ -310,17 +319,52 @@ def _read(diagnostics: Diagnostics, role: Role, design: Design, paper: str | Non
     return specs
 
 
-def _kind_fault(role: Role, kind: object, *, has_search: bool) -> str:
-    """Return the message for a kind that a study cannot have; it lists the kinds that the study can have."""
-    own = [name for name, each in kinds_of(role).items() if each.of_search == has_search]
+_FACTOR_KEYS = ("rows", "columns", "series", "select")
+
+
+def _faults_beside_value(
+    model: type[ResultKeys], keys: Mapping[str, object], design: Design, paper: str | None
+) -> Iterator[KeyFault]:
+    """Yield the faults of keys that name factors, for a table or figure whose only invalid key is `value`."""
+    try:
+        spec = validate(model, {**keys, "value": "loss"}).with_levels(design)
+    except InvalidTableError:
+        return
+    yield from (fault for fault in spec.faults(design, paper) if fault[0] and fault[0][0] in _FACTOR_KEYS)
+
+
+def _report_unknown_kind(
+    diagnostics: Diagnostics, role: Role, path: KeyPath, kind: object
+) -> tuple[type[ResultKeys] | None, str | None]:
+    """Report a table or figure whose `kind` is missing or unknown.
+
+    Return the class and name of the kind that is most similar to an unknown one, so that the caller can check
+    the other keys. Return (None, None) if no kind is similar.
+    """
+    own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     if kind is None:
-        return f"missing key 'kind'; known: {', '.join(own)}"
+        diagnostics.report(path, f"missing key 'kind'; known: {', '.join(own)}")
+        return None, None
     if not isinstance(kind, str):
-        return f"expected one of {', '.join(map(repr, own))}, got {format_value(kind)}"
-    if find_kind(role, kind) is None:
-        return f"unknown kind '{kind}'{nearest_hint(kind, own)}"
+        expected = ", ".join(map(repr, own))
+        diagnostics.report((*path, "kind"), f"expected one of {expected}, got {format_value(kind)}")
+        return None, None
+    diagnostics.report((*path, "kind"), f"unknown kind '{kind}'{nearest_hint(kind, own)}")
+    meant = nearest(kind, own)
+    return (find_kind(role, meant), meant) if meant else (None, None)
+
+
+def _report_wrong_kind(
+    diagnostics: Diagnostics, role: Role, path: KeyPath, kind: str, *, in_file: bool
+) -> None:
+    """Report a kind for searches in a study without a search, or a kind for grids in a study with a search.
+
+    The message lists the kinds that the study can have.
+    """
+    own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     has = ("the cells of a grid; a search has none", "the points of a search; a grid has none")
-    return f"'{kind}' is about {has[not has_search]}: expected {', '.join(own)}"
+    message = f"'{kind}' is about {has[not diagnostics.has_search]}: expected {', '.join(own)}"
+    diagnostics.report((*path, "kind") if in_file else path, message)
 
 
 def _own_keys(

@@ -36,7 +36,7 @@ from ..catalog.tasks import (
     check_statements,
 )
 from ..schema.epoch_metrics import epoch_metrics
-from ..schema.settings import RECIPE_PATH, TrialSettings, read_recipe
+from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, TrialSettings, read_recipe
 from ..text.strict_model import ValidationProblem
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
@@ -53,11 +53,21 @@ _REMEDIES = {
 Rule = Callable[[TrialSettings], Iterator[ValidationProblem]]
 """A check for conflicts between the tables of valid settings."""
 
+Unknown = Callable[[KeyPath], bool]
+"""A test whether the value of a key is unknown because the file has a fault there."""
 
-def incompatibilities(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield conflicts between settings that are valid by themselves, such as a key without effect."""
-    for rule in _RULES:
-        yield from rule(settings)
+
+def incompatibilities(
+    settings: TrialSettings, is_unknown: Unknown | None = None
+) -> Iterator[ValidationProblem]:
+    """Yield faults of settings that are valid one by one but not together, such as a key without effect.
+
+    `is_unknown` says for which keys the file has no valid value, so that `settings` has an example value.
+    Rules about these keys are skipped.
+    """
+    for reads, rule in _RULES:
+        if is_unknown is None or not any(map(is_unknown, (_TASK_NAME, *reads))):
+            yield from rule(settings)
 
 
 def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
@@ -362,6 +372,7 @@ def _compiled_terms(settings: TrialSettings) -> Iterator[ValidationProblem]:
         yield ValidationProblem(("train", "compile"), message)
 
 
+_TASK_NAME: KeyPath = ("task", "name")
 _CURRICULUM: KeyPath = ("train", "curriculum")
 _LENGTHS: KeyPath = ("train", "lengths")
 
@@ -375,11 +386,33 @@ def _maximal_updates(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 _BY_SIGN = ("adam", "adamw", "lion")
 
-_RULES: tuple[Rule, ...] = (
-    *(_output, _causality, _coverage, _sizes, _data, _separate_documents, _enough_text, _enough_rows, _lists),
-    *(_frame, _lengths, *map(_for_pairs, ("sampling", "label_smoothing", "batch_tokens")), _room_for_longest),
-    *(_one_vocabulary, _plateau, _early_stopping, _kept_epoch, _compiled_terms, _maximal_updates),
+_RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
+    ((RECIPE_PATH,), _output),
+    ((RECIPE_PATH, D_MODEL_PATH, ("task", "batching")), _causality),
+    ((RECIPE_PATH, ("task", "coverage_penalty")), _coverage),
+    ((RECIPE_PATH, ("task", "sizes")), _sizes),
+    ((("task",),), _data),
+    ((("task",),), _separate_documents),
+    ((("task",), ("train", "batch_size")), _enough_text),
+    ((("task",), ("train", "batch_size")), _enough_rows),
+    ((("task",),), _lists),
+    ((("model",), ("task",)), _frame),
+    ((_CURRICULUM, _LENGTHS), _lengths),
+    ((("train", "sampling"),), _for_pairs("sampling")),
+    ((("train", "label_smoothing"),), _for_pairs("label_smoothing")),
+    ((("train", "batch_tokens"),), _for_pairs("batch_tokens")),
+    ((("train", "batch_tokens"), ("train", "accumulate"), ("task",)), _room_for_longest),
+    ((("model", "cutoffs"), ("model", "tied")), _one_vocabulary),
+    ((("train", "schedule"), _LENGTHS), _plateau),
+    (
+        (("task",), ("train", "early_stopping"), ("train", "measure"), ("train", "loss_terms"), _LENGTHS),
+        _early_stopping,
+    ),
+    ((("task",), ("train", "keep"), ("train", "early_stopping"), _LENGTHS), _kept_epoch),
+    ((("train", "loss_terms"), ("train", "compile")), _compiled_terms),
+    ((("model", "mup"), ("train", "optimizer")), _maximal_updates),
 )
+"""Each rule with the keys that it reads besides the task's name."""
 
 
 def _offending_part(root: Node, gives: str | None) -> str:

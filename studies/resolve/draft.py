@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from typing import Any
 
@@ -169,25 +168,35 @@ def _is_fragment(
 
 
 def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
-    """Report entries of [recipes] that contain themselves, directly or through others, each cycle once."""
-    graph = {name: HOLE_PATTERN.findall(text) for name, text in texts.items()}
-    while True:
-        try:
-            TopologicalSorter(graph).prepare()
-        except CycleError as error:
-            cycle: list[str] = error.args[1][
-                :0:-1
-            ]  # each entry contains the next one, the last one the first
-        else:
-            return
-        first = next(name for name in texts if name in cycle)
-        others = [*cycle[cycle.index(first) + 1 :], *cycle[: cycle.index(first)]]
-        through = f" through {', '.join(others)}" if others else ""
-        holes = HOLE_PATTERN.finditer(texts[first])
-        within = next(hole.span() for hole in holes if hole[1] == [*others, first][0])
-        diagnostics.report((_FRAGMENTS, first), f"'{first}' contains itself{through}", within=within)
-        diagnostics.invalid.update((_FRAGMENTS, name) for name in cycle)
-        graph = {name: holes for name, holes in graph.items() if name not in cycle}
+    """Report entries of [recipes] that contain themselves, directly or through others.
+
+    Each cycle is reported once, at the placeholder where it begins.
+    """
+    reported: set[str] = set()
+    for name, text in texts.items():
+        for hole in HOLE_PATTERN.finditer(text):
+            cycle = _shortest_path(hole[1], name, texts)
+            if not cycle:
+                continue
+            if not reported.intersection(cycle):  # one report for a cycle; `cycle` ends with `name`
+                through = f" through {', '.join(cycle[:-1])}" if cycle[:-1] else ""
+                diagnostics.report(
+                    (_FRAGMENTS, name), f"'{name}' contains itself{through}", within=hole.span()
+                )
+            reported.update(cycle)
+            diagnostics.invalid.add((_FRAGMENTS, name))
+
+
+def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]:
+    """Return a shortest chain of fragments from `start` to `goal`, both included; empty if there is none."""
+    paths, seen = [[start]], {start}
+    for path in paths:  # the loop appends to this list
+        if path[-1] == goal:
+            return path
+        steps = [hole for hole in HOLE_PATTERN.findall(texts.get(path[-1], "")) if hole not in seen]
+        paths += [[*path, hole] for hole in dict.fromkeys(steps)]
+        seen.update(steps)
+    return []
 
 
 def _fillable_fragments(texts: dict[str, str], others: Collection[str]) -> dict[str, str]:
@@ -422,10 +431,9 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
                     report_problem(
                         draft.diagnostics, problem, path, draft.template.names_at(problem.path, values)
                     )
-            if all(problem in first_problems for problem in problems):  # others may hide some of the first
-                for problem in first_problems:
-                    if problem not in problems:
-                        cured_by[problem].add(name)
+            for problem in first_problems:
+                if problem not in problems:
+                    cured_by[problem].add(name)
     for problem in first_problems:
         names = draft.template.names_at(problem.path, values)
         causes = cured_by[problem] or set(names) & axes.keys()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from ...grammar import Recipe, RecipeError, lookup
 from ...grammar.nodes import BlockNode, HoleNode, Node, RepeatNode, walk
@@ -274,12 +274,35 @@ def _filled_recipe(recipe: Recipe, values: Mapping[str, Level]) -> Recipe:
 
 _PLACEHOLDER_RECIPE = "sa"  # replaces an invalid recipe, so that the other keys are still checked
 
+_ANY_VALUES: Mapping[str, Mapping[str, Any]] = {
+    "model": {"recipe": _PLACEHOLDER_RECIPE, "d_model": 1},
+    "train": {"optimizer": {"name": "adam", "lr": 1.0}, "batch_size": 1, "epochs": 1, "steps_per_epoch": 1},
+}
+"""Example values for wrong or missing required keys, so that the other keys are checked too."""
+
+
+_OF_METRICS = ("lengths", "curriculum", "keep", "measure", "loss_terms", "callbacks")
+"""The keys of [train] that, together with [task], decide which metrics a trial has."""
+
+
+class InvalidSettingsError(InvalidTableError):
+    """Error for invalid settings of a trial.
+
+    `known` has the settings with examples in place of invalid values, or None if these values may change the
+    trial's metrics.
+    """
+
+    def __init__(self, problems: tuple[ValidationProblem, ...], known: TrialSettings | None) -> None:
+        """Store the problems, which become the error's text, and the settings `known`."""
+        super().__init__(problems)
+        self.known = known
+
 
 def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSettings:
-    """Return the settings of the trial with these values; raise InvalidTableError with all problems.
+    """Return the settings of the trial with these values; raise InvalidSettingsError with all problems.
 
-    `values` has a level for every placeholder and every dimension that needs one. A key whose value is the
-    placeholder of an absent factor is left out. Conflicts between keys are found once every key is valid.
+    `values` has a level for every placeholder and every dimension that needs one. Keys that do not depend on
+    a wrong key are still checked. A key whose value is the placeholder of an absent factor is left out.
     """
     absent = [name for name, level in values.items() if level == ABSENT]
     values = {name: level for name, level in values.items() if name not in absent}
@@ -299,21 +322,36 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
         except RecipeError as error:
             problems += [ValidationProblem(RECIPE_PATH, fault.message) for fault in error.faults]
             tables["model"]["recipe"] = _PLACEHOLDER_RECIPE
+    settings: TrialSettings | None
+    is_certain = True
     try:
         settings = validate(TrialSettings, {**tables, SEED: values.get(SEED, 0)})
     except InvalidTableError as error:
         problems += [problem for problem in error.problems if problem.path not in unfilled]
-        raise InvalidTableError(tuple(problems)) from error
-    if budget is not None and not problems:
+        settings = _without_faults(tables, problems)
+        is_certain = not any(_touches_metrics(problem) for problem in problems)
+    if settings is not None and budget is not None and not problems:
         try:
             settings = budget.spend(settings)
         except ValueError as error:
             problems.append(ValidationProblem(budget.path, str(error)))
-    if not problems:
-        problems += incompatibilities(settings)
-    if problems:
-        raise InvalidTableError(tuple(problems))
+    if settings is not None:
+        faults = tuple(problems)
+        problems += incompatibilities(
+            settings, (lambda path: _is_unknown(path, tables, faults)) if faults else None
+        )
+    if problems or settings is None:
+        raise InvalidSettingsError(tuple(problems), settings if is_certain else None)
     return with_code(settings)
+
+
+def _touches_metrics(problem: ValidationProblem) -> bool:
+    """Return whether the fault concerns a key that may change which metrics a trial has.
+
+    An unknown key of [train] counts, since it may be the misspelt name of such a key.
+    """
+    table, *keys = problem.path or ("",)
+    return table == "task" or (table == "train" and (problem.key or not keys or keys[0] in _OF_METRICS))
 
 
 def _unfilled(
@@ -327,3 +365,34 @@ def _unfilled(
             if name in absent:
                 message = f"no value for the hole {{{name}}}: its condition in [when] leaves {name} out here"
                 yield ValidationProblem(path, message)
+
+
+def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> TrialSettings | None:
+    """Return settings with example values in place of faulty ones; None if they are still invalid."""
+    faulty = {problem.path[:2] for problem in problems}
+    repaired = {
+        name: {**_ANY_VALUES.get(name, {}), **_sound_keys(name, tables.get(name), faulty)}
+        for name in TRIAL_TABLES
+    }
+    try:
+        return validate(TrialSettings, repaired)
+    except InvalidTableError:
+        return None
+
+
+def _sound_keys(name: str, table: object, faulty: Collection[KeyPath]) -> dict[str, Any]:
+    """Return a table without the keys that have faults; empty if it is no table at all."""
+    if not isinstance(table, Mapping):
+        return {}
+    keys = cast("Mapping[str, Any]", table)
+    return {key: value for key, value in keys.items() if (name, key) not in faulty}
+
+
+def _is_unknown(path: KeyPath, tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> bool:
+    name, keys = str(path[0]), path[1:]
+    within = [problem for problem in problems if problem.path[:1] == (name,)]
+    if not keys or not isinstance(tables.get(name), Mapping):
+        return bool(within)
+    if keys[0] in tables[name]:
+        return any(problem.path[1:2] == (keys[0],) for problem in within)
+    return any(problem.key for problem in within)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from ...errors import nearest_hint
 from ..text.document import Diagnostics
 from ..text.parts import PartSettings, part_table
+from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .factors import (
@@ -38,6 +39,7 @@ from .settings import Level, MatchedCost, StudySettings, TrialSettings, find_des
 
 if TYPE_CHECKING:
     from ...storage import Store
+    from ..claims.comparisons import Claim
     from ..expansions.match import SizeMatch
     from ..planning.plan import Plan
     from ..resolve.grid import GridBuilder
@@ -60,13 +62,13 @@ class Filling:
 class Expansion:
     """Base class of optional features that one key of a study file turns on, such as `[ladder]`.
 
-    Each method belongs to a stage of reading the study, and changes nothing by default.
+    Each method belongs to a stage of reading the study. All except `read` change nothing by default.
     """
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the feature; after a fault, report it and return None."""
-        return cls()
+        """Return this expansion if the study file has its key, else None; report faults in its value."""
+        raise NotImplementedError
 
     def changed_tables(self) -> Mapping[str, Any]:
         """Return new versions of those tables of the study file that the feature replaces."""
@@ -83,6 +85,12 @@ class Expansion:
     def change(self, settings: TrialSettings, levels: Mapping[str, Level]) -> TrialSettings:
         """Return the settings of a cell after the changes of this feature."""
         return settings
+
+    def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
+        """Report faults of the feature's keys in a study whose other faults prevent `complete`.
+
+        `claims` are the valid claims.
+        """
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
         """Return the study with what this feature adds to it; report faults.
@@ -371,7 +379,11 @@ class DesignReader:
             diagnostics, lambda name: self.kind.repeats_levels and name not in (SEED, *header.around)
         )
         self.crossed = {name: levels for name, levels in self.factors.items() if name != SEED}
-        tables = self.tables = diagnostics.tables(CELLS)
+        tables = diagnostics.data.get(CELLS, [])
+        if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+            diagnostics.report((CELLS,), f"expected [[cells]], got {format_value(tables)}")
+            tables = []
+        self.tables: list[Mapping[str, Any]] = tables
         listed = dict.fromkeys(name for table in tables for name in table if name != SEED)
         self.names = tuple(self.crossed or listed)
         self.levels = {

@@ -318,12 +318,12 @@ def representative_values(dimension: Dimension) -> tuple[Level, ...]:
 
 def contains(dimension: Dimension, value: object) -> bool:
     """Return whether a value belongs to a dimension."""
-    is_bool = isinstance(value, bool)
     if isinstance(dimension, ChoiceDimension):
         # in Python True == 1, but `true` and `1` are different options
-        options = representative_values(dimension)
-        return any(value == each and is_bool == isinstance(each, bool) for each in options)
-    if not isinstance(value, int | float) or is_bool or not dimension.low <= value <= dimension.high:
+        return any(
+            value == each and _is_truth(value) == _is_truth(each) for each in representative_values(dimension)
+        )
+    if not isinstance(value, int | float) or _is_truth(value) or not dimension.low <= value <= dimension.high:
         return False
     if isinstance(dimension, RealDimension):
         return True
@@ -363,3 +363,7 @@ def _option(text: str, argument: ArgumentSyntax, faults: FaultCollector) -> Leve
             return word == "true"
         case _:
             return text[argument.start : argument.end]
+
+
+def _is_truth(value: object) -> bool:
+    return isinstance(value, bool)

@@ -358,9 +358,19 @@ def front(points: Sequence[Losses]) -> list[int]:
     """Return the indices of the points on the Pareto front, sorted by the first objective.
 
     No other point is better in one objective without being worse in another. Equal points are all included.
+    Two objectives are sorted (Kung et al. 1975). With more, each point is compared with the front so far.
     """
     order = sorted(range(len(points)), key=lambda place: tuple(points[place]))
     found: list[int] = []
+    if points and len(points[0]) == 2:
+        least = math.inf
+        for place in order:
+            second = points[place][1]
+            is_equal = bool(found) and tuple(points[found[-1]]) == tuple(points[place])
+            if second < least or is_equal:
+                found.append(place)
+                least = min(least, second)
+        return found
     for place in order:  # sorted, so that no point dominates an earlier one and the front only grows
         if not any(dominates(points[other], points[place]) for other in found):
             found.append(place)

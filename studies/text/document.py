@@ -35,7 +35,7 @@ _HINTS = [
     (r"none|null|nil", "expected a value, got {got}: remove the key if there is none"),
     (
         r"[\d.,_' +-]+(e[+-]?[\d.]*)?",
-        "TOML cannot read the number {got}: numbers look like 10000, 0.5 or 1e-3",
+        "expected a number, got {got}: numbers look like 10000, 0.5 or 1e-3",
     ),
     (r"\(.*", "expected a value, got {got}: write a list in brackets, such as [2, 4]"),
     ("[“”„‘’«].*", 'expected a value, got {got}: write a text in straight quotes, such as "name"'),
@@ -305,10 +305,13 @@ class Diagnostics:
         self.report((name,), f"expected a table, got {format_value(table)}")
         return {}
 
-    def tables(self, name: str) -> list[dict[str, Any]]:
-        """Return the array of tables with this name, or an empty list; report a value of another type."""
+    def tables(self, name: str) -> list[Any]:
+        """Return the array of tables with this name, or an empty list.
+
+        Report a value of another type.
+        """
         tables = self.data.get(name, [])
-        if isinstance(tables, list) and all(isinstance(table, dict) for table in tables):
+        if isinstance(tables, list):
             return tables
         self.report((name,), f"expected [[{name}]], got {format_value(tables)}")
         return []

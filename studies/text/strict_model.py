@@ -207,7 +207,24 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
                 yield ValidationProblem(path, got)
             case kind:
                 expected, got = _EXPECTED[kind].format_map(context), error["input"]
-                yield ValidationProblem(path, f"expected {expected}, got {format_value(got)}")
+                remedy = ": write it without quotes" if _is_quoted(kind, got) else ""
+                if kind == "string_pattern_mismatch" and (
+                    name := re.sub(r"[^A-Za-z0-9_.]+", "-", str(got))
+                    .lstrip("0123456789_.-")
+                    .rstrip("-")[:100]
+                ):
+                    remedy = f"; nearest: {name}"
+                yield ValidationProblem(path, f"expected {expected}, got {format_value(got)}{remedy}")
+
+
+def _is_quoted(kind: str, got: object) -> bool:
+    """Return whether a value is valid without its quotes: "3" for a number, or "true" for a boolean."""
+    if not isinstance(got, str):
+        return False
+    if kind == "bool_type":
+        return got in {"true", "false"}
+    pattern = {"int_type": r"[+-]?\d+", "float_type": r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?"}.get(kind)
+    return pattern is not None and re.fullmatch(pattern, got) is not None
 
 
 class NamedSettings(StrictModel):

@@ -49,12 +49,29 @@ def test_the_claims_of_all_gates_share_their_level():
     assert {claim.spec.name: claim.spec.level for claim in load_study(apart).claims}["never"] == 0.95
 
 
+def test_gates_are_checked_beside_other_faults():
+    wrong = STUDY.replace('claims = "later"', 'claims = "latr"').replace("{ width = 12 }", "{ widht = 12 }")
+    with pytest.raises(StudyError) as caught:
+        load_study(wrong, ["model.dropout=2"])
+    assert len(caught.value.faults) == 3
+    assert "unknown claim 'latr'; nearest: later" in str(caught.value)
+    assert "unknown factor 'widht'; nearest: width" in str(caught.value)
+
+
 def test_a_faulty_ladder_is_not_a_fault_of_its_claims_and_gates():
     with pytest.raises(StudyError) as caught:
         load_study(STUDY.replace("width = [4, 8, 12]", "width = []"))
     assert [fault.message for fault in caught.value.faults] == [
         "[ladder] sizes: expected equally many numbers in each list, got 0 of width, 3 of heads",
         "[ladder] sizes.width: expected at least 2 sizes, got 0",
+    ]
+    with pytest.raises(StudyError) as caught:
+        load_study(
+            STUDY.replace("heads = [1, 2, 3]", "heads = [1, 2]").replace("{ width = 12 }", "{ w = 1 }")
+        )
+    assert [fault.message for fault in caught.value.faults] == [
+        "[ladder] sizes: expected equally many numbers in each list, got 3 of width, 2 of heads",
+        "[[gate]] holds.w: unknown factor 'w'; known: heads, mixer, width",
     ]
 
 

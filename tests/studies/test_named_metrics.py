@@ -117,6 +117,17 @@ def test_metrics_and_probes_of_plugins_are_known() -> None:
     assert fault.endswith("got 'evenness'")
 
 
+def test_metrics_that_a_task_never_has_are_reported_next_to_other_faults():
+    table = TABLE + 'value = "max_length"\nselect = { task = "mqar" }'
+    wrong = {"epochs = 1": "epochs = 1\ncurriculum = { start = 3 }"}
+    told = faults(table, **wrong)
+    assert ["curriculum" in each for each in told] == [True, True, False], told
+    assert "expected one of the metrics of mqar" in told[2]
+    assert len(faults(table, **{"d_model = 16": "d_modl = 16"})) == 2  # a misspelt key, and the metric
+    unknown = TABLE + 'value = "max_lenth"'
+    assert sum("max_lenth" in each for each in faults(unknown, **wrong)) == 1
+
+
 def test_impossible_metrics_are_not_reported_while_the_metrics_are_unknown():
     table = TABLE + 'value = "test_accuracy"\nselect = { task = "induction_heads" }'
     in_task = {'name = "{task}"': 'name = "{task}"\ntest_lenghts = [40]'}

@@ -58,7 +58,7 @@ band = "std"
 """
 
 TOLD = """\
-study: 12 faults
+study: 13 faults
 
   29 | value = "los"
                ^^^^^  [[curve]] value: unknown metric 'los'; nearest: loss
@@ -89,7 +89,10 @@ study: 12 faults
               ^^^^^^^^
        [[curve]] name: the name 'fourth' is taken by another curve
   59 | kind = "lines"
-              ^^^^^^^  [[curve]] kind: unknown kind 'lines'; nearest: line"""
+              ^^^^^^^  [[curve]] kind: unknown kind 'lines'; nearest: line
+  62 | band = "std"
+              ^^^^^
+       [[curve]] band: expected 'sd', 'se', 'ci' or 'minmax', got 'std'; nearest: sd"""
 
 
 def test_all_faults_are_reported_together():

@@ -92,6 +92,7 @@ def test_a_search_has_dimensions_and_no_grid():
         ("max",),
         "asha",
     )
+    assert study.epochs == 20
 
 
 def test_a_point_becomes_a_trial_for_each_seed():
@@ -176,6 +177,15 @@ def test_factors_of_several_levels_join_the_search():
     assert study.dimensions["mixer"] == ChoiceDimension(("sa", "conv(k=3)"))
     trial = study.trial_for({"mixer": "sa", "k": 3, "dropout": 0.1})
     assert dict(trial.levels) == {"task": "sort", "mixer": "sa", "k": 3, "dropout": 0.1, "seed": 0}
+
+
+def test_epochs_may_be_searched():
+    text = replaced(
+        TEXT,
+        ("epochs = 20", 'epochs = "{epochs}"'),
+        ("[search.space]", '[search.space]\nepochs = "integer(5, 50)"'),
+    )
+    assert load_study(text).epochs == 50
 
 
 @pytest.mark.parametrize(
