@@ -52,7 +52,7 @@ class LanguageModelSettings(TaskSettings):
     batching: Literal["stream", "packed", "lines", "sentences"] = "stream"
     """what a row of a batch is: one endless text, a piece of `context` tokens, or a line (a document,
     if the corpus has documents) or a sentence"""
-    context: int = Field(default=512, ge=1, serialization_alias="block")
+    context: int = Field(default=512, ge=1, le=1 << 20, serialization_alias="block")
     """for streams and packed rows: the number of tokens that are read at a time"""
     separate_documents: bool = False
     """for packed rows: whether a token sees only its own document; see `docs/reference/data.md`"""

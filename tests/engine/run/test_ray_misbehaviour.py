@@ -86,7 +86,9 @@ def test_a_plug_in_that_a_worker_cannot_load_ends_the_run_with_its_reason(folder
         encoding="utf-8",
     )
     told = last_line(begin(folder, ACTIVEMEM_PLUGINS=str(folder / "once.py")))
-    assert "cannot begin: PluginError: once.py:2: AssertionError: not here. Continue: activemem" in told
+    assert (
+        "cannot begin: PluginError: once.py:2: AssertionError: not here. No trial counts as failed." in told
+    )
     assert len(Store(folder / "results").trials()) == 0
 
 
@@ -94,7 +96,8 @@ def test_a_plug_in_that_a_worker_cannot_load_ends_the_run_with_its_reason(folder
 def test_more_cpus_than_there_are_end_the_run(folder):
     told = last_line(begin(folder, ACTIVEMEM_PLUGINS="", ACTIVEMEM_CPUS="4096"))
     assert "cpus: expected at most" in told
-    assert "the number on this machine, got 4096. Continue: activemem study run tiny.toml" in told
+    assert "the number on this machine, got 4096. No trial counts as failed." in told
+    assert "Continue: activemem study run tiny.toml" in told
 
 
 @pytest.mark.slow
@@ -107,4 +110,4 @@ def test_one_signal_ends_a_run_whose_worker_hangs_in_native_code(folder, number)
     _, stderr = process.communicate(timeout=PATIENCE_S)
     assert time.monotonic() - asked < PATIENCE_S
     assert process.returncode == 130
-    assert stderr.endswith("Continue: activemem study run tiny.toml\n")
+    assert stderr.endswith("Continue: activemem study run tiny.toml --ray\n")

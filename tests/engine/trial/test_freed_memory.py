@@ -84,7 +84,6 @@ COHORT = """
 import sys, tempfile
 from pathlib import Path
 import torch
-from activemem.engine.trial import provenance
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.cohorts import Worker
 from activemem.engine.trial.outcome import Job
