@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
@@ -192,6 +192,10 @@ class StudyResults:
         A point is a mapping with `values` or `recipe`, or the text of a JSON object. The next run trains the
         accepted points. Raise StudyError for a grid.
         """
+        is_list = isinstance(points, Iterable) and not isinstance(points, str | Mapping)
+        check_arguments(
+            None if is_list else f"points: expected a list of points, got {type(points).__name__}"
+        )
         return _engine("run.search.proposals").SearchService(self.study, self.store).hand_in_all(points)
 
     def coordinates(self, data: str | Path = "data") -> StudyCoordinates:

@@ -1,6 +1,7 @@
 import pytest
 
 from activemem import open_study
+from activemem.errors import ActivememError
 from activemem.reporting.curves.curve import CurveError
 from activemem.reporting.results import StudyResults
 from activemem.reporting.tables.table import TableError
@@ -102,3 +103,9 @@ def test_a_plan_shows_itself_in_a_notebook(results):
     part = results.plan(["task=sort"])
     assert "36 trials, 12 in this part" in str(part)
     assert repr(part).startswith("<Plan: 36 trials")
+
+
+@pytest.mark.parametrize("points", [{"values": {"k": 6}}, '{"values": {"k": 6}}', None])
+def test_points_for_a_search_are_a_list(results, points):
+    with pytest.raises(ActivememError, match="points: expected a list of points, got "):
+        results.tell(points)
