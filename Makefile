@@ -77,13 +77,14 @@ $(MINIMUM)/.ready: pyproject.toml constraints-minimum.txt
 		--constraint /dev/stdin torch==$(MINIMUM_TORCH) --editable ".[test]"
 	@touch $@
 
-# MLflow needs an older pyarrow than constraints.txt has.
+# Of constraints.txt only torch: MLflow needs an older pyarrow, among others.
 trackers: $(TRACKERS)/.ready ## run the tests of trackers with TensorBoard, MLflow, Weights & Biases and Trackio
 	$(TRACKERS)/bin/python -m pytest -m "not slow" tests/tracking
 
 $(TRACKERS)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TRACKERS)
-	$(TRACKERS)/bin/python -m pip install --quiet --editable ".[test,tensorboard,mlflow,wandb,trackio]"
+	$(TRACKERS)/bin/python -m pip install --quiet $(shell grep '^torch==' constraints.txt) \
+		--editable ".[test,tensorboard,mlflow,wandb,trackio]"
 	@touch $@
 
 lint: setup      ## style, types, and the floors of the house
