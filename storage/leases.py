@@ -311,7 +311,8 @@ def remove_ended_leases(layout: Layout, last_numbers: Mapping[str, int]) -> None
 
     `last_numbers` has the number of each trial's last stored attempt. A driver that planned such a trial
     before the trial ended may then claim it. So the file `SWEEPS` changes first: a driver that has created a
-    lease compares this file next. If it has changed, the driver reads the store again before it trains.
+    lease compares this file next. If it has changed, the driver reads the store again before it trains. If a
+    folder is in the place of the file, all leases stay.
     """
     ended = list[Path]()
     layout.place.list_names(layout.leases)
@@ -320,5 +321,6 @@ def remove_ended_leases(layout: Layout, last_numbers: Mapping[str, int]) -> None
         if attempt.isdecimal() and int(attempt) <= last_numbers.get(trial, -1):
             ended.append(path)
     if ended:
-        layout.place.put(layout.leases / SWEEPS, secrets.token_hex(8).encode())
-        layout.place.delete(*ended)
+        with suppress(IsADirectoryError):
+            layout.place.put(layout.leases / SWEEPS, secrets.token_hex(8).encode())
+            layout.place.delete(*ended)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from activemem.storage import leases as module
-from activemem.storage.leases import KEPT_S, LEASE_S, Lease, Leases, LeaseState, Owner, this_process
+from activemem.storage.leases import KEPT_S, LEASE_S, SWEEPS, Lease, Leases, LeaseState, Owner, this_process
 from activemem.storage.store import open_layout
 
 from ..waiting import wait_for
-from .factories import make_trial_id
+from .factories import make_metric_rows, make_trial_id, make_trial_row
 
 TRIAL = make_trial_id(1)
 
@@ -212,6 +212,17 @@ def test_old_leases_are_cleared_when_all_of_a_trial_are_old(store, layout):
     left = sorted(path.name for path in layout.leases.iterdir())
     assert left == [f"{make_trial_id(2)}-0", f"{make_trial_id(3)}-0", f"{make_trial_id(3)}-1"]
     assert list(layout.unfinished.iterdir()) == []
+
+
+def test_a_folder_in_place_of_the_record_of_removals_keeps_the_leases_of_ended_trials(store, layout):
+    store.write(make_trial_row(1), make_metric_rows())
+    elsewhere(layout, "a").claim(TRIAL, 0).end()
+    (layout.leases / SWEEPS).mkdir()
+    store.upkeep.compact()
+    assert layout.lease(TRIAL, 0).exists()
+    (layout.leases / SWEEPS).rmdir()
+    store.upkeep.compact()
+    assert not layout.lease(TRIAL, 0).exists()
 
 
 def test_a_system_without_process_information_waits_for_leases_to_run_out(layout, monkeypatch):
