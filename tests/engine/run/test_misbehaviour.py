@@ -146,12 +146,11 @@ def test_missing_gpus_are_reported_before_anything_is_trained(folder):
     [
         pytest.param("full", "local", marks=pytest.mark.heavy),
         ("read-only", "local"),
-        pytest.param("full", "Ray", marks=pytest.mark.slow),
+        pytest.param("full", "ray", marks=pytest.mark.slow),
     ],
 )
 def test_a_disk_that_takes_no_more_stops_the_study_with_one_line(folder, place, how):
-    words = f"{sys.executable} -m activemem study run tiny.toml --results disk/results"
-    words += " --local" if how == "local" else ""
+    words = f"{sys.executable} -m activemem study run tiny.toml --results disk/results --{how}"
     limits = "size=64k,nr_inodes=300" if place == "full" else "ro"
     mount = f"mkdir disk && mount -t tmpfs -o {limits} tmpfs disk"
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
