@@ -31,7 +31,7 @@ from ..core.resources import ONE_CPU, Machine
 from ..corpora.files import keep_files
 from ..optimisers.build import group_sizes
 from ..packs.packer import count_packs
-from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
+from ..trial.checkpoints import STARTS_FILE, dies_often, record_stops
 from ..trial.failures import MachineError, check_gpu, lost_gpu, storing
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import claimed_elsewhere
@@ -338,10 +338,7 @@ class RunRounds:
             return self.search(max_trials, retry_failed=retry_failed)
         finally:
             if lost_gpu() is None:  # otherwise the trial with the failed kernel counts as a death
-                left = self._counter.planned - self._counter.ended.keys()
-                with suppress(OSError):  # a stop that cannot be recorded counts as a death
-                    for trial in self._store.files.trials_with_checkpoint(left):
-                        checkpoint_of(self._store, trial).record_stop()
+                record_stops(self._store, self._counter.planned - self._counter.ended.keys())
 
     def train_grid(
         self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None

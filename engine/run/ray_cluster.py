@@ -10,12 +10,16 @@ import pickle
 import tempfile
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import ray
+import ray.exceptions
 from ray import tune
 from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.search import Searcher
@@ -26,7 +30,9 @@ from ...studies.schema.settings import TrialSettings
 from ..core.events import Listener
 from ..core.process import StartAborted, Stop, stopped_by_signals
 from ..core.resources import Machine
+from ..trial.checkpoints import record_stops
 from ..trial.failures import MachineError
+from ..trial.outcome import Job
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
 from .cluster_nodes import fit_to_cluster, located
@@ -35,8 +41,8 @@ from .placement import with_share
 from .ray_actor import COMPLETED, CohortActor, request_stop
 from .ray_connection import check_workers_here, connected, look_at_code
 
-MAX_COHORT_DEATHS = 12
-"""The number of worker deaths after which a cohort is abandoned; each trial counts its own deaths, too."""
+MAX_COHORT_LOSSES = 12
+"""How often a cohort that has lost its worker gets another one; each trial counts its own deaths, too."""
 
 COUNTED_S = 2.0
 """The interval at which the workers that fit the cluster are counted, in seconds."""
@@ -55,10 +61,21 @@ class _NeverPickled:
         return {}
 
 
+@dataclass(slots=True)
+class _Cohort:
+    """A cohort that Tune has, and how often it has lost its worker."""
+
+    name: str
+    jobs: list[Job]
+    losses: int = 0
+
+
 class _CohortSearcher(_NeverPickled, Searcher):
     """Search algorithm for Ray Tune that hands out the cohorts of a source (a grid or a search).
 
-    It also reports the end of each cohort to the source.
+    It also reports the end of each cohort to the source. A cohort that has lost its worker is handed out
+    again, as another trial of Tune: Tune's own retries give up a cohort whose reused worker is lost before it
+    begins the cohort. `errors` has one line for each cohort that has lost too many workers.
     """
 
     def __init__(
@@ -71,7 +88,9 @@ class _CohortSearcher(_NeverPickled, Searcher):
         super().__init__()
         self._count_workers, self._workers, self._counted_at = count_workers, 1, -COUNTED_S
         self._source, self._stop, self._listener = source, stop, listener
-        self._names: dict[str, str] = {}
+        self._cohorts: dict[str, _Cohort] = {}
+        self._lost = deque[_Cohort]()
+        self.errors: list[str] = []
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
         """Return the configuration of the next cohort, or Tune's end marker if there are no more cohorts.
@@ -83,28 +102,48 @@ class _CohortSearcher(_NeverPickled, Searcher):
             return _FINISHED
         if (now := time.monotonic()) - self._counted_at >= COUNTED_S:
             self._workers, self._counted_at = self._count_workers(), now
-        if len(self._names) > self._workers:
+        if self._lost:
+            cohort = self._lost.popleft()
+        elif len(self._cohorts) > self._workers:
             return None
-        if (cohort := self._source.next_cohort(self._workers)) is None:
-            return None if self._source.may_have_more() else _FINISHED
-        self._names[trial_id], jobs = cohort
-        return {"tasks": pickle.dumps(jobs)}  # workers load them after the plug-ins that they need
+        elif (found := self._source.next_cohort(self._workers)) is not None:
+            cohort = _Cohort(*found)
+        else:
+            # a cohort that still runs may lose its worker, and Tune does not ask again after the end marker
+            return None if self._cohorts or self._source.may_have_more() else _FINISHED
+        self._cohorts[trial_id] = cohort
+        return {"tasks": pickle.dumps(cohort.jobs)}  # workers load them after the plug-ins that they need
 
     def should_prune(self, trial_id: str, epoch: int, value: float) -> bool:
         """Return whether the source prunes a cohort after an epoch; `trial_id` is its id in Ray Tune."""
-        return self._source.should_prune(self._names[trial_id], epoch, value)
+        return self._source.should_prune(self._cohorts[trial_id].name, epoch, value)
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Report to the source that a cohort has ended, unless the study is being stopped."""
-        name = self._names.pop(trial_id)
-        if self._stop.requested:
+        """Report to the source that a cohort has ended, unless it has lost its worker."""
+        if not error:  # otherwise Tune calls `on_trial_error` of its callbacks next
+            self._end(self._cohorts.pop(trial_id), completed=bool((result or {}).get(COMPLETED)))
+
+    def trials_of(self, trial_id: str) -> list[str]:
+        """Return the ids of the trials in a cohort; `trial_id` is its id in Ray Tune."""
+        return [job.trial.id for job in self._cohorts[trial_id].jobs]
+
+    def worker_lost(self, trial_id: str, reason: str) -> None:
+        """Hand out a cohort again that has lost its worker, or give it up after too many losses."""
+        cohort = self._cohorts.pop(trial_id)
+        cohort.losses += 1
+        if cohort.losses <= MAX_COHORT_LOSSES:
+            self._lost.append(cohort)
             return
-        # a cohort that has failed for good must not be stored as pruned
-        completed = error or bool((result or {}).get(COMPLETED))
-        for event in self._source.cohort_ended(name, completed=completed):
-            self._listener.on_event(event)
+        self.errors.append(reason)
+        self._end(cohort, completed=True)  # otherwise it would be stored as pruned
+
+    def _end(self, cohort: _Cohort, *, completed: bool) -> None:
+        """Report to the source that a cohort has ended, unless the study is being stopped."""
+        if not self._stop.requested:
+            for event in self._source.cohort_ended(cohort.name, completed=completed):
+                self._listener.on_event(event)
 
     def save(self, checkpoint_path: str) -> None:
         """Do nothing: the source is rebuilt from the store."""
@@ -114,8 +153,8 @@ class _CohortSearcher(_NeverPickled, Searcher):
 
 
 class _EventCallback(_NeverPickled, tune.Callback):
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
+    def __init__(self, listener: Listener, searcher: _CohortSearcher, store: Store) -> None:
+        self._listener, self._searcher, self._store = listener, searcher, store
 
     def on_trial_result(
         self,
@@ -128,6 +167,31 @@ class _EventCallback(_NeverPickled, tune.Callback):
         """Forward the events in a worker's new result to the listener."""
         for event in result.get("events", ()):
             self._listener.on_event(event)
+
+    def on_trial_error(
+        self, iteration: int, trials: list[TuneTrial], trial: TuneTrial, **info: object
+    ) -> None:
+        """Let another worker continue a cohort that has lost its worker.
+
+        Its trials do not count the loss of a node as a death.
+        """
+        assert trial.pickled_error_file is not None, "Tune has just written it"
+        error = pickle.loads(Path(trial.pickled_error_file).read_bytes())
+        if _is_loss_of_node(error):
+            record_stops(self._store, self._searcher.trials_of(trial.trial_id))
+        self._searcher.worker_lost(trial.trial_id, str(error).strip().splitlines()[-1])
+
+
+def _is_loss_of_node(error: BaseException) -> bool:
+    """Return whether a worker was lost with its node or with the connection to it.
+
+    When a node vanishes, Ray first calls its actors temporarily unavailable. Such a worker may still train:
+    the run has dropped it, so that Ray ends it once it is reachable. Until then the leases of the store keep
+    it from storing anything for a trial that another worker has taken over.
+    """
+    if isinstance(error, ray.exceptions.ActorDiedError):
+        return error.preempted or "its node has died" in str(error)
+    return isinstance(error, ray.exceptions.ActorUnavailableError)
 
 
 class _Stopper(_NeverPickled, tune.Stopper):
@@ -162,7 +226,7 @@ def run_cohorts(
     metric: str | None = None,
     make_training: TrainingFactory = Training,
 ) -> list[str]:
-    """Run all cohorts of a source on Ray; return one error for each cohort whose workers died too often.
+    """Run all cohorts of a source on Ray; return one error for each cohort that has lost too many workers.
 
     With a metric, each epoch is reported to the source, which may prune the cohort. If at most `at_once`
     trials can train at the same time, they are spread over all GPUs. A stop while Ray starts ends the run at
@@ -198,9 +262,10 @@ def run_cohorts(
         run_config = tune.RunConfig(
             # Tune's own files are not needed after the run
             storage_path=scratch,
-            callbacks=[_EventCallback(listener)],
+            callbacks=[_EventCallback(listener, searcher, store)],
             stop=_Stopper(searcher, stop, metric, run),
-            failure_config=tune.FailureConfig(max_failures=MAX_COHORT_DEATHS),
+            # the searcher hands out a cohort again
+            failure_config=tune.FailureConfig(max_failures=0),
             # trials keep their own checkpoints in the store
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             verbose=0,
@@ -212,7 +277,8 @@ def run_cohorts(
             tune_config=tune.TuneConfig(search_alg=searcher, num_samples=-1, reuse_actors=True),
             run_config=run_config,
         )
-        return [str(error).strip().splitlines()[-1] for error in head.run(tuner.fit).errors]
+        head.run(tuner.fit)
+        return searcher.errors
 
 
 def fit_here(machine: Machine, settings: Sequence[TrialSettings], at_once: int | None) -> Machine:

@@ -85,6 +85,7 @@ def _run(what: Callable[[], _ResultT], result: Future[_ResultT]) -> None:
 RAY_ENVIRONMENT = {
     "RAY_AIR_NEW_OUTPUT": "0",  # Tune's old output prints no header
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "RAY_TRAIN_COUNT_PREEMPTION_AS_FAILURE": "1",  # otherwise Tune retries, instead of the searcher
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # saves 13 to 30 ms per trial
     "TUNE_DISABLE_SIGINT_HANDLER": "1",  # the driver handles signals itself
     "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # the store is the truth; Tune's snapshots are never read

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import pickle
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -184,6 +184,16 @@ def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None)
     folder = store.files.checkpoint_dir(trial)
     end = None if shorter is None else (shorter, store.files.final_checkpoint_file(shorter.trial))
     return Checkpoint(folder, end, store.files.place)
+
+
+def record_stops(store: Store, trials: Iterable[str]) -> None:
+    """Record for those of these trials that have a checkpoint that their last start is no death.
+
+    A stop that cannot be recorded counts as a death.
+    """
+    with suppress(OSError):
+        for trial in store.files.trials_with_checkpoint(trials):
+            checkpoint_of(store, trial).record_stop()
 
 
 def dies_often(folder: Path) -> bool:

@@ -103,11 +103,12 @@ def test_one_cohort_more_is_handed_out_than_there_are_workers_which_begin_side_b
     assert int(RAY_ENVIRONMENT["TUNE_MAX_PENDING_TRIALS_PG"]) >= 1000
 
 
-def test_pickles_of_tune_do_not_contain_the_listener():
+def test_pickles_of_tune_do_not_contain_the_listener(store):
     from activemem.engine.run.ray_cluster import _CohortSearcher, _EventCallback
 
     listener = threading.Lock()  # cannot be pickled, as a display on a terminal cannot
-    for held in (_CohortSearcher(GridCohorts([]), Stop(), listener), _EventCallback(listener)):
+    searcher = _CohortSearcher(GridCohorts([]), Stop(), listener)
+    for held in (searcher, _EventCallback(listener, searcher, store)):
         assert vars(pickle.loads(pickle.dumps(held))) == {}
 
 

@@ -192,10 +192,11 @@ def test_a_point_of_a_search_that_cannot_begin_on_a_full_disk_is_the_machines_fa
         store_pruned(jobs[0], store, "given up")
 
 
-def test_a_late_writer_whose_trial_was_taken_over_stores_nothing(tiny, store, caplog):
+@pytest.mark.parametrize(("run", "gone"), [("later", 0), ("other", -1)], ids=["another run", "its own run"])
+def test_a_late_writer_whose_trial_was_taken_over_stores_nothing(tiny, store, caplog, run, gone):
     study = load_study(tiny)
     late = claim_first(study, store)
-    later = Attempt(Job(trial=study.trials[0], attempt=0, run="later", gone=0), store, CPU)
+    later = Attempt(Job(trial=study.trials[0], attempt=0, run=run, gone=gone), store, CPU)
     while not later.ended:
         later.advance()
     event = late.advance()
