@@ -7,3 +7,7 @@ output of commands, and `live` shows running studies. `options` has shared optio
 finds activemem.toml, and `machine_settings` reads it. `missing_results` has the messages about missing
 results. `plugin_loading` loads plug-ins before a command runs.
 """
+
+from ..lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

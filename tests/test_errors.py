@@ -9,8 +9,7 @@ import re
 import pytest
 
 import activemem
-from activemem import errors
-from activemem.errors import ActivememError
+from activemem import ActivememError, errors
 
 OUTSIDE = ("activemem.tests", "activemem.bench", "activemem.docs", "activemem.__main__")
 EXTRAS = ("activemem.engine.inference.huggingface",)

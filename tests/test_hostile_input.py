@@ -20,17 +20,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from activemem.cli.machine_settings import load_settings
-from activemem.engine.core.models import ModelFileError, read_model_file
-from activemem.engine.corpora.files import DataError, read_source
-from activemem.engine.trial.checkpoints import Checkpoint
-from activemem.errors import ActivememError
+from activemem import ActivememError, Corpus, FileSlice, SourceFile, load_study
+from activemem.cli import load_settings
+from activemem.engine import DataError, ModelFileError
+from activemem.engine.core import read_model_file
+from activemem.engine.corpora import read_source
+from activemem.engine.trial import Checkpoint
 from activemem.grammar import parse
-from activemem.reporting.sql import query
-from activemem.storage import Store
-from activemem.storage.checksums import sealing
-from activemem.studies.catalog.datasets import Corpus, FileSlice, SourceFile
-from activemem.studies.study import load_study
+from activemem.reporting import query
+from activemem.storage import Store, sealing
 
 from .storage.factories import make_trial_row
 from .studies.claims.factories import STUDY_TEXT

@@ -7,15 +7,9 @@ import sys
 
 import pytest
 
-from activemem.plugins import (
-    PluginError,
-    Registry,
-    load_plugin,
-    load_plugin_files,
-    loaded_files,
-    unload_plugin,
-)
-from activemem.studies.catalog.metrics import METRICS
+from activemem import PluginError, load_plugin
+from activemem.plugins import Registry, load_plugin_files, loaded_files, unload_plugin
+from activemem.studies import METRICS
 
 METRIC = """
 from activemem import register_metric

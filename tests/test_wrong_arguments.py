@@ -33,7 +33,7 @@ from activemem import (
 )
 from activemem.engine import Machine
 from activemem.grammar import ModelConfig
-from activemem.reporting.sql import query
+from activemem.reporting import query
 from activemem.studies import load_studies
 
 from .studies.claims.factories import STUDY_TEXT

@@ -10,3 +10,7 @@ No module here depends on a specific block.
 - `operations` has activations and modes of torch.
 - `dropout` drops numbers, and `positional_encoding` makes the vectors of positions.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

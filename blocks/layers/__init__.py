@@ -38,3 +38,7 @@ __all__ = [
     "recurrent",
     "vector_states",
 ]
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

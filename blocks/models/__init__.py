@@ -4,3 +4,7 @@
 their common parts. `adaptive_softmax` is for large vocabularies. `released_weights` loads weights saved by
 the program of the all-attention paper.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -3,3 +3,7 @@
 `conformance` checks every block, and `frame_conformance` norms and positions. `references` has the slow
 references, and `fixtures` makes blocks and sequences for tests.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

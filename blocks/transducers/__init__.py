@@ -6,3 +6,7 @@
 from . import neural_gpu, seq2seq  # each registers its blocks
 
 __all__ = ["neural_gpu", "seq2seq"]
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -8,7 +8,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from ...reporting.curves import FigureFormat
+from ...reporting.curves.figure_format import FigureFormat
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import print_json, print_stdout, print_waiting
 

@@ -4,3 +4,7 @@ Symbols, masks and arithmetic are the same as in training. `trained_model` loads
 to the rest. `text_generation` continues a text, `predictions` answers line by line, and `export` writes
 programs that run without activemem.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -4,61 +4,9 @@
 long-term problems. `labelled`, `language_modelling` and `seq2seq` read corpora. `text_scores` computes the
 likelihood of a text, `separate_documents` that of each document alone, and `generation` scores a model's
 outputs.
+`build` chooses the objective of a trial.
 """
 
-from __future__ import annotations
+from ...lazy_exports import lazy_exports
 
-from pathlib import Path
-from typing import Any
-
-import torch
-
-from ...studies.catalog.tasks import GeneratedTask, LabelledSettings, LanguageModelSettings, TaskKind
-from ...studies.schema.settings import TrialSettings
-from .base import Objective, Stackable
-from .generated import (
-    DrawnLengthObjective,
-    GrowingLengthObjective,
-    NumberExamplesObjective,
-    TaggingExamplesObjective,
-)
-from .labelled import ClassificationObjective, SequenceRegressionObjective
-from .language_modelling import LineObjective, PackedObjective, StreamObjective
-from .regression import RegressionObjective
-from .seq2seq import Seq2SeqObjective
-
-_OF_TEXTS: dict[str, type[Objective[Any]]] = {
-    "stream": StreamObjective,
-    "packed": PackedObjective,
-    "lines": LineObjective,
-    "sentences": LineObjective,
-}
-
-
-def build_objective(settings: TrialSettings, device: torch.device, folder: Path) -> Objective[Any]:
-    """Build the objective of a trial, which reads its data from `folder`."""
-    return objective_class(settings)(settings, device, folder)
-
-
-def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
-    """Return the class of a trial's objective."""
-    task, kind = settings.task, settings.task.spec.kind
-    if isinstance(task, LanguageModelSettings):
-        return _OF_TEXTS[task.batching]
-    if isinstance(task, GeneratedTask):
-        return NumberExamplesObjective if kind is TaskKind.REGRESSION else TaggingExamplesObjective
-    if isinstance(task, LabelledSettings):
-        return SequenceRegressionObjective if kind is TaskKind.REGRESSION else ClassificationObjective
-    if kind is TaskKind.TAGGING:
-        return GrowingLengthObjective if settings.train.lengths is None else DrawnLengthObjective
-    return RegressionObjective if kind is TaskKind.REGRESSION else Seq2SeqObjective
-
-
-def has_one_shape(settings: TrialSettings) -> bool:
-    """Return whether the batches of a trial have one shape, so that it may train in a pack.
-
-    Its objective must be Stackable, and its batches of equal length must have equal shapes.
-    """
-    if isinstance(settings.task, GeneratedTask) and not settings.task.has_one_shape:
-        return False
-    return issubclass(objective_class(settings), Stackable)
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

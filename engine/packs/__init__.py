@@ -4,3 +4,7 @@ The results equal those of separate training, except for rounding. `packer` deci
 and has them take their steps. `stacked_steps` computes the gradients by `torch.vmap`, and updates the
 weights.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -5,3 +5,7 @@ memory. `registered_probes` runs the probes of plug-ins, which `conformance` che
 decoding of translation models. `trained_models` loads the models; `coordinates` trains models of several
 widths for a few steps.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -7,3 +7,7 @@ in this process, without Ray, and each trial's share of a GPU. `ray_connection` 
 and watches its head. `ray_cluster` schedules cohorts with Tune, and `ray_actor` is a worker. `cluster_nodes`
 checks nodes.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

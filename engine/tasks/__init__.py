@@ -5,7 +5,7 @@ problems of papers. `synthetic` has causal tasks that distinguish mixers. `gener
 and `conformance` has the checks that every task must pass.
 """
 
-from . import synthetic
-from .algorithmic import Batch, Task, get_task, registered_tasks
+from ...lazy_exports import lazy_exports
+from . import synthetic as synthetic  # registers its tasks
 
-__all__ = ["Batch", "Task", "get_task", "registered_tasks", "synthetic"]
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

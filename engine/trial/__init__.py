@@ -8,3 +8,7 @@ the optional parts of a training: loss terms, callbacks and the norm of gradient
 use these parts is bit for bit the same as if they did not exist. `conformance` checks loss terms and
 callbacks.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

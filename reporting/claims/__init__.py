@@ -4,3 +4,7 @@
 variance of a comparison. `hypothesis_test` decides a comparison, and `verdicts` are the outcome.
 `terminal` formats claims for a terminal.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

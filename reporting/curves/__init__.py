@@ -1,10 +1,9 @@
 """Figures: their data, and the code that draws them.
 
 `curve` is the data of a figure, made by its kind in `kinds`. `cell_figure` has what all figures of cells
-share, and `samples` their values. `draw` makes the picture.
+share, and `samples` their values. `draw` makes the picture in a `figure_format`.
 """
 
-from typing import Literal
+from ...lazy_exports import lazy_exports
 
-FigureFormat = Literal["svg", "png", "pdf"]
-"""The file formats of figures."""
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

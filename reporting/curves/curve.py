@@ -11,7 +11,7 @@ from ...errors import ActivememError, describe_value, hint
 from ...studies.presentation.kinds import CurveKind
 from ...studies.study import Study
 from ...studies.text.units import plural
-from . import FigureFormat
+from .figure_format import FigureFormat
 
 if TYPE_CHECKING:
     import polars as pl

@@ -18,8 +18,8 @@ from ...storage import Store
 from ...studies.schema.factors import level_names, one_line
 from ...studies.study import Study
 from ...studies.text.units import format_duration, plural
-from ..curves import FigureFormat
 from ..curves.curve import Curve
+from ..curves.figure_format import FigureFormat
 from ..snapshot import Snapshot
 from ..tables.render import render
 from ..tables.render.latex import escape

@@ -5,3 +5,7 @@ points. `noise` estimates how much of the best points' lead is noise, and which 
 seeds hides. `promotion` writes the study that confirms the best points on fresh seeds, and the study of the
 path to the best point.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

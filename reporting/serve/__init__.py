@@ -5,3 +5,7 @@ pages, figures, and changed parts of pages. `store_reader` reads the store once 
 are the parts of a study's page: `progress`, `learning` curves with the trials, a search's `search_points`,
 and the sections of the report. Templates are in `templates/`, the style and the script in `static/`.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -6,3 +6,7 @@ with a baseline at few seeds. `decided_differences` tests the differences of a t
 runs over tasks and compares translations by their sentences, `power_law` fits power laws, and `speedups` has
 ratios of cells' costs to a target.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

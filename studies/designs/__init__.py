@@ -6,3 +6,7 @@ second levels, and so on. `cumulative` adds changes in the order of the file, an
 first. `fractional` and `plackett_burman` are fractions of two-level grids; `random` and `latin_hypercube` are
 samples. Each file has `DESIGN`, a subclass of `schema.design.Design`, and the class of the design's own keys.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -5,3 +5,7 @@ recipe, and `fidelity` has the rungs of a search. `when` makes factors condition
 `gate` holds cells back until claims are confirmed. Each has `EXPANSION`, a subclass of
 `schema.design.Expansion`.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

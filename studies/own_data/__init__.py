@@ -5,3 +5,7 @@ of a large one; `tables` reads labelled sequences and sentence pairs, and `token
 pretrained tokenizers. `reader` finds the files of a path and reads each once. `cells` and `columnar` read
 columns, `rows` checks their values, and `summary` has the facts for a plan.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

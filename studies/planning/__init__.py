@@ -4,3 +4,7 @@
 `status` counts finished trials, `trials_to_run` lists what a run trains, and `reused_trials` finds trials to
 reuse. `trial_values` reads measured values, and the costs of trainings to a target.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -7,3 +7,7 @@ All faults of the study file are reported together.
 makes all trials of a grid, and `search_points` makes the points of a search. `costs` computes the costs of a
 trial's model.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -5,3 +5,7 @@ levels and finds them by name; `design` and `search` define the cells and points
 features that single keys turn on. `source_sheet` lists the sources of settings, and `epoch_metrics` the
 metrics of each epoch.
 """
+
+from ...lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem.engine.core.resources import has_gpu
+from activemem.engine.core import has_gpu
 from activemem.storage import Store
 
 ROOT = Path(__file__).parents[2]

@@ -7,9 +7,9 @@ other devices.
 import pytest
 import torch
 
-from activemem.blocks.core.block import Context, build_block
-from activemem.blocks.core.transducer import build_transducer_block
-from activemem.blocks.testing.fixtures import WIDTH, example_block, is_pool, parse_block
+from activemem.blocks import Context, build_block
+from activemem.blocks.core import build_transducer_block
+from activemem.blocks.testing import WIDTH, example_block, is_pool, parse_block
 from activemem.grammar import ModelConfig, render
 
 from .example_blocks import BLOCKS

@@ -20,11 +20,17 @@ from pathlib import Path
 import torch._dynamo  # noqa: F401  which torch's optimisers import: once, before the forks
 
 from activemem.__main__ import main
-from activemem.storage import Store, bucket, leases
-from activemem.storage.bucket import Bucket
-from activemem.storage.bucket_place import BucketPlace
-from activemem.storage.leases import Leases, this_process
-from activemem.storage.place import FolderPlace, is_address
+from activemem.storage import (
+    Bucket,
+    BucketPlace,
+    FolderPlace,
+    Leases,
+    Store,
+    bucket,
+    is_address,
+    leases,
+    this_process,
+)
 
 from .clock import use_shifted_clock
 

@@ -11,11 +11,11 @@ from typing import Any
 import polars as pl
 import psutil
 
-from activemem.engine.core.models import read_model_file
-from activemem.reporting.outcomes import load_outcomes
+from activemem import load_study
+from activemem.engine.core import read_model_file
+from activemem.reporting import load_outcomes
 from activemem.storage import Store
 from activemem.studies.searches import points as search_points
-from activemem.studies.study import load_study
 
 from . import damage
 from .clock import set_clock

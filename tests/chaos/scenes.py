@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from activemem.studies.resolve.search_points import enumerate_points
-from activemem.studies.resolve.trial import Trial
-from activemem.studies.study import Study, load_study
+from activemem import Study, load_study
+from activemem.studies import Trial
+from activemem.studies.resolve import enumerate_points
 
 from ..study_texts import study_text
 

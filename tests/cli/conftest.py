@@ -12,9 +12,8 @@ import typer.testing
 from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
+from activemem.cli import SCHEMA, all_pages
 from activemem.cli.app import app
-from activemem.cli.output import SCHEMA
-from activemem.cli.pages import all_pages
 
 from ..forked_commands import run_command
 from ..study_texts import study_text

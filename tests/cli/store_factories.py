@@ -3,8 +3,8 @@
 import json
 from datetime import UTC, datetime
 
+from activemem import load_study
 from activemem.storage import MetricRow, Store, TrialRow
-from activemem.studies.study import load_study
 
 WHEN = datetime(2026, 11, 28, 12, tzinfo=UTC)
 

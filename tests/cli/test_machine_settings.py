@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem.cli.machine_settings import SETTING_NAMES, SettingsError, load_settings
+from activemem.cli import SETTING_NAMES, SettingsError, load_settings
 
 
 def test_without_any_source_every_setting_has_its_default():

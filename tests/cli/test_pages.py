@@ -7,8 +7,8 @@ import pytest
 import typer
 from pydantic import TypeAdapter
 
+from activemem.cli import all_pages
 from activemem.cli.app import app
-from activemem.cli.pages import all_pages
 
 PAGES = all_pages()
 

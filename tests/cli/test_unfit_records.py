@@ -9,10 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from activemem.storage import Store
-from activemem.storage.checksums import encode
-from activemem.storage.trial_files import NOTE_FILE, STARTS_FILE, write_note
-from activemem.studies.study import load_study
+from activemem import load_study
+from activemem.storage import NOTE_FILE, STARTS_FILE, Store, encode, write_note
 
 from .store_factories import make_partial_store
 

@@ -6,14 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from activemem import load_model
-from activemem.engine.core.resources import Machine
-from activemem.engine.corpora.files import DataError
-from activemem.engine.data.text.corpus import open_corpus
-from activemem.engine.run.driver import run_study
+from activemem import load_model, load_study, run_study
+from activemem.engine import DataError, Machine
+from activemem.engine.data.text import open_corpus
 from activemem.storage import Store
-from activemem.studies.last_run import load_last_run
-from activemem.studies.study import load_study
+from activemem.studies import load_last_run
 
 from ..reporting.serve.conftest import get, serving
 

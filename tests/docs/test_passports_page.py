@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from activemem.blocks.testing.passport import verify_block
+from activemem.blocks.testing import verify_block
 from activemem.grammar import Role, lookup
-from activemem.grammar.vocabulary.spec import builtin_names
+from activemem.grammar.vocabulary import builtin_names
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "passports.md"
 BLOCKS = [name for name in builtin_names() if lookup(name).role is not Role.TRANSDUCER]

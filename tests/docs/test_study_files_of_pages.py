@@ -9,16 +9,14 @@ from typing import get_args
 
 import pytest
 
-from activemem.engine.optimisers.build import group_sizes, weight_state
-from activemem.engine.run.driver import run_study
-from activemem.reporting.results import StudyResults
+from activemem import StudyResults, load_study, run_study
+from activemem.engine.optimisers import group_sizes, weight_state
 from activemem.storage import Store
-from activemem.studies.catalog.optimisers import OwnOptimizerSettings, OwnScheduleSettings
+from activemem.studies.catalog import OwnOptimizerSettings, OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
-from activemem.studies.presentation.kinds import find_kind, kinds_of
+from activemem.studies.presentation import find_kind, kinds_of
 from activemem.studies.schema import search_settings, settings
-from activemem.studies.study import load_study
-from activemem.studies.text.strict_model import StrictModel
+from activemem.studies.text import StrictModel
 
 DOCS = Path(__file__).parents[2] / "docs"
 HOW_TO = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("how-to/*.md"))}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from activemem.engine.core.events import Event, Listener
-from activemem.studies.resolve.trial import Trial
-from activemem.studies.schema.settings import TrialSettings
+from activemem.engine import Event, Listener
+from activemem.studies import Trial
+from activemem.studies.schema import TrialSettings
 
 from ..study_texts import study_text
 

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import torch
 
+from activemem import Corpus, FileSlice, SourceFile, register_dataset
 from activemem.studies.catalog import datasets
-from activemem.studies.catalog.datasets import Corpus, FileSlice, SourceFile, register_dataset
 
 WORDS = ("the", "a", "cat", "dog", "tree", "sees", "likes", "old", "small", "and", "house", "by")
 

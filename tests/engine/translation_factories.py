@@ -2,9 +2,8 @@
 
 import hashlib
 
-from activemem.studies.catalog import datasets
-from activemem.studies.catalog.datasets import PairFiles, ParallelCorpus, SourceFile
-from activemem.studies.study import load_study
+from activemem import SourceFile, load_study
+from activemem.studies.catalog import PairFiles, ParallelCorpus, datasets
 
 from ..registry_entries import replace_entry
 from ..study_texts import study_text

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from activemem import Space
 from activemem.grammar import CostContext, Parameter, Reach, Role, Settings, Spec, parse
-from activemem.grammar.space import Space
-from activemem.grammar.vocabulary.spec import SPECS
+from activemem.grammar.vocabulary import SPECS
 
 from ..registry_entries import replace_entry
 

@@ -8,9 +8,23 @@ import pickle
 
 import pytest
 
+from activemem import (
+    all_attn,
+    block,
+    cgru,
+    choice,
+    conv,
+    each,
+    ff,
+    highway_conv,
+    hole,
+    integer,
+    persistent_conv,
+    real,
+    sa,
+    tied,
+)
 from activemem.grammar import RecipeError, parse
-from activemem.grammar.block_names import all_attn, cgru, conv, ff, highway_conv, persistent_conv, sa
-from activemem.grammar.expressions import block, choice, each, hole, integer, real, tied
 
 SAME = [
     (sa, "sa"),

@@ -6,17 +6,21 @@ import pickle
 
 import pytest
 
-from activemem.grammar import Recipe, RecipeError, nodes, parse, parse_dimension
-from activemem.grammar.dimensions import option_label
-from activemem.grammar.nodes import (
+from activemem.grammar import (
     BlockNode,
     ChoiceDimension,
     IntegerDimension,
     RealDimension,
+    Recipe,
+    RecipeError,
     RepeatNode,
     SeriesNode,
     SumNode,
     TiedNode,
+    nodes,
+    option_label,
+    parse,
+    parse_dimension,
 )
 
 

@@ -6,7 +6,10 @@ import pytest
 
 from activemem.grammar import (
     UNBOUNDED,
+    BlockNode,
+    ChoiceDimension,
     CostContext,
+    IntegerDimension,
     Parameter,
     Reach,
     RecipeError,
@@ -17,8 +20,7 @@ from activemem.grammar import (
     analyse,
     parse,
 )
-from activemem.grammar.nodes import BlockNode, ChoiceDimension, IntegerDimension
-from activemem.grammar.vocabulary.spec import SPECS
+from activemem.grammar.vocabulary import SPECS
 
 from ..registry_entries import replace_entry
 

@@ -10,21 +10,27 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from activemem.grammar import Recipe, parse, render
-from activemem.grammar.dimensions import option_label, resolve
-from activemem.grammar.nodes import (
+from activemem import Space
+from activemem.grammar import (
     BlockNode,
+    Cardinality,
     ChoiceDimension,
     Dimension,
     IntegerDimension,
     Node,
+    Recipe,
     RepeatNode,
     Scalar,
+    SpaceError,
     TiedNode,
+    count_derivations,
     make_series,
     make_sum,
+    option_label,
+    parse,
+    render,
+    resolve,
 )
-from activemem.grammar.space import Cardinality, Space, SpaceError, count_derivations
 
 QUICK = settings(
     deadline=None, max_examples=120, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]

@@ -8,10 +8,10 @@ from random import Random
 import pytest
 from torch import Tensor
 
+from activemem import Budget, Space
 from activemem.blocks import Block
-from activemem.blocks.core.block import BLOCKS
-from activemem.grammar import parse
-from activemem.grammar.space import ESTIMATE_SAMPLES, Budget, Space, SpaceError
+from activemem.blocks.core import BLOCKS
+from activemem.grammar import ESTIMATE_SAMPLES, SpaceError, parse
 
 from ..registry_entries import replace_entry
 

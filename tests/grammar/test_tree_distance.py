@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activemem.grammar import parse, render, tree_distance
-from activemem.grammar.difference import DistanceTree, _label, _parts, _replacing
+from activemem.grammar import DistanceTree, parse, render, tree_distance
+from activemem.grammar.difference import _label, _parts, _replacing
 
 from .strategies import blocks, compound
 

@@ -6,10 +6,9 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from activemem.storage import Store, TrialRow
-from activemem.storage.rows import trial_frame
-from activemem.studies.resolve.trial import Trial
-from activemem.studies.study import Study, load_study
+from activemem import Study, load_study
+from activemem.storage import Store, TrialRow, trial_frame
+from activemem.studies import Trial
 
 from ..study_texts import study_text
 

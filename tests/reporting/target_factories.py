@@ -3,9 +3,8 @@
 import json
 from datetime import UTC, datetime
 
-from activemem.reporting.results import StudyResults
+from activemem import StudyResults, load_study
 from activemem.storage import MetricRow, Store, TrialRow
-from activemem.studies.study import load_study
 
 from ..study_texts import study_text
 

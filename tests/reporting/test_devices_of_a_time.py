@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from activemem.reporting.claims.verdicts import ClaimError
-from activemem.reporting.curves.curve import CurveError
-from activemem.reporting.results import StudyResults
-from activemem.reporting.tables.table import TableError
+from activemem import StudyResults
+from activemem.reporting import ClaimError, CurveError, TableError
 from activemem.storage import Store
-from activemem.studies.planning.plan import make_plan
+from activemem.studies import make_plan
 
 from .conftest import made_row
 from .target_factories import FAST, store_course, study

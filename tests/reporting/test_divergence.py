@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from activemem.reporting.claims.verdicts import Verdict
-from activemem.reporting.results import StudyResults
+from activemem import StudyResults, load_study
+from activemem.reporting import Verdict
 from activemem.storage import MetricRow, Store
-from activemem.studies.study import load_study
 
 from ..study_texts import study_text
 from .conftest import made_row

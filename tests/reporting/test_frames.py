@@ -3,13 +3,7 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
-from activemem.reporting.subject import (
-    factor_column,
-    levels_frame,
-    metrics_frame,
-    stored_levels,
-    trials_frame,
-)
+from activemem.reporting import factor_column, levels_frame, metrics_frame, stored_levels, trials_frame
 from activemem.storage import MetricRow, Store, TrialRow
 
 WHEN = datetime(2026, 11, 28, tzinfo=UTC)

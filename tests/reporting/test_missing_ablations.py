@@ -2,11 +2,11 @@
 
 import pytest
 
+from activemem import load_study
 from activemem.grammar import parse
-from activemem.reporting.missing_ablations import MissingError, find_missing
+from activemem.reporting import MissingError, find_missing
 from activemem.storage import Store
-from activemem.studies.planning.plan import make_plan
-from activemem.studies.study import load_study
+from activemem.studies import make_plan
 
 from ..cli.store_factories import store_outcome
 from ..study_texts import study_text

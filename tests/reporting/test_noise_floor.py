@@ -5,8 +5,8 @@ import json
 import polars as pl
 import pytest
 
-from activemem.reporting.search.noise import noise_floor
-from activemem.storage.rows import trial_frame
+from activemem.reporting.search import noise_floor
+from activemem.storage import trial_frame
 
 from ..storage.factories import make_trial_row
 

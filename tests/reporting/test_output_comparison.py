@@ -2,12 +2,10 @@
 
 import pytest
 
-from activemem.reporting.output_comparison import compare_outputs
-from activemem.reporting.statistics.estimates import StatisticsError
-from activemem.reporting.statistics.stratified_bootstrap import paired_bootstrap
+from activemem import StudyError, load_study
+from activemem.reporting import compare_outputs
+from activemem.reporting.statistics import StatisticsError, paired_bootstrap
 from activemem.storage import Store
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
 
 from ..storage.factories import make_outputs, make_trial_row
 from ..study_texts import study_text

@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from activemem.reporting.claims.verdicts import Verdict
-from activemem.reporting.paper import paper_sheet, papers
-from activemem.reporting.results import open_study
-from activemem.reporting.tables.table import TableError
-from activemem.studies.catalog.published import published_tables
+from activemem import open_study
+from activemem.reporting import TableError, Verdict, paper_sheet, papers
+from activemem.studies import published_tables
 
 COMMITTED = Path(__file__).parents[2] / "studies" / "results"
 PAPER = "negative-eigenvalues"

@@ -1,13 +1,8 @@
 import pytest
 
-from activemem import open_study
-from activemem.errors import ActivememError
-from activemem.reporting.curves.curve import CurveError
-from activemem.reporting.results import StudyResults
-from activemem.reporting.tables.table import TableError
+from activemem import ActivememError, StudyError, StudyResults, load_study, open_study
+from activemem.reporting import CurveError, TableError
 from activemem.storage import MetricRow, Store, TrialRow
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
 
 
 @pytest.fixture(scope="module")

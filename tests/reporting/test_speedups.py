@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from activemem.reporting.claims.verdicts import Verdict
-from activemem.reporting.statistics.speedups import TargetCosts, format_ratio, speedups
-from activemem.studies.text.errors import StudyError
+from activemem import StudyError
+from activemem.reporting import Verdict
+from activemem.reporting.statistics import TargetCosts, format_ratio
+from activemem.reporting.statistics.speedups import speedups
 
 from .target_factories import FAST, NEVER, SLOW, TRAIN, results, study, target_table
 

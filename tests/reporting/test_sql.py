@@ -1,6 +1,6 @@
 import pytest
 
-from activemem.reporting.sql import QueryError, QueryLimits, query
+from activemem.reporting import QueryError, QueryLimits, query
 from activemem.storage import Store
 
 from ..storage.factories import make_outputs, make_trial_row

@@ -4,16 +4,13 @@ import math
 
 import pytest
 
-from activemem.reporting.claims.hypothesis_test import PairedTest
-from activemem.reporting.claims.verdicts import Verdict
-from activemem.reporting.results import StudyResults
-from activemem.reporting.serve.sections import StudyValues
-from activemem.reporting.serve.store_reader import StoreReader
+from activemem import StudyError, StudyResults, load_study
+from activemem.reporting import Verdict
+from activemem.reporting.claims import PairedTest
+from activemem.reporting.serve import StoreReader, StudyValues
+from activemem.reporting.tables import iter_records
 from activemem.reporting.tables.render import rich
-from activemem.reporting.tables.table import iter_records
 from activemem.storage import Store
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
 
 from ..study_texts import study_text
 from .target_factories import FAST, NEVER, SLOW, results, store_course, study, target_table

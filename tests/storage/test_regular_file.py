@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem.storage.errors import UnreadableError
-from activemem.storage.files import is_other_than_file, read_regular
+from activemem.storage import UnreadableError, is_other_than_file, read_regular
 
 
 def make_pipe(path):

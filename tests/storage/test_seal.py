@@ -5,8 +5,7 @@ import zipfile
 
 import pytest
 
-from activemem.storage.checksums import sealing, verify_seal
-from activemem.storage.errors import DamagedError
+from activemem.storage import DamagedError, sealing, verify_seal
 
 
 def write_archive(file):

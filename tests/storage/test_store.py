@@ -8,8 +8,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from activemem.storage import MetricRow, Store, StoreError, trial_files
-from activemem.storage.rows import TRIALS
+from activemem.storage import TRIALS, MetricRow, Store, StoreError, trial_files
 
 from .factories import (
     fill_store,

@@ -13,10 +13,15 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from activemem.storage import Store
-from activemem.storage.checksums import add_checksum, add_model_checksum, encode_metadata, sealing
-from activemem.storage.files import temporary_name
-from activemem.storage.store_upkeep import FindingKind
+from activemem.storage import (
+    FindingKind,
+    Store,
+    add_checksum,
+    add_model_checksum,
+    encode_metadata,
+    sealing,
+    temporary_name,
+)
 
 from .factories import (
     fill_store,

@@ -2,8 +2,7 @@
 
 import pytest
 
-from activemem import StudyError, load_study, run_study
-from activemem.reporting.results import StudyResults
+from activemem import StudyError, StudyResults, load_study, run_study
 from activemem.storage import Store
 
 from ..study_texts import GATED as STUDY

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from activemem import StudyError, load_study
 from activemem.storage import Store
-from activemem.studies.last_run import load_last_run
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem.studies import load_last_run
 
 from ..reporting.conftest import made_row
 from ..study_texts import study_text

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from activemem.studies import StudyError, load_study
-from activemem.studies.catalog.metrics import METRICS, PROBES, register_metric, register_probe
+from activemem import register_metric, register_probe
+from activemem.studies import METRICS, StudyError, load_study
+from activemem.studies.catalog import PROBES
 
 STUDY = """
 [study]

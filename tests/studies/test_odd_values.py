@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import activemem
-from activemem.studies.study import StudyError, load_study
-from activemem.studies.text.toml_positions import locate
+from activemem import StudyError, load_study
+from activemem.studies.text import locate
 
 STUDIES = Path(activemem.__file__).parent / "studies"
 ODD = [

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from activemem.studies.study import find_study_file, load_study
-from activemem.studies.text.errors import StudyError
+from activemem import StudyError, load_study
+from activemem.studies import find_study_file
 
 from ..study_texts import replaced, study_text
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from activemem import StudyError, load_study
 from activemem.grammar import UNBOUNDED, Reach, Role, Spec
-from activemem.grammar.vocabulary.spec import SPECS
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem.grammar.vocabulary import SPECS
 
 from ..registry_entries import replace_entry
 from ..study_texts import study_text

@@ -7,8 +7,9 @@ from functools import cache
 
 import pytest
 
-from activemem.studies.schema.source_sheet import SourcedSetting, SourceSheet
-from activemem.studies.study import find_study_file, load_study
+from activemem import load_study
+from activemem.studies import find_study_file
+from activemem.studies.schema import SourcedSetting, SourceSheet
 
 _NAMES = [path.stem for path in find_study_file("algorithmic").parent.glob("*.toml")]
 _SMALL = {name: name.removesuffix("-small") for name in _NAMES if name.removesuffix("-small") in _NAMES}

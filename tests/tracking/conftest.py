@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from activemem.engine.run.driver import run_study
+from activemem import load_study, run_study
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from ..study_texts import study_text
 

@@ -1,8 +1,7 @@
 """Exports of stored results: complete, and without repetition."""
 
-from activemem.engine.core.events import EpochFinished, Listener, Started
-from activemem.tracking.export import StudyExport, export_study
-from activemem.tracking.feed import Tracking, tracked_trial
+from activemem.engine import EpochFinished, Listener, Started
+from activemem.tracking import StudyExport, Tracking, export_study, tracked_trial
 
 from .recorder import Recorder
 

@@ -5,10 +5,9 @@ import threading
 
 import pytest
 
-from activemem.engine.core.events import ClaimedElsewhere, Ended, EpochFinished, Listener, Started
-from activemem.tracking import feed
-from activemem.tracking.contract import Known
-from activemem.tracking.feed import Tracking, tracking
+from activemem.engine import Ended, EpochFinished, Listener, Started
+from activemem.engine.core import ClaimedElsewhere
+from activemem.tracking import Known, Tracking, feed, tracking
 
 from ..waiting import wait_for
 from .recorder import Recorder

@@ -12,12 +12,9 @@ import polars as pl
 import pytest
 import torch
 
-from activemem.engine.run.driver import run_study
+from activemem import load_study, run_study
 from activemem.storage import Store
-from activemem.studies.study import load_study
-from activemem.tracking.contract import TrackingError
-from activemem.tracking.export import StudyExport
-from activemem.tracking.search_export import export_search
+from activemem.tracking import StudyExport, TrackingError, export_search
 
 from ..reporting.page.browser import find_executable, open_browser
 from ..study_texts import study_text

@@ -18,3 +18,7 @@ from . import (
 )  # each registers its blocks
 
 __all__ = ["delta_rule", "inner_model", "linear_recurrences", "mamba3"]
+
+from ....lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

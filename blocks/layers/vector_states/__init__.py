@@ -8,3 +8,7 @@ step.
 from . import recurrent_channels  # registers its blocks
 
 __all__ = ["recurrent_channels"]
+
+from ....lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -4,3 +4,7 @@
   transformation. On a CPU torch's fused attention only supports scores by content.
 - `tiles` works on a CPU in pieces that stay in the cache, with its own backward pass.
 """
+
+from ....lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

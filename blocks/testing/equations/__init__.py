@@ -7,3 +7,7 @@ convolutions, feed-forward layers, recurrent layers and pools; the other files h
 from . import attention, common, matrix_states, vector_states  # each registers its references
 
 __all__ = ["attention", "common", "matrix_states", "vector_states"]
+
+from ....lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

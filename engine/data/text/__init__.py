@@ -4,3 +4,7 @@
 SentencePiece. `symbols` has all other tokenizers, and decodes tokens. `batches` yields endless streams,
 packed pieces or whole lines.
 """
+
+from ....lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

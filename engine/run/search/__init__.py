@@ -6,3 +6,7 @@ asks Optuna for points and reports their results, and `stored_points` reads the 
 `samplers` propose points, and `conformance` has the checks of samplers and schedulers. `proposals` lets other
 programs take part in a search.
 """
+
+from ....lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -7,3 +7,7 @@ handles several lengths in one batch.
 from . import chomsky, listops, mad, recall, state_tracking  # importing a module registers its rules
 
 __all__ = ["chomsky", "listops", "mad", "recall", "state_tracking"]
+
+from ....lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -3,3 +3,7 @@
 The same data and the same matplotlib version always give the same bytes. `figure` lays out the page. On each
 `panel`, the figure's kind draws its content and places the names. `style` has colours, fonts and lines.
 """
+
+from ....lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

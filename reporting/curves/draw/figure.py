@@ -16,8 +16,8 @@ import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from .. import FigureFormat
 from ..curve import Curve
+from ..figure_format import FigureFormat
 from .panel import PanelLayout, Plot, write
 from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_names, wrap_text
 

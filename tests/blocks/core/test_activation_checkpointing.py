@@ -5,13 +5,8 @@ import torch
 
 from activemem import analyse
 from activemem.blocks import build
-from activemem.blocks.core.residual_stack import outermost_stacks
-from activemem.blocks.testing.fixtures import (
-    count_saved_bytes,
-    make_generator,
-    saved_bytes,
-    use_plain_operations,
-)
+from activemem.blocks.core import outermost_stacks
+from activemem.blocks.testing import count_saved_bytes, make_generator, saved_bytes, use_plain_operations
 
 BATCH, LENGTH, WIDTH = 3, 20, 8
 RECIPES = [

@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch.autograd import forward_ad
 
-from activemem.blocks.core import dropout
-from activemem.blocks.core.dropout import (
+from activemem.blocks.core import (
     Dropout,
     DropoutCall,
     draw_dropout,
     draw_keys,
+    dropout,
     record_dropout,
     replay_dropout,
 )

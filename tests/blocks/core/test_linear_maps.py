@@ -10,8 +10,7 @@ from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from activemem.blocks.core import linear_maps
-from activemem.blocks.core.linear_maps import linear
+from activemem.blocks.core import linear, linear_maps
 
 ROWS, INPUTS, OUTPUTS = 512, 96, 192
 

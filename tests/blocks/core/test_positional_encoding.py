@@ -4,10 +4,9 @@ import pytest
 import torch
 
 from activemem.blocks import BuildError, build
-from activemem.blocks.core.block import StreamState
-from activemem.blocks.core.positional_encoding import PositionalEncoding, choose_positions
+from activemem.blocks.core import PositionalEncoding, StreamState, choose_positions
+from activemem.blocks.testing import make_generator
 from activemem.blocks.testing.equations import common as references
-from activemem.blocks.testing.fixtures import make_generator
 from activemem.grammar import ModelConfig
 
 WIDTH, RANGE = 6, 30

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from activemem.blocks.core.short_rows import cross_entropy, softmax
+from activemem.blocks.core import cross_entropy, softmax
 
 
 def draw(*shape: int) -> torch.Tensor:

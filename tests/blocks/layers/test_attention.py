@@ -9,32 +9,28 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from activemem.blocks import build
-from activemem.blocks.core.initialisation import initialise
-from activemem.blocks.layers.head_parts import turn
-from activemem.blocks.layers.pair_positions import PairPositions, build_distance_bias
-from activemem.blocks.layers.window_attention import AdaptiveSpans, WindowedBlock
+from activemem.blocks.core import initialise
+from activemem.blocks.layers import AdaptiveSpans, PairPositions, WindowedBlock, build_distance_bias, turn
 from activemem.blocks.layers.windows import pieces as window_pieces
-from activemem.blocks.testing import conformance
-from activemem.blocks.testing.conformance import (
+from activemem.blocks.testing import (
     CHECKS,
     STEP_CHECKS,
-    compiled_is_the_same,
-    gradients_are_right,
-)
-from activemem.blocks.testing.equations.attention import bucket
-from activemem.blocks.testing.fixtures import (
     WIDTH,
+    compiled_is_the_same,
+    conformance,
     count_flops,
+    gradients_are_right,
     make_block,
     make_generator,
+    outputs_equal_the_reference,
     parse_block,
     prefix_mask,
     random_sequences,
     saved_bytes,
 )
-from activemem.blocks.testing.references import outputs_equal_the_reference
+from activemem.blocks.testing.equations import bucket
 from activemem.grammar import ModelConfig, analyse, parse
-from activemem.grammar.analysis.analyse import block_cost
+from activemem.grammar.analysis import block_cost
 
 both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 

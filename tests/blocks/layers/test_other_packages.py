@@ -7,14 +7,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from activemem import ActivememError, Space, block
 from activemem.blocks import BuildError, Context, build, build_block
-from activemem.blocks.core.initialisation import initialise
-from activemem.blocks.testing.fixtures import make_generator, parse_block, random_sequences
-from activemem.blocks.testing.passport import verify_block
-from activemem.errors import ActivememError
+from activemem.blocks.core import initialise
+from activemem.blocks.testing import make_generator, parse_block, random_sequences, verify_block
 from activemem.grammar import ModelConfig, RecipeError, analyse, parse
-from activemem.grammar.expressions import block
-from activemem.grammar.space import Space
 from activemem.studies import StudyError, load_study
 
 from ...study_texts import study_text

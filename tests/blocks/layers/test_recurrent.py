@@ -6,11 +6,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing import assert_close
 
 from activemem.blocks import build
-from activemem.blocks.core.block import StreamState
-from activemem.blocks.layers import recurrent
-from activemem.blocks.layers.recurrent import RecurrentState, side_by_side
-from activemem.blocks.testing.equations.common import gru_layer, lstm_layer
-from activemem.blocks.testing.fixtures import (
+from activemem.blocks.core import StreamState
+from activemem.blocks.layers import RecurrentState, recurrent, side_by_side
+from activemem.blocks.testing import (
     make_block,
     make_generator,
     parse_block,
@@ -18,6 +16,7 @@ from activemem.blocks.testing.fixtures import (
     random_sequences,
     use_plain_operations,
 )
+from activemem.blocks.testing.equations import gru_layer, lstm_layer
 
 TEXTS = ["lstm", "lstm(layers=3)", "gru", "gru(layers=3)"]
 LENGTHS = [7, 1, 4, 6, 7]

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from activemem.blocks.core.dropout import Dropout
-from activemem.blocks.layers.attention import attend
-from activemem.blocks.layers.windows.pieces import MAX_UNFUSED_LENGTH
+from activemem.blocks.core import Dropout
+from activemem.blocks.layers import attend
+from activemem.blocks.layers.windows import MAX_UNFUSED_LENGTH
 
 NEEDS_A_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 NONE = Dropout(0.0)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from activemem.blocks import BuildError, build
-from activemem.blocks.testing.fixtures import make_generator
+from activemem.blocks.testing import make_generator
 
 WIDTH = 16
 

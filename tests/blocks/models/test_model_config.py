@@ -8,11 +8,11 @@ import torch
 from torch.func import functional_call, stack_module_state
 from torch.nn import functional
 
-from activemem.blocks import BuildError, build
-from activemem.blocks.core.block import StreamState
-from activemem.blocks.models.seq2seq_model import PAD, TransductionModel
+from activemem.blocks import BuildError, TransductionModel, build
+from activemem.blocks.core import StreamState
+from activemem.blocks.models import PAD
+from activemem.blocks.testing import count_flops, make_generator, saved_bytes
 from activemem.blocks.testing.equations import common as references
-from activemem.blocks.testing.fixtures import count_flops, make_generator, saved_bytes
 from activemem.grammar import analyse
 
 WIDTH, LENGTH, VOCAB = 16, 11, 40

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from activemem.blocks.models.sequence_model import build
-from activemem.blocks.transducers.seq2seq import Seq2Seq
+from activemem import build
+from activemem.blocks.transducers import Seq2Seq
 from activemem.grammar import PartKind, analyse
 
 

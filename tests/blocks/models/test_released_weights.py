@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from activemem.blocks import WeightsError, adaptive_span_symbols, build, load_adaptive_span_weights
-from activemem.blocks.core.block import StreamState
+from activemem.blocks.core import StreamState
 
 from .adaptive_span_program import Program, random_weights
 

@@ -8,14 +8,15 @@ import pytest
 import torch
 from torch.func import functional_call, stack_module_state
 
+from activemem import register_block
 from activemem.blocks import BuildError, Model, build
-from activemem.blocks.core.block import BLOCKS, register_block
-from activemem.blocks.layers.feedforward import FeedForward
+from activemem.blocks.core import BLOCKS
+from activemem.blocks.layers import FeedForward
+from activemem.blocks.testing import count_flops, make_generator, use_plain_operations
 from activemem.blocks.testing.equations import attention as attention_references
 from activemem.blocks.testing.equations import common as references
-from activemem.blocks.testing.fixtures import count_flops, make_generator, use_plain_operations
 from activemem.grammar import Reach, RecipeError, Role, Spec, analyse, parse, register
-from activemem.grammar.vocabulary.spec import SPECS
+from activemem.grammar.vocabulary import SPECS
 
 SIZES = {"d_model": 8, "vocab": 7}
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch._dynamo.testing import CompileCounter
 
-from activemem.blocks.testing.fixtures import example_block, make_block, parse_block, random_sequences
+from activemem.blocks.testing import example_block, make_block, parse_block, random_sequences
 from activemem.grammar import render
-from activemem.grammar.vocabulary.spec import spec_of
+from activemem.grammar.vocabulary import spec_of
 
 from ..example_blocks import SEQUENCE_BLOCKS
 

@@ -3,26 +3,27 @@
 import pytest
 import torch
 
+from activemem import Linear
 from activemem.blocks import Block
 from activemem.blocks.core import block
-from activemem.blocks.core.initialisation import Linear
-from activemem.blocks.testing import references
-from activemem.blocks.testing.conformance import (
+from activemem.blocks.testing import (
     CHECKS,
     STEP_CHECKS,
     compiled_is_the_same,
     dropout_acts_in_training,
+    example_block,
     gpu_gives_the_same,
     half_precision_is_near,
     order_of_a_sum_is_free,
+    parse_block,
+    references,
     seed_decides,
     sequences_are_independent,
     state_dict_restores,
     weights_can_be_stacked,
 )
-from activemem.blocks.testing.fixtures import example_block, parse_block
-from activemem.grammar import Reach, Role, Spec, render
-from activemem.grammar.vocabulary.spec import SPECS, UNBOUNDED
+from activemem.grammar import UNBOUNDED, Reach, Role, Spec, render
+from activemem.grammar.vocabulary import SPECS
 
 from ...registry_entries import replace_entry
 from ..example_blocks import BLOCKS

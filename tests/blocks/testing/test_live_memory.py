@@ -4,15 +4,9 @@ import pytest
 import torch
 
 from activemem.blocks import build
-from activemem.blocks.testing.fixtures import (
-    example_block,
-    make_block,
-    make_generator,
-    parse_block,
-    random_sequences,
-)
+from activemem.blocks.testing import example_block, make_block, make_generator, parse_block, random_sequences
 from activemem.grammar import ModelConfig
-from activemem.grammar.analysis.analyse import block_memory
+from activemem.grammar.analysis import block_memory
 
 from ..example_blocks import SEQUENCE_BLOCKS
 from .live_memory import LiveMemory, has_own_backward, step_memory

@@ -4,16 +4,16 @@ import os
 
 import pytest
 
-from activemem.blocks.testing.fixtures import parse_block
-from activemem.blocks.testing.other_layers import (
+from activemem.blocks.testing import (
     OtherLayer,
     OtherLayerError,
     compare_initial_weights,
     compare_weights,
     compare_with_layer,
+    parse_block,
+    verify_block,
 )
-from activemem.blocks.testing.passport import verify_block
-from activemem.grammar.vocabulary.spec import spec_of
+from activemem.grammar.vocabulary import spec_of
 
 BLOCK = "glu(10)"
 PROGRAM = """

@@ -5,17 +5,18 @@ import re
 import pytest
 import torch
 
-from activemem.blocks.core.operations import saturating_sigmoid
-from activemem.blocks.core.positional_encoding import sinusoidal_encoding
-from activemem.blocks.testing.equations import attention as attention_references
-from activemem.blocks.testing.equations.common import ACTS, timing
-from activemem.blocks.testing.equations.common import hardsig as slow_hardsig
-from activemem.blocks.testing.fixtures import make_block, prefix_mask, random_sequences
-from activemem.blocks.testing.references import (
+from activemem.blocks.core import saturating_sigmoid, sinusoidal_encoding
+from activemem.blocks.testing import (
     find_reference,
+    make_block,
     outputs_equal_the_reference,
+    prefix_mask,
+    random_sequences,
     register_reference,
 )
+from activemem.blocks.testing.equations import ACTS, timing
+from activemem.blocks.testing.equations import attention as attention_references
+from activemem.blocks.testing.equations import hardsig as slow_hardsig
 from activemem.grammar import lookup, parse
 
 CONVOLUTIONS = ("conv", "persistent_conv", "highway_conv", "cgru")

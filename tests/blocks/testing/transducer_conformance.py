@@ -19,11 +19,12 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.testing import assert_close
 
-from activemem.blocks.core.transducer import AnyTransducer
-from activemem.blocks.models.seq2seq_model import TransductionModel
-from activemem.blocks.models.sequence_model import build
-from activemem.blocks.testing.fixtures import (
+from activemem import build
+from activemem.blocks import TransductionModel
+from activemem.blocks.core import AnyTransducer
+from activemem.blocks.testing import (
     VOCAB,
+    apply_reference,
     assert_dropout_acts,
     assert_flops_counted,
     assert_memory_stated,
@@ -38,7 +39,6 @@ from activemem.blocks.testing.fixtures import (
     run_stacked,
     use_plain_operations,
 )
-from activemem.blocks.testing.references import apply_reference
 from activemem.grammar import Analysis, Norm, analyse
 
 SOURCE_LENGTHS, TARGET_LENGTHS = (7, 1, 3, 6), (2, 5, 1, 5)

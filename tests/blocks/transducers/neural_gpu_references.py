@@ -5,8 +5,8 @@ An image is (length, width, maps); the whole tape is kept, and convolved at ever
 
 import torch
 
-from activemem.blocks.testing.equations.common import hardsig
-from activemem.blocks.testing.references import register_reference
+from activemem.blocks.testing import register_reference
+from activemem.blocks.testing.equations import hardsig
 
 
 def convolve(weight, image):

@@ -7,19 +7,18 @@ import torch
 from torch.func import functional_call, stack_module_state
 from torch.nn.functional import cross_entropy
 
+from activemem import build
 from activemem.blocks import Context
-from activemem.blocks.core.initialisation import initialise
-from activemem.blocks.core.transducer import build_transducer_block
-from activemem.blocks.models.sequence_model import build
-from activemem.blocks.testing.fixtures import (
+from activemem.blocks.core import build_transducer_block, initialise
+from activemem.blocks.testing import (
     WIDTH,
+    apply_reference,
     make_generator,
     make_transducer,
     prefix_mask,
     random_sequences,
 )
-from activemem.blocks.testing.references import apply_reference
-from activemem.blocks.transducers.neural_gpu import CGRUStack, ImageCGRU
+from activemem.blocks.transducers import CGRUStack, ImageCGRU
 from activemem.grammar import ModelConfig, parse
 
 NAMES = ["neural_gpu", "markov_neural_gpu", "extended_neural_gpu"]

@@ -5,17 +5,16 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks import Context, build
-from activemem.blocks.core.initialisation import initialise
-from activemem.blocks.core.transducer import build_transducer_block
-from activemem.blocks.testing.equations.common import norm
-from activemem.blocks.testing.fixtures import (
+from activemem.blocks.core import build_transducer_block, initialise
+from activemem.blocks.testing import (
     make_transducer,
     parse_block,
     prefix_mask,
     random_sequences,
     use_plain_operations,
 )
-from activemem.blocks.transducers.seq2seq import CrossAttention
+from activemem.blocks.testing.equations import norm
+from activemem.blocks.transducers import CrossAttention
 from activemem.grammar import ModelConfig
 
 from .seq2seq_references import attended, crossed, layered

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from activemem.reporting.claims.terminal import format_p
+from activemem import load_study
+from activemem.reporting.claims import format_p
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from ..store_factories import store_outcome
 

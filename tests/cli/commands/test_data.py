@@ -8,18 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from activemem import Corpus, FileSlice, SourceFile, register_dataset
 from activemem.cli.live import display as downloads
-from activemem.studies.catalog import datasets
-from activemem.studies.catalog.datasets import (
-    Corpus,
-    Download,
-    FileSlice,
-    ParallelCorpus,
-    SourceFile,
-    Treebank,
-    dataset_names,
-    register_dataset,
-)
+from activemem.studies import dataset_names
+from activemem.studies.catalog import Download, ParallelCorpus, Treebank, datasets
 
 from ...engine.corpora.http_host import HttpHost, serve
 

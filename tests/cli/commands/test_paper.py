@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem.studies.study import load_study
+from activemem import load_study
 
 from ..store_factories import make_partial_store, store_outcome
 

@@ -11,12 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from activemem.engine.core.resources import Machine
+from activemem import load_study, open_study, run_study
+from activemem.engine import Machine
 from activemem.engine.probes import tuning
-from activemem.engine.run.driver import run_study
-from activemem.reporting.results import open_study
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from ...engine.probes.probe_factories import LUONG, NAIVE, STACK, make_study, store_outcomes
 from ...engine.translation_factories import PLAIN, SEQ2SEQ, register_numbers, translation_text

@@ -4,8 +4,8 @@ import json
 import re
 from pathlib import Path
 
+from activemem import load_study
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from ...study_texts import study_text
 from ..store_factories import store_outcome

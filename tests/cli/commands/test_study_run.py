@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from activemem.reporting.results import open_study
+from activemem import open_study
 
 from ...forked_commands import start_command
 from ...study_texts import study_text

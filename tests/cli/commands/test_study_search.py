@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from activemem import load_study
 from activemem.storage import Store
-from activemem.studies.study import find_study_file, load_study
+from activemem.studies import find_study_file
 
 from ...reporting.search.conftest import POINTS, WITH_BASELINE, fill_search
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from activemem import load_study
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from ..store_factories import make_partial_store
 

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from activemem.cli.live.display import STOPPING_MESSAGE, Display, LineDisplay
-from activemem.cli.views.trial_lines import Headline, TrialNameColumns
-from activemem.engine.core.events import Ended, EpochFinished, Started, StudyProgress
-from activemem.studies.study import load_study
+from activemem import load_study
+from activemem.cli.live import STOPPING_MESSAGE, Display, LineDisplay
+from activemem.cli.views import Headline, TrialNameColumns
+from activemem.engine import Ended, EpochFinished, Started
+from activemem.engine.core import StudyProgress
 
 from ..trial_factories import make_trial
 

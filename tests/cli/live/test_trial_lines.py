@@ -2,10 +2,11 @@ from dataclasses import replace
 
 import pytest
 
+from activemem import load_study
 from activemem.cli.live import display
-from activemem.cli.views.trial_lines import MAX_RUNNING_LINES, Headline, TrialNameColumns
-from activemem.engine.core.events import Ended, EpochFinished, Started, StudyProgress
-from activemem.studies.study import load_study
+from activemem.cli.views import MAX_RUNNING_LINES, Headline, TrialNameColumns
+from activemem.engine import Ended, EpochFinished, Started
+from activemem.engine.core import StudyProgress
 
 from ...study_texts import study_text
 from ..trial_factories import make_trial

@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
+from activemem import load_study
 from activemem.cli.live import watch
-from activemem.reporting.serve.progress import study_progress
-from activemem.reporting.serve.store_reader import BegunTrial, StudyNow
+from activemem.reporting.serve import BegunTrial, StudyNow, study_progress
 from activemem.storage import CheckpointNote, Store
-from activemem.studies.study import load_study
 
 from ...forked_commands import start_command
 from ...reporting.conftest import made_row

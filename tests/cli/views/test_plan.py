@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from activemem import load_study
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from ...study_texts import study_text
 from ..store_factories import store_outcome

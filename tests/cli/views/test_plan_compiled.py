@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from activemem.engine.core.resources import Machine
-from activemem.engine.run.planning import on_machine
+from activemem import load_study
+from activemem.engine import Machine
+from activemem.engine.run import on_machine
 from activemem.storage import Store
-from activemem.studies.planning.plan import make_plan
-from activemem.studies.study import load_study
+from activemem.studies import make_plan
 
 from ...study_texts import study_text
 

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from activemem.engine.core.resources import Gpu, Machine
-from activemem.engine.run import placement, planning
-from activemem.engine.run.placement import Accelerators, share
-from activemem.studies.planning.memory_estimates import StepMemory
-from activemem.studies.text.units import plural
+from activemem.engine import Machine
+from activemem.engine.core import Gpu
+from activemem.engine.run import Accelerators, placement, planning, share
+from activemem.studies.planning import StepMemory
+from activemem.studies.text import plural
 
 STEP = StepMemory(
     tokens=40,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from activemem.cli.views.trial_lines import TrialNameColumns
-from activemem.studies.resolve.trial import Trial
+from activemem.cli.views import TrialNameColumns
+from activemem.studies import Trial
 
 from ..trial_factories import make_trial as small
 

@@ -7,11 +7,10 @@ import optuna
 import pytest
 import torch
 
+from activemem import load_study, run_study
+from activemem.engine import Machine
 from activemem.engine.core.process import _glibc
-from activemem.engine.core.resources import Machine
-from activemem.engine.run.driver import run_study
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from ...study_texts import study_text
 

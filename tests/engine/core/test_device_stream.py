@@ -2,7 +2,7 @@
 
 import torch
 
-from activemem.engine.core.process import DeviceStream
+from activemem.engine.core import DeviceStream
 
 CPU = torch.device("cpu")
 

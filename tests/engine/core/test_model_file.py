@@ -9,16 +9,10 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save
 
-from activemem.engine.core.models import (
-    ModelFile,
-    ModelFileError,
-    build_model,
-    read_model_file,
-    rebuild,
-    write_model_file,
-)
-from activemem.storage.checksums import add_model_checksum, encode_metadata
-from activemem.studies.resolve.trial import Trial
+from activemem.engine import ModelFileError
+from activemem.engine.core import ModelFile, build_model, read_model_file, rebuild, write_model_file
+from activemem.storage import add_model_checksum, encode_metadata
+from activemem.studies import Trial
 
 SYMBOLS = {"kind": "characters", "content": "YWJj", "separated": False}
 

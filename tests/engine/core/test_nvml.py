@@ -7,8 +7,8 @@ from ctypes import CDLL
 import pytest
 import torch
 
+from activemem.engine.core import find_gpus, has_gpu
 from activemem.engine.core import resources as nvml
-from activemem.engine.core.resources import find_gpus, has_gpu
 
 LIBRARY = """
 #include <string.h>

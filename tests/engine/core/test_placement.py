@@ -5,10 +5,8 @@ import io
 import pytest
 import torch
 
+from activemem.engine.trial import Callbacks, Training, own_states, own_states_on, to_device, trial
 from activemem.engine.trial import training as training_module
-from activemem.engine.trial.conformance import trial
-from activemem.engine.trial.training import Training
-from activemem.engine.trial.training_parts import Callbacks, own_states, own_states_on, to_device
 
 from ..training_parts import part_examples  # noqa: F401 -- registers them
 

@@ -1,6 +1,7 @@
 import pytest
 
-from activemem.engine.core.events import Ended, EpochFinished, Started, StudyProgress
+from activemem.engine import Ended, EpochFinished, Started
+from activemem.engine.core import StudyProgress
 
 from ...cli.trial_factories import make_trial
 

@@ -8,11 +8,10 @@ import zipfile
 
 import pytest
 
-from activemem.engine.corpora import download
-from activemem.engine.corpora.availability import check_availability
-from activemem.engine.corpora.download import copy_from, fetch
-from activemem.engine.corpora.files import DataError, dataset_folder, read_source
-from activemem.studies.catalog.datasets import Corpus, Download, FileSlice, SourceFile
+from activemem import Corpus, FileSlice, SourceFile
+from activemem.engine import DataError, check_availability, copy_from, fetch
+from activemem.engine.corpora import dataset_folder, download, read_source
+from activemem.studies.catalog import Download
 
 from .http_host import HttpHost, serve
 

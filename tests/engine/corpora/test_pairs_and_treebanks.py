@@ -9,11 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from activemem.engine.corpora.availability import available_datasets, check_availability
-from activemem.engine.corpora.download import copy_from, fetch
-from activemem.engine.corpora.files import DataError, iter_lines
-from activemem.engine.corpora.treebank_files import read_treebank
-from activemem.studies.catalog.datasets import Download, PairFiles, ParallelCorpus, SourceFile, Treebank
+from activemem import SourceFile
+from activemem.engine import DataError, check_availability, copy_from, fetch
+from activemem.engine.corpora import available_datasets, iter_lines, read_treebank
+from activemem.studies.catalog import Download, PairFiles, ParallelCorpus, Treebank
 
 from .http_host import HttpHost, serve
 

@@ -5,9 +5,9 @@ import math
 
 import torch
 
-from activemem.blocks.models.seq2seq_model import PAD
-from activemem.blocks.models.sequence_model import build
-from activemem.blocks.testing.fixtures import make_generator
+from activemem import build
+from activemem.blocks.models import PAD
+from activemem.blocks.testing import make_generator
 
 END = 2
 

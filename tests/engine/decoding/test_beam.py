@@ -8,10 +8,10 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from activemem.blocks.core.transducer import State
-from activemem.blocks.models.sequence_model import build
-from activemem.blocks.testing.fixtures import make_generator
-from activemem.engine.decoding.searches import Bounds, Decoded, Ranking, beam_search, decode, greedy_search
+from activemem import build
+from activemem.blocks import State
+from activemem.blocks.testing import make_generator
+from activemem.engine.decoding import Bounds, Decoded, Ranking, beam_search, decode, greedy_search
 
 from . import references as plain
 from .references import END, KINDS, SIZED, log_likelihood, make_model, make_sources

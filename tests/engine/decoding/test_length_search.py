@@ -10,8 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from activemem.engine.core.process import _glibc
-from activemem.engine.decoding import searches
-from activemem.engine.decoding.searches import LengthLine, OutputCosts, SizeSearch, decode
+from activemem.engine.decoding import LengthLine, OutputCosts, SizeSearch, decode, searches
 
 from . import references as plain
 from .references import SIZED, log_likelihood, make_model, make_sources

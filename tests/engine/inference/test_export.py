@@ -6,16 +6,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from activemem.blocks.testing.fixtures import example_block
-from activemem.engine.core.models import ModelFile, write_model_file
-from activemem.engine.inference import export
-from activemem.engine.inference.export import ExportError
-from activemem.engine.inference.trained_model import load_model
-from activemem.engine.trial.training import Training
+from activemem import load_model
+from activemem.blocks.testing import example_block
+from activemem.engine.core import ModelFile, write_model_file
+from activemem.engine.inference import ExportError, export
+from activemem.engine.trial import Training
 from activemem.grammar import Role, lookup, parse, render
-from activemem.grammar.vocabulary.spec import VECTOR, builtin_names, export_faults, output_kind
-from activemem.studies.resolve.trial import Trial
-from activemem.studies.schema.settings import TrialSettings
+from activemem.grammar.vocabulary import VECTOR, builtin_names, export_faults, output_kind
+from activemem.studies import Trial
+from activemem.studies.schema import TrialSettings
 
 from ...blocks.example_blocks import BLOCKS
 

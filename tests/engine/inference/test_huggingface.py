@@ -8,9 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from activemem.engine.inference.trained_model import load_model
-from activemem.engine.run.driver import run_study
-from activemem.reporting.results import open_study
+from activemem import load_model, open_study, run_study
 from activemem.storage import Store
 from activemem.studies import load_study
 
@@ -103,7 +101,7 @@ def test_padding_on_either_side_changes_no_output(exported, side):
 
 def test_lm_eval_gives_the_bits_per_byte_of_the_score_both_ways(exported, tmp_path):
     lm_eval = pytest.importorskip("lm_eval", reason="not among what the tests install")
-    from activemem.engine.probes.lm_evaluation import EvaluationError, evaluate_study
+    from activemem.engine.probes import EvaluationError, evaluate_study
 
     whole = {"output_type": "loglikelihood_rolling", "doc_to_text": "", "doc_to_target": "{{text}}"}
     word = {"output_type": "loglikelihood", "doc_to_text": "{{text}}", "doc_to_target": "{{next}}"}

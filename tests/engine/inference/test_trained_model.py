@@ -7,24 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from activemem.engine.core.models import ModelFile, read_model_file, write_model_file
-from activemem.engine.core.resources import Machine
-from activemem.engine.corpora.files import DataError
-from activemem.engine.data.text.corpus import open_corpus
-from activemem.engine.data.text.symbols import TextSymbols
-from activemem.engine.inference.export import ExportError
-from activemem.engine.inference.predictions import InputError
-from activemem.engine.inference.text_generation import GenerationError, Sampling
-from activemem.engine.inference.trained_model import UseError, load_model
-from activemem.engine.objectives.generation import PairData
-from activemem.engine.run.driver import run_study
-from activemem.engine.trial.training import Training
-from activemem.reporting.kept_models import KeptModelError
-from activemem.reporting.results import open_study
+from activemem import load_model, open_study, run_study
+from activemem.engine import DataError, Machine
+from activemem.engine.core import ModelFile, read_model_file, write_model_file
+from activemem.engine.data.text import TextSymbols, open_corpus
+from activemem.engine.inference import ExportError, GenerationError, InputError, Sampling, UseError
+from activemem.engine.objectives import PairData
+from activemem.engine.trial import Training
+from activemem.reporting import KeptModelError
 from activemem.storage import Store
-from activemem.studies import load_study
-from activemem.studies.resolve.trial import Trial
-from activemem.studies.schema.settings import TrialSettings
+from activemem.studies import Trial, load_study
+from activemem.studies.schema import TrialSettings
 
 from ...study_texts import study_text
 from ..text_factories import tiny_corpus

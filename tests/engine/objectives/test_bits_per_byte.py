@@ -10,15 +10,12 @@ import pytest
 import tokenizers
 import torch
 
-from activemem.engine.core.resources import Machine
-from activemem.engine.corpora.files import DataError
-from activemem.engine.objectives.text_scores import score_text
-from activemem.engine.run.driver import run_study
-from activemem.grammar import parse
-from activemem.grammar.model_config import ModelConfig
+from activemem import load_study, run_study
+from activemem.engine import DataError, Machine
+from activemem.engine.objectives import score_text
+from activemem.grammar import ModelConfig, parse
 from activemem.storage import Store
-from activemem.studies.catalog.datasets import HeldOutFractions
-from activemem.studies.study import load_study
+from activemem.studies.catalog import HeldOutFractions
 
 from ...study_texts import study_text
 from ..tokenizer_factories import GPT2_WORDS, byte_level_json, language_task, open_text, ranks_of

@@ -8,15 +8,15 @@ import torch
 from pydantic import Field
 from torch.nn import functional
 
-from activemem import IGNORED, Examples, GeneratedTask, TaskSizes, register_task
-from activemem.blocks.core.block import BLOCKS, Block
-from activemem.engine.tasks.generated import draw_test_set
-from activemem.engine.trial.evaluation import LeakError
-from activemem.engine.trial.training import Training
-from activemem.studies.catalog.metrics import METRICS, register_metric
+from activemem import IGNORED, Block, Examples, GeneratedTask, TaskSizes, register_metric, register_task
+from activemem.blocks.core import BLOCKS
+from activemem.engine import LeakError
+from activemem.engine.tasks import draw_test_set
+from activemem.engine.trial import Training
+from activemem.studies import METRICS
 from activemem.studies.catalog.tasks import TASKS, TaskError, read_task_settings
-from activemem.studies.planning.trial_values import uniform_losses
-from activemem.studies.schema.settings import TrialSettings
+from activemem.studies.planning import uniform_losses
+from activemem.studies.schema import TrialSettings
 
 from ...registry_entries import replace_entry
 

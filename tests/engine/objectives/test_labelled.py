@@ -6,12 +6,11 @@ import pytest
 import torch
 from torch.nn import functional
 
-from activemem.engine.core.models import build_model
-from activemem.engine.corpora.files import keep_files
-from activemem.engine.objectives import build_objective
-from activemem.engine.objectives.labelled import ClassificationScore
+from activemem import load_study
+from activemem.engine.core import build_model
+from activemem.engine.corpora import keep_files
+from activemem.engine.objectives import ClassificationScore, build_objective
 from activemem.studies.catalog.tasks import IGNORED
-from activemem.studies.study import load_study
 
 from ...study_texts import study_text
 

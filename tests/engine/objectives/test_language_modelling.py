@@ -6,14 +6,12 @@ import pickle
 import pytest
 import torch
 
-from activemem.blocks.core.block import StreamState
-from activemem.engine.core.resources import Machine
-from activemem.engine.corpora.files import DataError
-from activemem.engine.run.driver import run_study
-from activemem.engine.trial.training import Training
+from activemem import load_study, run_study
+from activemem.blocks.core import StreamState
+from activemem.engine import DataError, Machine
+from activemem.engine.trial import Training
 from activemem.storage import Store
-from activemem.studies.schema.settings import TrialSettings
-from activemem.studies.study import load_study
+from activemem.studies.schema import TrialSettings
 
 from ...study_texts import study_text
 from ..text_factories import tiny_corpus

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from activemem.engine.trial.training import Training
+from activemem import register_metric
+from activemem.engine.trial import Training
 from activemem.plugins import OWN
-from activemem.studies.catalog.metrics import METRICS, register_metric
+from activemem.studies import METRICS
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem
-from activemem.studies.schema.settings import TrialSettings
+from activemem.studies.schema import TrialSettings
 
 from ...registry_entries import replace_entry
 

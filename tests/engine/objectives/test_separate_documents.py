@@ -9,16 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from activemem import load_model, load_study, run_study
 from activemem.blocks import build
-from activemem.engine.core.resources import Machine
-from activemem.engine.corpora.files import keep_files
-from activemem.engine.inference.trained_model import load_model
-from activemem.engine.objectives.separate_documents import iter_pieces, nll_of_documents
-from activemem.engine.run.driver import run_study
-from activemem.engine.trial.training import Training
+from activemem.engine import Machine
+from activemem.engine.corpora import keep_files
+from activemem.engine.objectives import iter_pieces, nll_of_documents
+from activemem.engine.trial import Training
 from activemem.storage import Store
-from activemem.studies.planning.plan import make_plan
-from activemem.studies.study import load_study
+from activemem.studies import make_plan
 
 from ...study_texts import study_text
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from activemem.engine.objectives.generation import PairData
-from activemem.engine.objectives.seq2seq import GuessDraws, draw_symbols, sampling_share
-from activemem.engine.trial.training import Training
+from activemem.engine.objectives import GuessDraws, PairData, draw_symbols, sampling_share
+from activemem.engine.trial import Training
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem, require_task
-from activemem.studies.schema.settings import TrialSettings
+from activemem.studies.schema import TrialSettings
 
 from ...registry_entries import replace_entry
 from ..translation_factories import PLAIN, register_numbers, translation_study

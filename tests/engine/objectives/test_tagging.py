@@ -6,19 +6,14 @@ import pickle
 import pytest
 import torch
 
-from activemem.engine.core.models import sequence_flops
-from activemem.engine.core.process import derive_seed
-from activemem.engine.objectives import build_objective
-from activemem.engine.objectives.generated import Curriculum
-from activemem.engine.run.driver import run_study
-from activemem.engine.tasks import get_task, registered_tasks
-from activemem.engine.tasks.algorithmic import draw_dev_batches, draw_test_batch
-from activemem.engine.trial.training import Training
-from activemem.reporting.results import open_study
+from activemem import load_study, open_study, run_study
+from activemem.engine.core import derive_seed, sequence_flops
+from activemem.engine.objectives import Curriculum, build_objective
+from activemem.engine.tasks import draw_dev_batches, draw_test_batch, get_task, registered_tasks
+from activemem.engine.trial import Training
 from activemem.storage import Store
 from activemem.studies.catalog.tasks import read_task_settings
-from activemem.studies.schema.settings import TrialSettings
-from activemem.studies.study import load_study
+from activemem.studies.schema import TrialSettings
 
 from ...study_texts import study_text
 

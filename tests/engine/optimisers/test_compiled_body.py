@@ -6,11 +6,11 @@ from pydantic import ValidationError
 from torch import nn
 from torch._dynamo.exc import TorchDynamoException
 
-from activemem.engine.core.process import StoppedMidway, forget_stop, stop_soon
-from activemem.engine.core.resources import Machine
-from activemem.engine.optimisers.weights import NO_COMPILER, CompileModeError, compile_body
-from activemem.engine.run.preflight import check_device
-from activemem.engine.trial.training import Training
+from activemem.engine import Machine
+from activemem.engine.core import StoppedMidway, forget_stop, stop_soon
+from activemem.engine.optimisers import NO_COMPILER, CompileModeError, compile_body
+from activemem.engine.run import check_device
+from activemem.engine.trial import Training
 
 
 @pytest.fixture

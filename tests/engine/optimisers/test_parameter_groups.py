@@ -7,17 +7,15 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from activemem import build
+from activemem import StudyError, build, load_study, run_study
 from activemem.cli.app import app
-from activemem.engine.core.resources import ONE_CPU
-from activemem.engine.optimisers.build import ParameterGroupError, build_optimizer, group_sizes
-from activemem.engine.run.driver import run_study
-from activemem.engine.trial.training import Training
+from activemem.engine.core import ONE_CPU
+from activemem.engine.optimisers import ParameterGroupError, build_optimizer, group_sizes
+from activemem.engine.trial import Training
 from activemem.storage import Store
-from activemem.studies.catalog.optimisers import OwnOptimizerSettings
-from activemem.studies.resolve.trial import trial_id
-from activemem.studies.schema.settings import ParameterGroupSettings, TrialSettings
-from activemem.studies.study import StudyError, load_study
+from activemem.studies.catalog import OwnOptimizerSettings
+from activemem.studies.resolve import trial_id
+from activemem.studies.schema import ParameterGroupSettings, TrialSettings
 
 from ...study_texts import study_text
 

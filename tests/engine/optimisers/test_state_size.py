@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from activemem.engine.core.models import build_model
-from activemem.engine.optimisers.build import build_optimizer, weight_state
-from activemem.studies.planning.memory_estimates import step_memory
-from activemem.studies.schema.settings import TrialSettings
+from activemem.engine.core import build_model
+from activemem.engine.optimisers import build_optimizer, weight_state
+from activemem.studies.planning import step_memory
+from activemem.studies.schema import TrialSettings
 
 GROUPS = [
     {"match": "embedding.*", "freeze": True},

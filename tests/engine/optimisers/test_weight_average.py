@@ -7,9 +7,9 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from activemem import build
-from activemem.engine.optimisers.weights import WeightAverage
-from activemem.engine.trial.training import Training
-from activemem.studies.schema.settings import TrialSettings
+from activemem.engine.optimisers import WeightAverage
+from activemem.engine.trial import Training
+from activemem.studies.schema import TrialSettings
 
 
 def settings(**train):

@@ -5,11 +5,10 @@ import torch
 from torch.nn import functional
 
 from activemem import Examples, GeneratedTask, TaskSizes, register_task
-from activemem.engine.packs.packer import alone_reason, form_of
-from activemem.engine.packs.stacked_steps import PackError, StackedSteps, stacking_fault
-from activemem.engine.trial.training import Training
+from activemem.engine.packs import PackError, StackedSteps, alone_reason, form_of, stacking_fault
+from activemem.engine.trial import Training
 from activemem.studies.catalog.tasks import IGNORED, TASKS, TaskError
-from activemem.studies.schema.settings import TrialSettings
+from activemem.studies.schema import TrialSettings
 
 CPU = torch.device("cpu")
 TASKS_OF_ONE_SHAPE = {

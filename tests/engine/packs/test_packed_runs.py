@@ -7,23 +7,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from activemem.engine.core.events import Ended, EpochFinished, Started
-from activemem.engine.core.resources import Machine
-from activemem.engine.objectives.base import StepShape
-from activemem.engine.packs import packer
-from activemem.engine.packs.packer import Packer
-from activemem.engine.packs.stacked_steps import StackedSteps
-from activemem.engine.run import cohorts
-from activemem.engine.run.cohorts import GridCohorts, Worker
-from activemem.engine.run.driver import run_study
-from activemem.engine.trial import failures
-from activemem.engine.trial.checkpoints import checkpoint_of
-from activemem.engine.trial.failures import MachineError
-from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.training import Training
+from activemem import load_study, run_study
+from activemem.engine import Ended, EpochFinished, Machine, Started
+from activemem.engine.objectives import StepShape
+from activemem.engine.packs import Packer, StackedSteps, packer
+from activemem.engine.run import GridCohorts, Worker, cohorts
+from activemem.engine.trial import Job, MachineError, Training, checkpoint_of, failures
 from activemem.storage import Store
-from activemem.studies.planning.memory_estimates import GPU_CONTEXT, step_memory
-from activemem.studies.study import load_study
+from activemem.studies.planning import GPU_CONTEXT, step_memory
 
 from ...study_texts import replaced, study_text
 

@@ -5,11 +5,10 @@ import signal
 
 import pytest
 
-from activemem.engine.core.resources import Machine
-from activemem.engine.packs.stacked_steps import StackedSteps
-from activemem.engine.run.driver import run_study
+from activemem import load_study, run_study
+from activemem.engine import Machine
+from activemem.engine.packs import StackedSteps
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from ...study_texts import study_text
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from activemem.blocks.testing.fixtures import example_block
-from activemem.engine.packs.stacked_steps import StackedSteps
-from activemem.engine.trial.training import Training
+from activemem.blocks.testing import example_block
+from activemem.engine.packs import StackedSteps
+from activemem.engine.trial import Training
 from activemem.grammar import render
 
 from ...blocks.example_blocks import SEQUENCE_BLOCKS

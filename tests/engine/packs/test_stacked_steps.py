@@ -6,12 +6,17 @@ from weakref import ref
 import pytest
 import torch
 
-from activemem.blocks.testing.fixtures import example_block
-from activemem.engine.core.process import TimeLimitPassed
-from activemem.engine.packs import stacked_steps
-from activemem.engine.packs.packer import alone_reason, form_of
-from activemem.engine.packs.stacked_steps import PackError, StackedSteps, stacking_fault
-from activemem.engine.trial.training import Training
+from activemem.blocks.testing import example_block
+from activemem.engine.core import TimeLimitPassed
+from activemem.engine.packs import (
+    PackError,
+    StackedSteps,
+    alone_reason,
+    form_of,
+    stacked_steps,
+    stacking_fault,
+)
+from activemem.engine.trial import Training
 from activemem.grammar import render
 
 from ...blocks.example_blocks import SEQUENCE_BLOCKS

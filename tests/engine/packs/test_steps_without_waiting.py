@@ -9,10 +9,10 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from activemem.blocks.core.dropout import KeyCall, record_dropout, replay_dropout
-from activemem.blocks.testing.fixtures import example_block
-from activemem.engine.packs.stacked_steps import StackedPasses
-from activemem.engine.trial.training import Training
+from activemem.blocks.core import KeyCall, record_dropout, replay_dropout
+from activemem.blocks.testing import example_block
+from activemem.engine.packs import StackedPasses
+from activemem.engine.trial import Training
 from activemem.grammar import render
 
 from ...blocks.example_blocks import SEQUENCE_BLOCKS

@@ -3,17 +3,17 @@
 import pytest
 import torch
 
+from activemem import StudyError, load_study
 from activemem.blocks import build
-from activemem.engine.optimisers.build import build_optimizer
-from activemem.engine.probes.coordinates import (
+from activemem.engine.optimisers import build_optimizer
+from activemem.engine.probes import (
     CoordinateError,
     LayerChange,
     ModelCoordinates,
     StudyCoordinates,
     check_coordinates,
 )
-from activemem.studies.catalog.optimisers import OwnOptimizerSettings
-from activemem.studies.study import StudyError, load_study
+from activemem.studies.catalog import OwnOptimizerSettings
 
 TEXT = """
 [study]

@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from activemem.engine.core.resources import Machine
-from activemem.engine.data.vocabularies.words import FIRST_SYMBOL
-from activemem.engine.objectives.generation import PairData
-from activemem.engine.probes.encoders import EncoderProbe, quantiles, theta
-from activemem.engine.probes.study_probes import probe_study
-from activemem.engine.probes.trained_models import ProbeError
-from activemem.engine.tasks.memory_degradation import fixed_bigrams
+from activemem import load_study, probe_study
+from activemem.engine import Machine, ProbeError
+from activemem.engine.data.vocabularies import FIRST_SYMBOL
+from activemem.engine.objectives import PairData
+from activemem.engine.probes import EncoderProbe, quantiles, theta
+from activemem.engine.tasks import fixed_bigrams
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from .probe_factories import (
     BAHDANAU,

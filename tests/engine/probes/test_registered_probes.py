@@ -3,14 +3,12 @@
 import pytest
 import torch
 
-from activemem import register_probe
+from activemem import PluginError, load_study, register_probe
 from activemem.engine.objectives import build_objective
-from activemem.engine.probes import conformance
-from activemem.engine.probes.trained_models import trained_trials
-from activemem.plugins import PluginError
+from activemem.engine.probes import conformance, trained_trials
 from activemem.storage import Store
-from activemem.studies.catalog.metrics import METRICS, PROBES
-from activemem.studies.study import load_study
+from activemem.studies import METRICS
+from activemem.studies.catalog import PROBES
 
 from ...registry_entries import replace_entry, restore_entries
 from ...study_texts import study_text

@@ -7,18 +7,14 @@ import polars as pl
 import pytest
 import torch
 
+from activemem import load_study, run_study, tune_study
+from activemem.engine import Machine
 from activemem.engine.core import process
-from activemem.engine.core.resources import Machine
-from activemem.engine.decoding.measures import bleu
-from activemem.engine.objectives import generation
-from activemem.engine.objectives.generation import Decoding, PairData, generate
+from activemem.engine.decoding import bleu
+from activemem.engine.objectives import Decoding, PairData, generate, generation
 from activemem.engine.probes import trained_models, tuning
-from activemem.engine.probes.tuning import tune_study
-from activemem.engine.run.driver import run_study
-from activemem.engine.trial import failures
-from activemem.engine.trial.failures import MachineError
+from activemem.engine.trial import MachineError, failures
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from ..translation_factories import MARKOV, PLAIN, SEQ2SEQ, register_numbers, translation_text
 

@@ -15,12 +15,10 @@ from pathlib import Path
 import torch
 import torch._dynamo  # which torch's optimisers import: once, before the forks
 
-from activemem.engine.core.events import Ended, EpochFinished, Event, Listener, Started
-from activemem.engine.core.resources import Machine
-from activemem.engine.run.driver import run_study
+from activemem import load_study, run_study
+from activemem.engine import Ended, EpochFinished, Event, Listener, Machine, Started
 from activemem.storage import Store, leases
-from activemem.studies.planning.trials_to_run import select_shard
-from activemem.studies.study import load_study
+from activemem.studies.planning import select_shard
 
 
 class Log(Listener):

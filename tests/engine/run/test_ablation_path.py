@@ -2,13 +2,12 @@
 
 import pytest
 
-from activemem.engine.run.driver import run_study
-from activemem.reporting.tables.table import build_table
+from activemem import StudyError, load_study, run_study
+from activemem.reporting.tables import build_table
 from activemem.storage import Store
-from activemem.studies.last_run import load_last_run
-from activemem.studies.planning.trials_to_run import select_shard
-from activemem.studies.presentation.changes import read_changes
-from activemem.studies.study import StudyError, follow_rounds, load_study
+from activemem.studies import follow_rounds, load_last_run
+from activemem.studies.planning import select_shard
+from activemem.studies.presentation import read_changes
 
 from ...reporting.conftest import made_row
 from ...study_texts import study_text

@@ -2,11 +2,10 @@
 
 import pytest
 
-from activemem.engine.core.resources import Machine
-from activemem.engine.run import placement, planning
-from activemem.engine.run.planning import plan_study
+from activemem import load_study
+from activemem.engine import Machine
+from activemem.engine.run import placement, plan_study, planning
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 CPU = Machine(gpus=0.0)
 WIDE = ["model.d_model=128", "train.curriculum.start=20"]

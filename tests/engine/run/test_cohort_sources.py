@@ -6,14 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from activemem.engine.run import cohorts
-from activemem.engine.run.cohorts import (
-    COHORT_S,
-    SCHEDULING_S,
-    GridCohorts,
-    expected_work,
-)
-from activemem.studies.study import load_study
+from activemem import load_study
+from activemem.engine.run import COHORT_S, SCHEDULING_S, GridCohorts, cohorts, expected_work
 
 from ...study_texts import study_text
 

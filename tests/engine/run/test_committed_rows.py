@@ -7,10 +7,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from activemem import load_study
 from activemem.engine import run_study
 from activemem.storage import Store
-from activemem.studies.resolve.trial import Trial
-from activemem.studies.study import load_study
+from activemem.studies import Trial
 
 STUDIES = Path(__file__).parents[3] / "studies"
 SPEED = "tokens_per_s"

@@ -9,18 +9,12 @@ import threading
 import pytest
 import torch
 
-from activemem.engine.core.events import NOBODY, Ended, EpochFinished, Started
-from activemem.engine.core.models import read_model_file
-from activemem.engine.core.process import Stop
-from activemem.engine.core.resources import Machine
-from activemem.engine.run.cohorts import GridCohorts
-from activemem.engine.run.driver import Summary, run_study
-from activemem.engine.trial.failures import MachineError
-from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.training import Training
-from activemem.storage import Store
-from activemem.storage.store_upkeep import StoreUpkeep
-from activemem.studies.study import load_study
+from activemem import load_study, run_study
+from activemem.engine import Ended, EpochFinished, Machine, Started, Summary
+from activemem.engine.core import NOBODY, Stop, read_model_file
+from activemem.engine.run import GridCohorts
+from activemem.engine.trial import Job, MachineError, Training
+from activemem.storage import Store, StoreUpkeep
 
 
 @pytest.fixture
@@ -89,8 +83,8 @@ def test_the_store_remembers_the_study_as_it_was_run(tiny, store, notes):
 
 
 def test_one_cohort_more_is_handed_out_than_there_are_workers_which_begin_side_by_side(tiny):
-    from activemem.engine.run.ray_cluster import COMPLETED, _CohortSearcher
-    from activemem.engine.run.ray_connection import RAY_ENVIRONMENT
+    from activemem.engine.run import COMPLETED, RAY_ENVIRONMENT
+    from activemem.engine.run.ray_cluster import _CohortSearcher
 
     jobs = [Job(trial=trial, attempt=0, run="run") for trial in load_study(tiny).trials]
     assert len(jobs) > 3

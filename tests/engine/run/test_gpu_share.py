@@ -10,36 +10,38 @@ import ray
 import torch
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from activemem.engine.core import resources
-from activemem.engine.core.events import NOBODY
-from activemem.engine.core.resources import (
+from activemem import load_study, run_study
+from activemem.engine import Machine
+from activemem.engine.core import (
+    NOBODY,
     Gpu,
-    Machine,
     ResourceError,
     count_gpus,
     count_gpus_of_processes,
     cpus_here,
     has_gpu,
+    resources,
 )
-from activemem.engine.run import driver, placement, ray_cluster, ray_connection
-from activemem.engine.run.driver import run_study
-from activemem.engine.run.placement import (
+from activemem.engine.run import (
     Accelerators,
+    connected,
     device_bytes,
+    driver,
+    fit_here,
     free_bytes,
+    placement,
+    ray_cluster,
+    ray_connection,
+    see_own_gpus,
     share,
+    share_cores,
     with_gpu_bytes,
     with_share,
     with_whole_gpu,
 )
-from activemem.engine.run.ray_actor import see_own_gpus, share_cores
-from activemem.engine.run.ray_cluster import fit_here
-from activemem.engine.run.ray_connection import connected
-from activemem.engine.trial import failures
-from activemem.engine.trial.failures import MachineError, check_gpu
+from activemem.engine.trial import MachineError, check_gpu, failures
 from activemem.storage import Store
-from activemem.studies.planning.memory_estimates import GPU_CONTEXT, room_on_gpu, step_memory
-from activemem.studies.study import load_study
+from activemem.studies.planning import GPU_CONTEXT, room_on_gpu, step_memory
 
 from ...study_texts import SEARCH_OF_RUNGS
 from .ray_nodes import ENVIRONMENT, head, worker

@@ -4,13 +4,12 @@ import polars as pl
 import pytest
 from safetensors.torch import load_file
 
-from activemem.engine.core.events import Started
-from activemem.engine.run.driver import run_study
-from activemem.engine.trial.training_parts import factor
+from activemem import load_study, run_study
+from activemem.engine import Started
+from activemem.engine.trial import factor
 from activemem.storage import Store
-from activemem.studies.catalog.optimisers import SCHEDULES, OwnScheduleSettings, rates_depend_on_length
-from activemem.studies.planning.plan import make_plan
-from activemem.studies.study import load_study
+from activemem.studies import make_plan
+from activemem.studies.catalog import SCHEDULES, OwnScheduleSettings, rates_depend_on_length
 
 
 @pytest.fixture

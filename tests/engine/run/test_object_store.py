@@ -5,15 +5,11 @@ import subprocess
 import polars as pl
 import pytest
 
-from activemem.engine.core.events import ClaimedElsewhere
-from activemem.engine.core.models import read_model_file
-from activemem.engine.core.resources import Machine
-from activemem.engine.run.driver import run_study
-from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import Claims
-from activemem.reporting.results import open_study
+from activemem import load_study, open_study, run_study
+from activemem.engine import Machine
+from activemem.engine.core import ClaimedElsewhere, read_model_file
+from activemem.engine.trial import Claims, Job
 from activemem.storage import Store, StoreError
-from activemem.studies.study import load_study
 
 from ...forked_commands import run_command, start_command
 from ...storage.objects.s3_server import S3Server

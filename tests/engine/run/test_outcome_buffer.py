@@ -6,14 +6,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from activemem.engine.core.events import ClaimedElsewhere, Ended, MachineFailed, Started
-from activemem.engine.core.process import StoppedMidway
-from activemem.engine.core.resources import Machine
-from activemem.engine.run.cohorts import FLUSH_S, Lockstep, OutcomeBuffer, Worker, take_turn
-from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.engine import Ended, Machine, Started
+from activemem.engine.core import ClaimedElsewhere, MachineFailed, StoppedMidway
+from activemem.engine.run import FLUSH_S, Lockstep, OutcomeBuffer, Worker, take_turn
+from activemem.engine.trial import Attempt, Job
 from activemem.storage import Store
-from activemem.studies.resolve.trial import Trial
+from activemem.studies import Trial
 
 CPU = torch.device("cpu")
 

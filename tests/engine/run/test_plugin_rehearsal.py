@@ -4,13 +4,10 @@ import math
 
 import pytest
 
-from activemem import load_plugin
-from activemem.engine.core.resources import Machine
-from activemem.engine.run.driver import run_study
-from activemem.plugins import PluginError
+from activemem import PluginError, load_plugin, load_study, run_study
+from activemem.engine import Machine
 from activemem.storage import Store
 from activemem.studies.planning.trial_values import trial_values
-from activemem.studies.study import load_study
 
 from ...study_texts import study_text
 

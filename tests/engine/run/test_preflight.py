@@ -2,13 +2,15 @@
 
 import pytest
 
-from activemem.blocks.core.block import BLOCKS
-from activemem.blocks.layers.convolutions import Conv
-from activemem.engine.run.preflight import check_leaks, check_test_lengths
-from activemem.engine.trial.evaluation import LeakError
-from activemem.grammar.vocabulary.spec import SPECS, Reach, lookup
+from activemem import Reach
+from activemem.blocks.core import BLOCKS
+from activemem.blocks.layers import Conv
+from activemem.engine import LeakError
+from activemem.engine.run import check_leaks, check_test_lengths
+from activemem.grammar import lookup
+from activemem.grammar.vocabulary import SPECS
 from activemem.studies.catalog.tasks import TaskError
-from activemem.studies.schema.settings import TrialSettings
+from activemem.studies.schema import TrialSettings
 
 from ...registry_entries import replace_entry
 

@@ -9,21 +9,19 @@ import pytest
 import ray
 
 import activemem
-from activemem.engine.core.events import NOBODY, Listener
-from activemem.engine.core.process import SIGNALS
-from activemem.engine.core.resources import Machine
-from activemem.engine.run import ray_connection
-from activemem.engine.run.driver import run_study
-from activemem.engine.run.ray_connection import (
+from activemem import load_study, run_study
+from activemem.engine import Listener, Machine
+from activemem.engine.core import NOBODY, SIGNALS
+from activemem.engine.run import (
     STARTS,
     check_workers_here,
     code_fault,
     connected,
     look_at_code,
+    ray_connection,
 )
-from activemem.engine.trial.failures import MachineError
+from activemem.engine.trial import MachineError
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 HERE = Machine(gpus=0.0)
 SLOW = "The current node timed out during startup. This could happen because the raylet failed."

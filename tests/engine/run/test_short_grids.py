@@ -4,14 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from activemem.engine.core.events import Listener
-from activemem.engine.core.resources import Machine
-from activemem.engine.run import driver, placement
-from activemem.engine.run.driver import run_study
-from activemem.engine.run.placement import short_grid_seconds
+from activemem import load_study, run_study
+from activemem.engine import Listener, Machine
+from activemem.engine.run import driver, placement, short_grid_seconds
 from activemem.storage import Store
-from activemem.studies.planning.time_estimates import SHORT_S, START_S, TimeEstimator
-from activemem.studies.study import load_study
+from activemem.studies.planning import SHORT_S, START_S, TimeEstimator
 
 from ...study_texts import SEARCH_OF_RUNGS
 

@@ -5,15 +5,12 @@ import signal
 
 import pytest
 
-from activemem.engine.core.events import Ended, Started
-from activemem.engine.core.resources import Machine
-from activemem.engine.run.cohorts import GridCohorts
-from activemem.engine.run.driver import run_study
-from activemem.engine.trial.outcome import Job
+from activemem import StudyError, load_study, run_study
+from activemem.engine import Ended, Machine, Started
+from activemem.engine.run import GridCohorts
+from activemem.engine.trial import Job
 from activemem.storage import Store
-from activemem.studies.planning.trials_to_run import select_shard, start_turns
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem.studies.planning import select_shard, start_turns
 
 from ...study_texts import study_text
 

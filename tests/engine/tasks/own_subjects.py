@@ -2,10 +2,8 @@
 
 import torch
 
-from activemem.engine.tasks.algorithmic import get_task
-from activemem.engine.tasks.conformance import EXAMPLES, Subject
-from activemem.engine.tasks.long_term import LONG_TERM_PROBLEMS, draw_lengths
-from activemem.engine.tasks.memory_degradation import generate_splits
+from activemem.engine import get_task
+from activemem.engine.tasks import EXAMPLES, LONG_TERM_PROBLEMS, Subject, draw_lengths, generate_splits
 from activemem.studies.catalog.tasks import (
     AlgorithmicTask,
     DegradationProblem,

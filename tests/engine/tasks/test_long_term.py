@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from activemem.engine.objectives import build_objective
-from activemem.engine.tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, draw_lengths
-from activemem.engine.trial.training import Training
-from activemem.studies.schema.settings import TrialSettings
+from activemem.engine.tasks import LONG_TERM_PROBLEMS, TOLERANCE, draw_lengths
+from activemem.engine.trial import Training
+from activemem.studies.schema import TrialSettings
 
 CPU = torch.device("cpu")
 TASKS = tuple(LONG_TERM_PROBLEMS)

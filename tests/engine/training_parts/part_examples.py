@@ -4,7 +4,7 @@ import torch
 from pydantic import Field
 
 from activemem import Callback, LossTerm, register_callback, register_loss_term
-from activemem.engine.core.process import StoppedMidway
+from activemem.engine.core import StoppedMidway
 
 SOURCE = "a test"
 

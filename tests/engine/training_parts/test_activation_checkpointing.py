@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from activemem import load_study, run_study
 from activemem.blocks import build
-from activemem.blocks.core.residual_stack import outermost_stacks
-from activemem.engine.core.models import checkpointing_fault
-from activemem.engine.core.resources import Machine, ResourceError
-from activemem.engine.run.driver import run_study
-from activemem.engine.trial.training import Training
+from activemem.blocks.core import outermost_stacks
+from activemem.engine import Machine
+from activemem.engine.core import ResourceError, checkpointing_fault
+from activemem.engine.trial import Training
 from activemem.storage import Store
-from activemem.studies.schema.settings import TrialSettings
-from activemem.studies.study import load_study
+from activemem.studies.schema import TrialSettings
 
 from . import part_examples  # noqa: F401 -- its loss terms
 

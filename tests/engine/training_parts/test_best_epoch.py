@@ -6,11 +6,10 @@ import math
 import pytest
 import torch
 
-from activemem.engine.packs.packer import alone_reason
-from activemem.engine.trial.evaluation import BestEpoch
-from activemem.engine.trial.training import Training
-from activemem.studies.schema.settings import TrialSettings
-from activemem.studies.study import StudyError, load_study
+from activemem import StudyError, load_study
+from activemem.engine.packs import alone_reason
+from activemem.engine.trial import BestEpoch, Training
+from activemem.studies.schema import TrialSettings
 
 from ...study_texts import study_text
 

@@ -4,17 +4,12 @@ import polars as pl
 import pytest
 import torch
 
-from activemem.engine.core.events import EpochFinished
-from activemem.engine.core.resources import Machine
-from activemem.engine.run.driver import run_study
-from activemem.engine.trial.evaluation import Patience
-from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import Attempt
-from activemem.engine.trial.training import Training
+from activemem import StudyError, load_study, run_study
+from activemem.engine import EpochFinished, Machine
+from activemem.engine.trial import Attempt, Job, Patience, Training
 from activemem.storage import Store
+from activemem.studies.schema import EarlyStoppingSettings, TrialSettings
 from activemem.studies.schema.epoch_metrics import epoch_metrics
-from activemem.studies.schema.settings import EarlyStoppingSettings, TrialSettings
-from activemem.studies.study import StudyError, load_study
 
 from ...study_texts import study_text
 

@@ -4,12 +4,11 @@ import time
 
 import pytest
 
-from activemem.engine.core.events import ClaimedElsewhere
+from activemem import load_study
+from activemem.engine.core import ClaimedElsewhere
+from activemem.engine.trial import REFRESH_S, Claims, Job
 from activemem.engine.trial import resumable_attempt as claims
-from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import REFRESH_S, Claims
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from ...storage.factories import make_trial_row
 

@@ -11,14 +11,12 @@ import torch
 import torch._dynamo  # the first optimiser of a process imports it, in frames that stay for a while
 from torch._dynamo.testing import CompileCounter
 
-from activemem.engine.core.events import ClaimedElsewhere, Started
-from activemem.engine.optimisers.build import keep_steps_on_cpu
-from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import Attempt
-from activemem.engine.trial.training import Training
-from activemem.storage import Store
-from activemem.storage.leases import Lease
-from activemem.studies.resolve.trial import Trial
+from activemem.engine import Started
+from activemem.engine.core import ClaimedElsewhere
+from activemem.engine.optimisers import keep_steps_on_cpu
+from activemem.engine.trial import Attempt, Job, Training
+from activemem.storage import Lease, Store
+from activemem.studies import Trial
 
 CPU = torch.device("cpu")
 OF_TORCH = torch._dynamo.config.patch(

@@ -6,12 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from activemem.engine.decoding.measures import bleu
-from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.engine.decoding import bleu
+from activemem.engine.trial import Attempt, Job
 from activemem.storage import Store
+from activemem.studies import Trial
 from activemem.studies.catalog.tasks import TASKS, require_task
-from activemem.studies.resolve.trial import Trial
 
 from ...registry_entries import replace_entry
 from ..translation_factories import MARKOV, SEQ2SEQ, register_numbers, translation_study

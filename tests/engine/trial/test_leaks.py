@@ -7,20 +7,18 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from activemem.blocks.core.block import BLOCKS, Block
-from activemem.engine.core.events import NOBODY
-from activemem.engine.core.resources import ONE_CPU
-from activemem.engine.run.driver import run_study
-from activemem.engine.run.preflight import check_leaks
-from activemem.engine.trial.evaluation import LeakError, check_future_is_hidden
-from activemem.engine.trial.training import Training
-from activemem.grammar.vocabulary.spec import SPECS, Reach, lookup
-from activemem.reporting.results import StudyResults
+from activemem import Block, Reach, StudyResults, load_study, run_study
+from activemem.blocks.core import BLOCKS
+from activemem.engine import LeakError
+from activemem.engine.core import NOBODY, ONE_CPU
+from activemem.engine.run import check_leaks
+from activemem.engine.trial import Training, check_future_is_hidden
+from activemem.grammar import lookup
+from activemem.grammar.vocabulary import SPECS
 from activemem.reporting.tables.render import render
 from activemem.storage import Store
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem
-from activemem.studies.schema.settings import TrialSettings
-from activemem.studies.study import load_study
+from activemem.studies.schema import TrialSettings
 
 from ...registry_entries import replace_entry
 from ...study_texts import study_text

@@ -3,16 +3,14 @@
 import pytest
 import torch
 
-from activemem.engine.data.treebanks import bracket_of, parse_linearised
-from activemem.engine.decoding.measures import bleu
-from activemem.engine.objectives.generation import Decoding, PairData, generate
-from activemem.engine.probes.trained_models import load_kept_model
-from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import Attempt
+from activemem import load_study
+from activemem.engine.data import bracket_of, parse_linearised
+from activemem.engine.decoding import bleu
+from activemem.engine.objectives import Decoding, PairData, generate
+from activemem.engine.probes import load_kept_model
+from activemem.engine.trial import Attempt, Job
 from activemem.storage import Store
-from activemem.studies.catalog import datasets
-from activemem.studies.catalog.datasets import Treebank
-from activemem.studies.study import load_study
+from activemem.studies.catalog import Treebank, datasets
 
 from ...registry_entries import replace_entry
 from ...study_texts import study_text

@@ -5,7 +5,7 @@ import pickle
 import pytest
 import torch
 
-from activemem.engine.trial.training import Training
+from activemem.engine.trial import Training
 
 CPU = torch.device("cpu")
 CHANGES = [{"after": 1, "lr": 0.003, "betas": [0.8, 0.99]}, {"after": 3, "weight_decay": 0.1}]

@@ -6,15 +6,13 @@ import pytest
 import torch
 from torch.nn import functional
 
-from activemem.engine.core.models import PrecisionError, check_precision, float32_products
-from activemem.engine.core.resources import Machine
-from activemem.engine.run.driver import run_study
-from activemem.engine.run.preflight import check_device
-from activemem.engine.trial import training
-from activemem.engine.trial.training import Training
+from activemem import load_study, run_study
+from activemem.engine import Machine, PrecisionError
+from activemem.engine.core import check_precision, float32_products
+from activemem.engine.run import check_device
+from activemem.engine.trial import Training, training
 from activemem.storage import Store
-from activemem.studies.resolve.trial import settings_to_json
-from activemem.studies.study import load_study
+from activemem.studies.resolve import settings_to_json
 
 CPU = torch.device("cpu")
 NO_GPU = "precision 'tf32' needs a GPU that supports it, such as NVIDIA's since Ampere, got no GPU"

@@ -10,16 +10,21 @@ import polars as pl
 import pytest
 import torch
 
-from activemem.engine.core.events import Ended, EpochFinished, Started
-from activemem.engine.trial import failures
-from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, dies_often
-from activemem.engine.trial.failures import MAX_DEATHS, MAX_WORKER_DEATHS
-from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import Attempt, store_pruned
-from activemem.engine.trial.training import Training
-from activemem.storage import Store
-from activemem.studies.planning.trials_to_run import unfinished_trials
-from activemem.studies.resolve.trial import Trial
+from activemem.engine import Ended, EpochFinished, Started
+from activemem.engine.trial import (
+    MAX_DEATHS,
+    MAX_WORKER_DEATHS,
+    Attempt,
+    Checkpoint,
+    Job,
+    Training,
+    dies_often,
+    failures,
+    store_pruned,
+)
+from activemem.storage import STARTS_FILE, Store
+from activemem.studies import Trial
+from activemem.studies.planning import unfinished_trials
 
 CPU = torch.device("cpu")
 

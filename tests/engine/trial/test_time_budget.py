@@ -5,8 +5,8 @@ import pickle
 import pytest
 import torch
 
-from activemem.engine.packs.packer import alone_reason
-from activemem.engine.trial.training import Training
+from activemem.engine.packs import alone_reason
+from activemem.engine.trial import Training
 
 CPU = torch.device("cpu")
 

@@ -9,10 +9,10 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from activemem.engine.optimisers.weights import Weights, make_weights
-from activemem.engine.trial.training import Training
-from activemem.studies.catalog.optimisers import SCHEDULES
-from activemem.studies.schema.settings import TrialSettings
+from activemem.engine.optimisers import Weights, make_weights
+from activemem.engine.trial import Training
+from activemem.studies.catalog import SCHEDULES
+from activemem.studies.schema import TrialSettings
 
 META = torch.device("meta")
 TEXT = {"name": "language_model", "corpus": "paradise-lost"}

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from activemem.grammar import ModelConfig, parse
-from activemem.grammar.analysis import measured_costs
-from activemem.grammar.analysis.analyse import block_cost
+from activemem.grammar.analysis import block_cost, measured_costs
 
 BLOCK = parse("conv(k=7)").root
 CONFIG = ModelConfig(d_model=24, dropout=0.0)

@@ -11,9 +11,9 @@ from activemem.grammar import (
     RecipeError,
     Space,
     analyse,
+    find_cross_attentions,
     parse,
 )
-from activemem.grammar.seq2seq import find_cross_attentions
 
 
 def parameters(text: str, *, d_model: int, **settings) -> int:

@@ -8,24 +8,25 @@ import sys
 import pytest
 
 from activemem.grammar import (
+    BlockNode,
     CostContext,
     ModelConfig,
     Parameter,
     Role,
     Spec,
+    Value,
     as_bool,
     as_float,
     as_int,
     as_word,
+    find_conflict,
     lookup,
     parse,
     register,
     registered_names,
     render,
 )
-from activemem.grammar.checker import find_conflict
-from activemem.grammar.nodes import BlockNode, Value
-from activemem.grammar.vocabulary.spec import REQUIRED, builtin_names
+from activemem.grammar.vocabulary import REQUIRED, builtin_names
 
 HEAVY = ("torch", "ray", "optuna", "numpy", "polars", "pyarrow", "pydantic", "rich", "typer")
 

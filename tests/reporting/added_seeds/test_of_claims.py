@@ -5,12 +5,10 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from activemem.reporting.added_seeds import next_seeds
-from activemem.reporting.claims.check import check_claims
-from activemem.reporting.claims.hypothesis_test import PairedTest
-from activemem.reporting.claims.verdicts import Verdict
-from activemem.reporting.statistics.decided_differences import look_level, p_over_looks
-from activemem.studies.study import load_study
+from activemem import load_study
+from activemem.reporting import Verdict, next_seeds
+from activemem.reporting.claims import PairedTest, check_claims
+from activemem.reporting.statistics import look_level, p_over_looks
 
 from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
 from ...study_texts import study_text

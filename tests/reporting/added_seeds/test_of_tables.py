@@ -4,11 +4,10 @@ import random
 
 import pytest
 
-from activemem.reporting.added_seeds import decided_differences
-from activemem.reporting.results import StudyResults
-from activemem.reporting.tables.table import build_table
+from activemem import StudyError, StudyResults, load_study
+from activemem.reporting import decided_differences
+from activemem.reporting.tables import build_table
 from activemem.storage import Store
-from activemem.studies.study import StudyError, load_study
 
 from ...study_texts import study_text
 from ..conftest import made_row

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy
 
-from activemem.reporting.claims.check import check_claims
-from activemem.reporting.claims.verdicts import Verdict
+from activemem.reporting import Verdict
+from activemem.reporting.claims import check_claims
 
 from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
 

@@ -7,11 +7,9 @@ import polars as pl
 import pytest
 import scipy
 
-from activemem.reporting.claims.check import check_claims, needs_metrics
-from activemem.reporting.claims.hypothesis_test import PairedTest
-from activemem.reporting.claims.terminal import legend
-from activemem.reporting.claims.verdicts import MissingTrials, Verdict
-from activemem.reporting.statistics.estimates import hochberg_threshold
+from activemem.reporting import Verdict
+from activemem.reporting.claims import MissingTrials, PairedTest, check_claims, legend, needs_metrics
+from activemem.reporting.statistics import hochberg_threshold
 
 from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
 

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 
-from activemem.reporting.curves.curve import build_curve
+from activemem import load_study
+from activemem.reporting.curves import build_curve
 from activemem.storage import MetricRow, Store, TrialRow
-from activemem.studies.presentation.kinds import find_kind
-from activemem.studies.study import load_study
+from activemem.studies.presentation import find_kind
 
 from ...study_texts import study_text
 

@@ -3,11 +3,12 @@
 import polars as pl
 import pytest
 
-from activemem.reporting.curves.cell_figure import mean_interval
-from activemem.reporting.curves.curve import CurveError, build_curve
+from activemem import load_study, register_metric
+from activemem.reporting import CurveError
+from activemem.reporting.curves import build_curve, mean_interval
 from activemem.storage import Store
-from activemem.studies.catalog.metrics import METRICS, find_metric, register_metric
-from activemem.studies.study import load_study
+from activemem.studies import METRICS
+from activemem.studies.catalog import find_metric
 
 from .curve_factories import STUDY_TEXT, figure, make_curve, make_rows, make_store
 

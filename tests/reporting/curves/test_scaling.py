@@ -7,11 +7,10 @@ import polars as pl
 import pytest
 from scipy.stats import t
 
-from activemem.reporting.curves.curve import build_curve
-from activemem.reporting.tables.table import build_table
-from activemem.storage.rows import trial_frame
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem import StudyError, load_study
+from activemem.reporting.curves import build_curve
+from activemem.reporting.tables import build_table
+from activemem.storage import trial_frame
 
 from ...study_texts import study_text
 from ..conftest import made_row

@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.reporting.manuscript.paper_file import read_manuscript
+from activemem.reporting.manuscript import read_manuscript
 
 CURVE = """
 [[curve]]
@@ -40,7 +40,7 @@ def read(everything, kept, tmp_path):
 @pytest.fixture
 def built(read):
     """Return the paper, with its files written."""
-    from activemem.reporting.manuscript.files import paper_files
+    from activemem.reporting.manuscript import paper_files
 
     paper = read()
     for name, content in paper_files(paper).items():

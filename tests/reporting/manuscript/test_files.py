@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from activemem.reporting.manuscript.files import paper_files
-from activemem.reporting.manuscript.paper_file import read_manuscript
+from activemem.reporting.manuscript import paper_files, read_manuscript
 
 from ...latex import compile_latex
 from .conftest import PAPER

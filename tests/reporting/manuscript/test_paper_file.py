@@ -2,10 +2,9 @@
 
 import pytest
 
-from activemem.reporting.manuscript.paper_file import read_manuscript
+from activemem import StudyError, load_study
+from activemem.reporting.manuscript import read_manuscript
 from activemem.storage import Store
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
 
 from ...study_texts import study_text
 from ..target_factories import FAST, SLOW, TASK, TRAIN, store_course

@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.reporting.manuscript.text_check import check_text
+from activemem.reporting.manuscript import check_text
 
 
 @pytest.fixture

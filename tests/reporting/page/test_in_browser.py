@@ -2,8 +2,8 @@
 
 import pytest
 
+from activemem import load_study
 from activemem.reporting.page import report
-from activemem.studies.study import load_study
 
 from .browser import find_executable, open_browser
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from activemem import load_study
 from activemem.reporting.page import latex_section
-from activemem.studies.study import load_study
 
 from ...latex import compile_latex
 

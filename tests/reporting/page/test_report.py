@@ -7,10 +7,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from activemem.reporting.page import report
-from activemem.reporting.page.section_study import leading_comment
+from activemem import load_study
+from activemem.reporting.page import leading_comment, report
 from activemem.storage import Store, TrialRow
-from activemem.studies.study import load_study
 
 from ...studies.planning.test_plan import keep
 from ...study_texts import study_text

@@ -7,9 +7,8 @@ import pytest
 
 from activemem import RecipeError, nearest_recipes
 from activemem.reporting import NearestError
-from activemem.reporting.recipes.nearest import format_nearest
-from activemem.storage import Store
-from activemem.storage.rows import trial_frame
+from activemem.reporting.recipes import format_nearest
+from activemem.storage import Store, trial_frame
 
 from ...storage.factories import make_trial_row
 

@@ -3,7 +3,7 @@
 import pytest
 
 from activemem.grammar import ModelConfig
-from activemem.reporting.recipes.breakdown import Sizes
+from activemem.reporting.recipes import Sizes
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from activemem import load_study
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from ...studies.planning.test_plan import keep
 from ...study_texts import study_text

@@ -2,12 +2,10 @@
 
 import pytest
 
-from activemem.reporting.curves.curve import Point
-from activemem.reporting.kinds.incumbent import PointTrace
-from activemem.reporting.kinds.pareto import Cloud, pareto_front
-from activemem.reporting.results import StudyResults
+from activemem import StudyResults, load_study
+from activemem.reporting.curves import Point
+from activemem.reporting.kinds import Cloud, PointTrace, pareto_front
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from .conftest import SEARCH
 

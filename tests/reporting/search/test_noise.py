@@ -4,11 +4,10 @@ import math
 
 import pytest
 
-from activemem.reporting.results import StudyResults
-from activemem.reporting.search.noise import chance_lead, find_plateau, measure_noise
+from activemem import StudyResults, load_study
+from activemem.reporting.search import chance_lead, find_plateau, measure_noise
 from activemem.storage import Store
-from activemem.studies.searches.points import find_points
-from activemem.studies.study import load_study
+from activemem.studies import find_points
 
 from .conftest import SEARCH, WITH_BASELINE, fill_search
 

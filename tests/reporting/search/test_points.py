@@ -2,11 +2,9 @@
 
 import pytest
 
-from activemem.reporting.results import StudyResults
+from activemem import StudyError, StudyResults, load_study
 from activemem.reporting.tables.render import render
-from activemem.studies.searches.points import find_points
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem.studies import find_points
 
 from .conftest import SEARCH
 

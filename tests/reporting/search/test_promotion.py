@@ -5,11 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from activemem.reporting.results import StudyResults
-from activemem.reporting.search.promotion import PromotionError
+from activemem import StudyError, StudyResults, load_study
+from activemem.reporting.search import PromotionError
 from activemem.storage import Store
-from activemem.studies.study import follow_rounds, load_study, with_design
-from activemem.studies.text.errors import StudyError
+from activemem.studies import follow_rounds, with_design
 
 from ...studies.planning.test_plan import keep
 from ...study_texts import SEARCH_OF_RUNGS, replaced, study_text

@@ -5,9 +5,8 @@ from html import unescape
 
 import pytest
 
-from activemem.reporting.results import StudyResults
+from activemem import StudyResults, load_study
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from ...study_texts import study_text
 from ..serve.conftest import get, serving

@@ -2,9 +2,8 @@
 
 import pytest
 
-from activemem.reporting.results import StudyResults
+from activemem import StudyResults, load_study
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from .conftest import POINTS, WITH_BASELINE, fill_search
 

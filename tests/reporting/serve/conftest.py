@@ -7,9 +7,9 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from activemem.reporting.serve.http_server import Access, PageServer
+from activemem import load_study
+from activemem.reporting.serve import Access, PageServer
 from activemem.storage import MetricRow, Store
-from activemem.studies.study import load_study
 
 from ..conftest import EVERYTHING, STUDY, made_row
 

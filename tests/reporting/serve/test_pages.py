@@ -6,11 +6,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from activemem import load_study
 from activemem.reporting.page import report
-from activemem.reporting.serve.learning import metric_words, own_metrics, trial_levels, trial_words
-from activemem.storage import Store
-from activemem.storage.trial_files import STARTS_FILE, write_note
-from activemem.studies.study import load_study
+from activemem.reporting.serve import metric_words, own_metrics, trial_levels, trial_words
+from activemem.storage import STARTS_FILE, Store, write_note
 
 from ...study_texts import study_text
 from .conftest import fill, get, listening, serving, write_end, write_study

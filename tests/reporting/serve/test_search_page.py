@@ -5,9 +5,8 @@ from html import unescape
 
 import pytest
 
-from activemem.storage import Store
-from activemem.storage.trial_files import STARTS_FILE, write_note
-from activemem.studies.study import load_study
+from activemem import load_study
+from activemem.storage import STARTS_FILE, Store, write_note
 
 from ...study_texts import study_text
 from ..page.browser import find_executable, open_browser

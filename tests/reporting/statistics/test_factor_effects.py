@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import scipy
 
-from activemem.reporting.statistics.estimates import holm_adjusted
-from activemem.reporting.statistics.factor_effects import FactorModel, TermColumns
+from activemem.reporting.statistics import FactorModel, TermColumns, holm_adjusted
 
 
 def columns(cells, seeds, lost=()):

@@ -8,8 +8,7 @@ import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest
 
-from activemem.reporting.statistics.estimates import StatisticsError
-from activemem.reporting.statistics.stratified_bootstrap import paired_bootstrap
+from activemem.reporting.statistics import StatisticsError, paired_bootstrap
 
 WORDS = ["the", "a", "cat", "dog", "sees", "hears", "red", "green", "old", "small", "house", "tree"]
 

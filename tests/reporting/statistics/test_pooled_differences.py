@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 import scipy
 
-from activemem.reporting.statistics.estimates import holm_adjusted
-from activemem.reporting.statistics.pooled_differences import (
-    all_pairs,
-    differences_between,
-    pooled_variance,
-)
+from activemem.reporting.statistics import all_pairs, differences_between, holm_adjusted, pooled_variance
 
 
 def differences_from(base, others):

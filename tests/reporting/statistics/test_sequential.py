@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from activemem.reporting.statistics.decided_differences import look_level, p_over_looks
-from activemem.studies.claims.comparisons import looks
+from activemem.reporting.statistics import look_level, p_over_looks
+from activemem.studies.claims import looks
 
 
 @pytest.mark.parametrize(

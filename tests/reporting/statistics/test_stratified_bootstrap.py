@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy
 
-from activemem.reporting.statistics.stratified_bootstrap import (
+from activemem.reporting.statistics import (
     INTERQUARTILE_MEAN,
     MEAN,
     MEDIAN,

@@ -9,15 +9,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from activemem.cli.views.status import format_best_points
-from activemem.reporting.kinds.cells import CellsTable
-from activemem.reporting.statistics.estimates import Estimate
-from activemem.reporting.tables.table import Cell, CellStatus, Footnote, Table, TableError, build_table
-from activemem.storage import Store
-from activemem.storage.rows import trial_frame
-from activemem.studies.catalog.published import PublishedNumber
-from activemem.studies.searches.points import find_points
-from activemem.studies.study import Study, load_study
+from activemem import Study, load_study
+from activemem.cli.views import format_best_points
+from activemem.reporting import Table, TableError
+from activemem.reporting.kinds import CellsTable
+from activemem.reporting.statistics import Estimate
+from activemem.reporting.tables import Cell, CellStatus, Footnote, build_table
+from activemem.storage import Store, trial_frame
+from activemem.studies import find_points
+from activemem.studies.catalog import PublishedNumber
 
 from ...study_texts import study_text
 from ..conftest import made_row

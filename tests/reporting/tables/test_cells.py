@@ -6,10 +6,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from activemem.reporting.kinds.cells import CellsTable
-from activemem.reporting.statistics.estimates import estimate
-from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table, build_table
-from activemem.studies.study import Study, load_study
+from activemem import Study, load_study
+from activemem.reporting import Table
+from activemem.reporting.kinds import CellsTable
+from activemem.reporting.statistics import estimate
+from activemem.reporting.tables import Cell, CellStatus, ColumnKey, build_table
 
 Forms = tuple[Study, pl.DataFrame, frozenset[str]]
 Make = Callable[..., Table]

@@ -6,12 +6,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from activemem.reporting.kinds.cells import CellsTable
+from activemem import Study, load_study
+from activemem.reporting import Table
+from activemem.reporting.kinds import CellsTable
+from activemem.reporting.tables import Cell, CellStatus, Tally, build_table, pick_best
 from activemem.reporting.tables.render import render
-from activemem.reporting.tables.table import Cell, CellStatus, Table, build_table
-from activemem.reporting.tables.tally import Tally, pick_best
-from activemem.storage.rows import trial_frame
-from activemem.studies.study import Study, load_study
+from activemem.storage import trial_frame
 
 from ...study_texts import study_text
 from ..conftest import made_row

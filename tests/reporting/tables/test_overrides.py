@@ -2,11 +2,11 @@
 
 import pytest
 
-from activemem.reporting.curves.curve import build_curve
-from activemem.reporting.tables.table import build_table
+from activemem import StudyError, load_study
+from activemem.reporting.curves import build_curve
+from activemem.reporting.tables import build_table
 from activemem.storage import Store
-from activemem.studies.study import find_study_file, load_study
-from activemem.studies.text.errors import StudyError
+from activemem.studies import find_study_file
 
 
 def test_a_table_names_the_settings_that_are_not_the_files(tmp_path):

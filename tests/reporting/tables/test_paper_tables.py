@@ -6,18 +6,21 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from activemem.reporting.outcomes import load_outcomes
-from activemem.reporting.paper import (
+from activemem import Study, load_study
+from activemem.reporting import (
+    Table,
+    TableError,
+    load_outcomes,
     paper_tables,
     published_only_table,
     published_tables_of,
     studies_of_paper,
 )
+from activemem.reporting.tables import Cell, CellStatus, ColumnKey
 from activemem.reporting.tables.render import render
-from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table, TableError
 from activemem.storage import Store
-from activemem.studies.catalog.published import HIGHER_IS_BETTER_BY_UNIT, published_tables
-from activemem.studies.study import Study, load_study
+from activemem.studies import published_tables
+from activemem.studies.catalog import HIGHER_IS_BETTER_BY_UNIT
 
 PAPER = "active-memory-transformer"
 TABLES = list(published_tables().values())

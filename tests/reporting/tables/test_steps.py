@@ -2,9 +2,9 @@
 
 import pytest
 
+from activemem import StudyError
 from activemem.reporting.tables.render import own_format_names, render
-from activemem.studies.presentation.changes import step_name
-from activemem.studies.study import StudyError
+from activemem.studies.presentation import step_name
 
 from .test_changes import TABLE, ablation, made
 

@@ -5,10 +5,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from activemem.reporting.tables.table import Table, build_table
-from activemem.storage.rows import trial_frame
-from activemem.studies.study import Study, load_study
-from activemem.studies.text.errors import StudyError
+from activemem import Study, StudyError, load_study
+from activemem.reporting import Table
+from activemem.reporting.tables import build_table
+from activemem.storage import trial_frame
 
 from ...study_texts import study_text
 from ..conftest import made_row

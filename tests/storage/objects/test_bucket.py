@@ -4,8 +4,7 @@ import sys
 
 import pytest
 
-from activemem.storage import Store, StoreError
-from activemem.storage.bucket import Bucket, BucketError
+from activemem.storage import Bucket, BucketError, Store, StoreError
 
 EXPECTED = "expected a folder, or s3://, gs:// or az:// with a bucket"
 

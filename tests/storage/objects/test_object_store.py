@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem.storage import MetricRow, Store, StoreError, trial_files
-from activemem.storage.bucket import BucketError
-from activemem.storage.store_upkeep import FindingKind
+from activemem.storage import BucketError, FindingKind, MetricRow, Store, StoreError, trial_files
 
 from ..factories import (
     fill_store,

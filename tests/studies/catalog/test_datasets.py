@@ -7,16 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from activemem.studies.catalog import datasets
-from activemem.studies.catalog.datasets import (
-    KINDS,
-    CorpusError,
-    ParallelCorpus,
-    Treebank,
-    dataset_names,
-    register_dataset,
-    require_dataset,
-)
+from activemem import register_dataset
+from activemem.studies import CorpusError, dataset_names, require_dataset
+from activemem.studies.catalog import KINDS, ParallelCorpus, Treebank, datasets
 
 
 def test_every_kind_is_listed_with_all_of_its_names():

@@ -4,9 +4,8 @@ import pytest
 from pydantic import Field
 
 from activemem import GeneratedTask, TaskSizes, register_task
-from activemem.studies.catalog.tasks import TASKS, TaskError, TaskKind, read_task_settings
-from activemem.studies.catalog.tasks.generated import check_statements
-from activemem.studies.text.strict_model import InvalidTableError
+from activemem.studies.catalog.tasks import TASKS, TaskError, TaskKind, check_statements, read_task_settings
+from activemem.studies.text import InvalidTableError
 
 ABOUT = {"summary": "x to y", "source": "here"}
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from activemem.studies.catalog.metrics import METRICS, metric_family, unknown_metric
+from activemem.studies import METRICS
+from activemem.studies.catalog import metric_family, unknown_metric
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from activemem.grammar.vocabulary.spec import Reach
+from activemem import Reach
 from activemem.studies.catalog.tasks import (
     TASKS,
     AlgorithmicTask,
@@ -14,7 +14,7 @@ from activemem.studies.catalog.tasks import (
     require_task,
     task_names,
 )
-from activemem.studies.text.strict_model import InvalidTableError
+from activemem.studies.text import InvalidTableError
 
 FOUR_CONVOLUTIONS = Reach(left=36, right=40)  # 4 * (conv(k=20) >> ff(512)), bidirectional
 ALGORITHMIC = [name for name in task_names() if isinstance(lookup_task(name), AlgorithmicTask)]

@@ -2,13 +2,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from activemem.studies.catalog.datasets import (
-    Corpus,
-    CorpusError,
-    dataset_names,
-    register_dataset,
-    require_dataset,
-)
+from activemem import Corpus, register_dataset
+from activemem.studies import CorpusError, dataset_names, require_dataset
 from activemem.studies.catalog.tasks import LanguageModelSettings, vocabulary_size
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from activemem.studies.study import Study, load_study
+from activemem import Study, load_study
 
 from ...study_texts import study_text
 

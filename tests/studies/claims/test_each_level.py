@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.studies.study import StudyError, load_study
+from activemem import StudyError, load_study
 
 from .factories import STUDY_TEXT, study_with_claims
 

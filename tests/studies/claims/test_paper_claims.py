@@ -3,12 +3,10 @@
 import pytest
 
 from activemem.errors import FaultCollector
-from activemem.studies.catalog.metrics import Metric
-from activemem.studies.claims.comparisons import iter_comparisons
-from activemem.studies.claims.parser import parse_claim
-from activemem.studies.claims.reader import claim_scope, resolve_claim
-from activemem.studies.designs.grid import Grid
-from activemem.studies.text.parts import PartSettings
+from activemem.studies import Metric
+from activemem.studies.claims import claim_scope, iter_comparisons, parse_claim, resolve_claim
+from activemem.studies.designs import Grid
+from activemem.studies.text import PartSettings
 
 PURE = ("cgru(k=20)", "conv(k=20)", "persistent_conv(k=20)", "highway_conv(k=20)")
 BOTH = ("sa + conv(k=20)", "sa + persistent_conv(k=20)", "sa + highway_conv(k=20)")

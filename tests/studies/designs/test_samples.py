@@ -4,8 +4,7 @@ from collections import Counter
 
 import pytest
 
-from activemem.studies.designs.latin_hypercube import latin_hypercube_rows
-from activemem.studies.designs.random import random_rows
+from activemem.studies.designs import latin_hypercube_rows, random_rows
 
 HUGE = {f"factor{number}": 10 for number in range(9)}
 

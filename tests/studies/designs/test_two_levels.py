@@ -6,16 +6,17 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from activemem.studies.designs.fractional import (
+from activemem.studies.designs import (
     MAX_FACTORS,
+    MAX_SCREENED,
     find_aliases,
     fractional_rows,
     minimum_aberration,
+    plackett_burman_rows,
     rows_of,
     smallest_fraction,
     word_lengths,
 )
-from activemem.studies.designs.plackett_burman import MAX_SCREENED, plackett_burman_rows
 
 
 @pytest.mark.parametrize("resolution", [3, 4, 5])

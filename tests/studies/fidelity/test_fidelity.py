@@ -2,8 +2,8 @@
 
 import pytest
 
-from activemem.studies.expansions.fidelity import Fidelity
-from activemem.studies.study import StudyError, load_study
+from activemem import StudyError, load_study
+from activemem.studies.expansions import Fidelity
 
 from ...study_texts import SEARCH_OF_RUNGS as SEARCH
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from activemem.reporting.tables.table import build_table
+from activemem import StudyError, load_study
+from activemem.reporting.tables import build_table
 from activemem.storage import Store
-from activemem.studies.expansions.ladder import format_rungs, planned_rungs
-from activemem.studies.resolve.costs import cost
-from activemem.studies.study import StudyError, load_study
+from activemem.studies.expansions import format_rungs, planned_rungs
+from activemem.studies.resolve import cost
 
 TEXT = """
 [study]

@@ -10,10 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from activemem.studies.own_data.cells import RowsError
-from activemem.studies.own_data.columnar import read_columnar
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem import StudyError, load_study
+from activemem.studies.own_data import RowsError, read_columnar
 
 from .test_own_tables import study, told
 

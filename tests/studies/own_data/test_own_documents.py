@@ -6,12 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from activemem import StudyError, load_study
 from activemem.storage import Store
-from activemem.studies.catalog.datasets import HeldOutFractions
-from activemem.studies.planning.plan import make_plan
-from activemem.studies.resolve.trial import Trial
-from activemem.studies.study import load_recorded_study, load_study
-from activemem.studies.text.errors import StudyError
+from activemem.studies import Trial, load_recorded_study, make_plan
+from activemem.studies.catalog import HeldOutFractions
 
 from ...study_texts import study_text
 

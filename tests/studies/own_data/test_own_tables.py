@@ -6,11 +6,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from activemem.studies.own_data.cells import MOST_FAULTS
-from activemem.studies.own_data.rows import CLASSES, NUMBERS, PAIRS, TAGS, draw_split, iter_parts, read_part
-from activemem.studies.resolve.trial import Trial
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem import StudyError, load_study
+from activemem.studies import Trial
+from activemem.studies.own_data import (
+    CLASSES,
+    MOST_FAULTS,
+    NUMBERS,
+    PAIRS,
+    TAGS,
+    draw_split,
+    iter_parts,
+    read_part,
+)
 
 from ...study_texts import study_text
 

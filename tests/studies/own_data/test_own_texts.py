@@ -5,10 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from activemem.studies.last_run import load_last_run
-from activemem.studies.resolve.trial import Trial
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem import StudyError, load_study
+from activemem.studies import Trial, load_last_run
 
 from ...study_texts import study_text
 

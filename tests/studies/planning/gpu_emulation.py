@@ -2,10 +2,9 @@
 
 import torch
 
-from activemem.blocks.core import correlation
-from activemem.blocks.core.dropout import Dropout
+from activemem.blocks.core import Dropout, correlation
 from activemem.blocks.layers import attention, window_attention
-from activemem.blocks.layers.windows.pieces import window_products
+from activemem.blocks.layers.windows import window_products
 
 
 def compute_as_a_gpu(monkeypatch):

@@ -4,14 +4,13 @@ import json
 
 import pytest
 
-from activemem.engine.core.events import NOBODY
-from activemem.engine.run.search.search import Search
+from activemem import load_study
+from activemem.engine.core import NOBODY
+from activemem.engine.run.search import Search
 from activemem.storage import Store
-from activemem.studies.planning.plan import make_plan
-from activemem.studies.planning.status import study_outcomes, study_status, tried_point
-from activemem.studies.resolve.trial import settings_to_json
-from activemem.studies.searches.points import best_points
-from activemem.studies.study import load_study
+from activemem.studies import best_points, make_plan, study_status
+from activemem.studies.planning import study_outcomes, tried_point
+from activemem.studies.resolve import settings_to_json
 
 from ...study_texts import study_text
 from .test_plan import keep

@@ -8,21 +8,17 @@ import torch
 from packaging.version import Version
 from torch.profiler import ProfilerActivity, profile
 
+from activemem import StudyError, load_study
 from activemem.blocks.core import correlation
-from activemem.engine.core.resources import Machine
-from activemem.engine.run.planning import on_machine
-from activemem.engine.trial.conformance import trial
-from activemem.engine.trial.training import Training
+from activemem.engine import Machine
+from activemem.engine.run import on_machine
+from activemem.engine.trial import Training, trial
 from activemem.grammar import analyse
 from activemem.storage import Store
-from activemem.studies.planning.memory_estimates import (
-    costliest_test,
-    step_memory,
-)
-from activemem.studies.planning.plan import make_plan
-from activemem.studies.resolve.costs import flops_of_test, max_training_flops, sequence_tokens, step_flops
-from activemem.studies.study import StudyError, load_study
-from activemem.studies.text.units import format_bytes
+from activemem.studies import make_plan
+from activemem.studies.planning import costliest_test, step_memory
+from activemem.studies.resolve import flops_of_test, max_training_flops, sequence_tokens, step_flops
+from activemem.studies.text import format_bytes
 
 from ...engine.training_parts import part_examples  # noqa: F401 -- whose callbacks trials name
 from ...study_texts import study_text

@@ -7,11 +7,11 @@ import torch
 from packaging.version import Version
 from torch.profiler import ProfilerActivity, profile
 
+from activemem import load_study
 from activemem.blocks import build
-from activemem.engine.trial.training import Training
+from activemem.engine.trial import Training
 from activemem.grammar import analyse
-from activemem.studies.planning.memory_estimates import step_memory
-from activemem.studies.study import load_study
+from activemem.studies.planning import step_memory
 
 from ...study_texts import study_text
 from .test_memory_estimates import OTHER_LSTM

@@ -9,21 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from activemem import load_study
 from activemem.grammar import analyse, parse
 from activemem.storage import Store, TrialRow
+from activemem.studies import make_plan, study_status
 from activemem.studies.catalog.tasks import lookup_task
-from activemem.studies.planning.accelerators import AcceleratorError, time_on
-from activemem.studies.planning.plan import make_plan
-from activemem.studies.planning.status import study_status
-from activemem.studies.planning.time_estimates import UNKNOWN_TIME, TimeEstimate
-from activemem.studies.resolve.costs import (
+from activemem.studies.planning import UNKNOWN_TIME, AcceleratorError, TimeEstimate, time_on
+from activemem.studies.resolve import (
     REFERENCE_TOKENS,
     cost,
     longest_length,
     max_learnable_length,
     max_training_flops,
 )
-from activemem.studies.study import load_study
 
 from ...study_texts import study_text
 

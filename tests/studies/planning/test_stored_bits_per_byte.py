@@ -6,10 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from activemem.reporting.outcomes import load_outcomes
+from activemem import load_study
+from activemem.reporting import load_outcomes
 from activemem.storage import Store
-from activemem.studies.planning.trial_values import final_value, with_bits_per_byte
-from activemem.studies.study import load_study
+from activemem.studies.planning import final_value, with_bits_per_byte
 
 RESULTS = Path(__file__).parents[3] / "studies" / "results"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from activemem.studies.planning.trials_to_run import select_shard, select_trials
-from activemem.studies.study import Study, load_study
-from activemem.studies.text.errors import StudyError
+from activemem import Study, StudyError, load_study
+from activemem.studies import select_trials
+from activemem.studies.planning import select_shard
 
 from ...study_texts import study_text
 

@@ -4,8 +4,9 @@ import math
 
 import polars as pl
 
-from activemem.storage.rows import METRICS, TRIALS
-from activemem.studies.planning.trial_values import combined_status, final_value, trial_values
+from activemem.storage import METRICS, TRIALS
+from activemem.studies.planning import combined_status, final_value
+from activemem.studies.planning.trial_values import trial_values
 
 SEQ2SEQ = "seq2seq(lstm, lstm, attention=luong)"
 ENDS = [

@@ -2,13 +2,10 @@
 
 import pytest
 
-from activemem.studies.catalog.metrics import METRICS, find_metric
-from activemem.studies.presentation.metric_words import (
-    describe_metrics,
-    difference_sentence,
-    with_true_title,
-)
-from activemem.studies.study import load_study
+from activemem import load_study
+from activemem.studies import METRICS
+from activemem.studies.catalog import find_metric
+from activemem.studies.presentation import describe_metrics, difference_sentence, with_true_title
 
 from ...study_texts import study_text
 

@@ -2,20 +2,20 @@
 
 import pytest
 
+from activemem import load_study
 from activemem.grammar import ModelConfig, analyse
 from activemem.studies.catalog.tasks import UNBOUNDED_PAST
-from activemem.studies.resolve import costs
-from activemem.studies.resolve.costs import (
+from activemem.studies.resolve import (
     REFERENCE_TOKENS,
     cost,
+    costs,
     max_learnable_length,
     max_training_flops,
     reach,
     sequence_tokens,
     step_flops,
 )
-from activemem.studies.schema.settings import TrialSettings
-from activemem.studies.study import load_study
+from activemem.studies.schema import TrialSettings
 
 TRAIN = {"optimizer": {"name": "adam", "lr": 0.001}, "batch_size": 4, "epochs": 5, "steps_per_epoch": 10}
 TASKS = {

@@ -5,14 +5,12 @@ from typing import Any
 
 import pytest
 
+from activemem import Study, StudyError, load_study
 from activemem.grammar import Analysis, analyse, parse
 from activemem.storage import Store
-from activemem.studies.expansions.match import SizeMatch
-from activemem.studies.plan_text import format_plan
-from activemem.studies.planning.plan import make_plan
-from activemem.studies.resolve.costs import sequence_tokens
-from activemem.studies.study import Study, load_study
-from activemem.studies.text.errors import StudyError
+from activemem.studies import format_plan, make_plan
+from activemem.studies.expansions import SizeMatch
+from activemem.studies.resolve import sequence_tokens
 
 from ...study_texts import study_text
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from activemem.grammar.nodes import ChoiceDimension, IntegerDimension
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem import StudyError, load_study
+from activemem.grammar import ChoiceDimension, IntegerDimension
 
 from ...study_texts import replaced, study_text
 

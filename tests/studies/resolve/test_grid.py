@@ -1,9 +1,9 @@
 """Cells of every design, listed cells, and budgets."""
 
+from activemem import load_study
 from activemem.grammar import analyse, parse
-from activemem.reporting.tables.table import CellStatus, build_table
+from activemem.reporting.tables import CellStatus, build_table
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 from ...study_texts import study_text
 

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from activemem import Reach, load_study
 from activemem.blocks import Block
-from activemem.blocks.core.block import BLOCKS
-from activemem.grammar import Parameter, analyse, lookup, parse
-from activemem.grammar.vocabulary.spec import SPECS, Reach, Spec
+from activemem.blocks.core import BLOCKS
+from activemem.grammar import Parameter, Spec, analyse, lookup, parse
+from activemem.grammar.vocabulary import SPECS
 from activemem.studies.catalog.tasks import lookup_task
-from activemem.studies.expansions.match import nearest_sizes
-from activemem.studies.study import load_study
+from activemem.studies.expansions import nearest_sizes
 
 from ...registry_entries import replace_entry
 from ...study_texts import replaced, study_text

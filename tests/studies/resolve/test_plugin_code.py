@@ -1,7 +1,8 @@
 """Changed plug-in code is reported; only its digest identifies it."""
 
 from activemem import load_plugin
-from activemem.studies.resolve.trial import Trial, code_fault, code_here
+from activemem.studies import Trial
+from activemem.studies.resolve import code_fault, code_here
 
 from .test_trial import settings
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import activemem
+from activemem import load_study
 from activemem.studies import StudyError
-from activemem.studies.study import load_study
 
 STUDIES = Path(activemem.__file__).parent / "studies"
 

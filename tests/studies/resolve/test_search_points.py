@@ -2,12 +2,10 @@
 
 import pytest
 
-from activemem.grammar import RecipeError
-from activemem.grammar.nodes import ChoiceDimension, IntegerDimension, RealDimension
-from activemem.studies.resolve.search_points import enumerate_points, is_enumerable
-from activemem.studies.schema.search import read_dimension, representative_values
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem import StudyError, load_study
+from activemem.grammar import ChoiceDimension, IntegerDimension, RealDimension, RecipeError
+from activemem.studies.resolve import enumerate_points, is_enumerable
+from activemem.studies.schema import read_dimension, representative_values
 
 from ...study_texts import replaced, study_text
 

@@ -4,12 +4,11 @@ import json
 
 import pytest
 
+from activemem import StudyError, load_study
 from activemem.storage import Store
-from activemem.studies.planning.plan import make_plan
-from activemem.studies.resolve.costs import max_training_flops, step_flops
-from activemem.studies.study import load_study
+from activemem.studies import make_plan
+from activemem.studies.resolve import max_training_flops, step_flops
 from activemem.studies.study_schema import study_schema
-from activemem.studies.text.errors import StudyError
 
 from ...study_texts import study_text
 

@@ -5,8 +5,8 @@ import pickle
 import pytest
 from pydantic import ValidationError
 
-from activemem.studies.resolve.trial import Trial
-from activemem.studies.schema.settings import TrialSettings
+from activemem.studies import Trial
+from activemem.studies.schema import TrialSettings
 
 WRITTEN = {
     "model": {"recipe": "4 * (sa + conv(k=20) >> ff(512))", "d_model": 128},

@@ -8,11 +8,12 @@ import polars as pl
 import pytest
 
 import activemem
+from activemem import load_study
 from activemem.storage import Store
-from activemem.studies.planning.status import tried_trial
-from activemem.studies.resolve.trial import settings_from_json, settings_to_json, trial_id
-from activemem.studies.schema.search import representative_values
-from activemem.studies.study import follow_rounds, load_study
+from activemem.studies import follow_rounds
+from activemem.studies.planning import tried_trial
+from activemem.studies.resolve import settings_from_json, settings_to_json, trial_id
+from activemem.studies.schema import representative_values
 
 STUDIES = Path(activemem.__file__).parent / "studies"
 LINES = Path(__file__).with_name("trial_ids.txt").read_text().splitlines()[1:]

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from activemem.studies.study import StudyError, load_study
+from activemem import StudyError, load_study
 
 from ...study_texts import study_text
 

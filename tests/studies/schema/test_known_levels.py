@@ -2,8 +2,7 @@
 
 import pytest
 
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem import StudyError, load_study
 
 from ...study_texts import study_text
 

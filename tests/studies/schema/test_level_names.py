@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from activemem.studies import StudyError, load_study
-from activemem.studies.planning.trials_to_run import select_trials
-from activemem.studies.schema.factors import NamedLevels
+from activemem.studies import StudyError, load_study, select_trials
+from activemem.studies.schema import NamedLevels
 
 MIXERS = [
     "sa(heads=4, head_width=16)",

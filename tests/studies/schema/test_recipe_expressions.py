@@ -3,9 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from activemem.grammar.block_names import conv, ff, sa
-from activemem.studies.schema.settings import ModelSettings
-from activemem.studies.study import load_study
+from activemem import conv, ff, load_study, sa
+from activemem.studies.schema import ModelSettings
 
 from ...study_texts import study_text
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from activemem.studies.schema.source_sheet import Source, SourcedSetting, SourceSheet
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem import StudyError, load_study
+from activemem.studies.schema import Source, SourcedSetting, SourceSheet
 
 STUDY = """
 [study]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from activemem.studies import Study, StudyError, load_study
-from activemem.studies.planning.trials_to_run import select_trials
+from activemem.studies import Study, StudyError, load_study, select_trials
 
 HEAD = """
 [study]

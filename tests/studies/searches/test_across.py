@@ -4,11 +4,10 @@ import json
 
 import pytest
 
+from activemem import StudyError, load_study
 from activemem.storage import Store
-from activemem.studies.planning.reused_trials import reusable_outcomes
-from activemem.studies.searches.points import find_points
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem.studies import find_points
+from activemem.studies.planning import reusable_outcomes
 
 from ...study_texts import replaced, study_text
 from ..planning.test_plan import keep

@@ -4,12 +4,11 @@ import json
 
 import pytest
 
+from activemem import StudyError, load_study
 from activemem.storage import Store
-from activemem.studies.planning.plan import make_plan
-from activemem.studies.planning.status import study_outcomes, study_status
-from activemem.studies.searches.points import best_points, comparison_note
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem.studies import best_points, make_plan, study_status
+from activemem.studies.planning import study_outcomes
+from activemem.studies.searches import comparison_note
 
 from ...study_texts import replaced, study_text
 from ..planning.test_plan import keep

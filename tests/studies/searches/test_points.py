@@ -2,12 +2,11 @@
 
 import pytest
 
+from activemem import StudyError, load_study
 from activemem.storage import Store
-from activemem.studies.planning.trial_values import ValueStatus
-from activemem.studies.searches.points import best_points, find_points
-from activemem.studies.searches.words import best_words, left_out, over_limit_sentence
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem.studies import best_points, find_points
+from activemem.studies.planning import ValueStatus
+from activemem.studies.searches import best_words, left_out, over_limit_sentence
 
 from ...study_texts import replaced, study_text
 from ..planning.test_plan import keep

@@ -2,11 +2,11 @@
 
 import pytest
 
-from activemem.engine.run.search.proposals import SearchService
+from activemem import load_study
+from activemem.engine.run.search import SearchService
 from activemem.storage import Store
-from activemem.studies.resolve.search_points import enumerate_points
-from activemem.studies.searches.words import space_size, space_words
-from activemem.studies.study import load_study
+from activemem.studies.resolve import enumerate_points
+from activemem.studies.searches import space_size, space_words
 
 from ...study_texts import study_text
 

@@ -2,10 +2,8 @@
 
 import pytest
 
-from activemem.engine.core.events import EpochFinished, Listener, Started
-from activemem.tracking.contract import TrackingError, open_trackers
-from activemem.tracking.export import StudyExport, export_study
-from activemem.tracking.feed import Tracking
+from activemem.engine import EpochFinished, Listener, Started
+from activemem.tracking import StudyExport, Tracking, TrackingError, export_study, open_trackers
 
 mlflow = pytest.importorskip("mlflow", reason="MLflow is not among what the tests install")
 

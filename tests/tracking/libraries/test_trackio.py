@@ -5,10 +5,17 @@ from importlib.util import find_spec
 
 import pytest
 
-from activemem.engine.core.events import EpochFinished, Listener, Started
-from activemem.tracking.contract import Known, TrackedEnd, TrackingError, open_trackers
-from activemem.tracking.export import StudyExport, export_study
-from activemem.tracking.feed import Tracking, tracked_trial
+from activemem.engine import EpochFinished, Listener, Started
+from activemem.tracking import (
+    Known,
+    StudyExport,
+    TrackedEnd,
+    Tracking,
+    TrackingError,
+    export_study,
+    open_trackers,
+    tracked_trial,
+)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),

@@ -4,10 +4,16 @@ import math
 
 import pytest
 
-from activemem.engine.core.events import Ended, EpochFinished, Listener, Started
-from activemem.tracking.contract import Known, TrackingError, open_trackers
-from activemem.tracking.export import StudyExport, export_study
-from activemem.tracking.feed import Tracking, tracked_trial
+from activemem.engine import Ended, EpochFinished, Listener, Started
+from activemem.tracking import (
+    Known,
+    StudyExport,
+    Tracking,
+    TrackingError,
+    export_study,
+    open_trackers,
+    tracked_trial,
+)
 from activemem.tracking.libraries import wandb as offline
 
 wandb = pytest.importorskip("wandb", reason="Weights & Biases is not among what the tests install")

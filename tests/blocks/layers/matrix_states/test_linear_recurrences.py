@@ -4,12 +4,13 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem.blocks.layers.matrix_states.chunked_recurrence import run_in_chunks
-from activemem.blocks.layers.matrix_states.shared_key_sums import sum_with_shared_keys
-from activemem.blocks.testing import conformance
-from activemem.blocks.testing.conformance import STEP_CHECKS
-from activemem.blocks.testing.fixtures import make_generator
-from activemem.blocks.testing.references import outputs_and_gradients_equal_the_reference
+from activemem.blocks.layers.matrix_states import run_in_chunks, sum_with_shared_keys
+from activemem.blocks.testing import (
+    STEP_CHECKS,
+    conformance,
+    make_generator,
+    outputs_and_gradients_equal_the_reference,
+)
 
 SMALL = "heads=2, head_width=9"
 VARIANTS = [

@@ -5,9 +5,12 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks.layers.vector_states.scan import scan
-from activemem.blocks.testing.conformance import steps_with_gradients_are_right, training_memory_is_stated
-from activemem.blocks.testing.fixtures import make_generator
-from activemem.blocks.testing.references import outputs_and_gradients_equal_the_reference
+from activemem.blocks.testing import (
+    make_generator,
+    outputs_and_gradients_equal_the_reference,
+    steps_with_gradients_are_right,
+    training_memory_is_stated,
+)
 
 VARIANTS = [
     "min_gru(channels=5)",

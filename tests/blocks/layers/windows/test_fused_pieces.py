@@ -7,11 +7,10 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks import build
-from activemem.blocks.layers import window_attention
-from activemem.blocks.layers.attention import attend_unfused
-from activemem.blocks.layers.windows.pieces import window_products
-from activemem.blocks.testing import conformance
-from activemem.blocks.testing.fixtures import (
+from activemem.blocks.layers import attend_unfused, window_attention
+from activemem.blocks.layers.windows import window_products
+from activemem.blocks.testing import (
+    conformance,
     make_block,
     parse_block,
     prefix_mask,

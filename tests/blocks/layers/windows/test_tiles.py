@@ -5,11 +5,11 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks import build
-from activemem.blocks.core.dropout import replay_dropout
+from activemem.blocks.core import replay_dropout
 from activemem.blocks.layers import window_attention
 from activemem.blocks.layers.windows import pieces as window_pieces
-from activemem.blocks.testing import conformance
-from activemem.blocks.testing.fixtures import (
+from activemem.blocks.testing import (
+    conformance,
     make_block,
     parse_block,
     prefix_mask,

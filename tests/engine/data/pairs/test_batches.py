@@ -5,15 +5,8 @@ from itertools import islice
 import pytest
 import torch
 
-from activemem.engine.corpora.files import DataError
-from activemem.engine.data.sentence_pairs import (
-    PairSplit,
-    collate,
-    fill_batches,
-    iter_pair_batches,
-    iter_pair_eval,
-)
-from activemem.engine.data.token_files import Split
+from activemem.engine import DataError
+from activemem.engine.data import PairSplit, Split, collate, fill_batches, iter_pair_batches, iter_pair_eval
 
 END = 2
 

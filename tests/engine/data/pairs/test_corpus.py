@@ -11,24 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from activemem.engine.corpora.files import DataError
-from activemem.engine.data.sentence_pairs import (
-    PairCorpusSpec,
-    iter_pairs,
-    open_pairs,
-    open_prepared,
-    split_pairs,
-)
-from activemem.studies.catalog.datasets import (
-    CorpusError,
-    Download,
-    HeldOutFractions,
-    PairFiles,
-    ParallelCorpus,
-    SourceFile,
-    dataset_names,
-    require_dataset,
-)
+from activemem import SourceFile
+from activemem.engine import DataError
+from activemem.engine.data import PairCorpusSpec, iter_pairs, open_pairs, open_prepared, split_pairs
+from activemem.studies import CorpusError, dataset_names, require_dataset
+from activemem.studies.catalog import Download, HeldOutFractions, PairFiles, ParallelCorpus
 from activemem.studies.catalog.tasks import TranslationSettings
 
 

@@ -7,15 +7,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activemem.engine.corpora.files import DataError
-from activemem.engine.data.text.batches import (
+from activemem.engine import DataError
+from activemem.engine.data import Split
+from activemem.engine.data.text import (
     blocks_per_pass,
     iter_line_batches,
     iter_line_eval,
     iter_stream_batches,
     iter_stream_eval,
 )
-from activemem.engine.data.token_files import Split
 
 SIZES = st.integers(1, 7)
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from activemem.engine.corpora.files import DataError, dataset_folder, read_source
-from activemem.engine.data.text.corpus import open_corpus
-from activemem.engine.data.text.tokenization import sentences_as_lines
-from activemem.studies.catalog.datasets import Corpus, dataset_names, require_dataset
+from activemem import Corpus
+from activemem.engine import DataError
+from activemem.engine.corpora import dataset_folder, read_source
+from activemem.engine.data.text import open_corpus, sentences_as_lines
+from activemem.studies import dataset_names, require_dataset
 from activemem.studies.catalog.tasks import LanguageModelSettings
 
 from ....forked_commands import start_program

@@ -7,15 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from activemem.engine.core.resources import Machine
-from activemem.engine.corpora.files import DataError
-from activemem.engine.data.text.batches import iter_packed_batches, iter_packed_eval
-from activemem.engine.data.text.corpus import open_corpus
-from activemem.engine.inference.trained_model import load_model
-from activemem.engine.run.driver import run_study
+from activemem import load_model, load_study, run_study
+from activemem.engine import DataError, Machine
+from activemem.engine.data.text import iter_packed_batches, iter_packed_eval, open_corpus
 from activemem.storage import Store
-from activemem.studies.catalog.datasets import HeldOutFractions
-from activemem.studies.study import load_study
+from activemem.studies.catalog import HeldOutFractions
 
 from ....study_texts import study_text
 from ...tokenizer_factories import GPT2_WORDS, byte_level_json, language_task, open_text, ranks_of

@@ -6,15 +6,12 @@ import pytest
 import tiktoken
 import tokenizers
 
-from activemem.engine.core.resources import Machine
-from activemem.engine.corpora.files import DataError
-from activemem.engine.data.text.symbols import TextSymbols, train_byte_bpe
-from activemem.engine.inference.trained_model import load_model
-from activemem.engine.run.driver import run_study
+from activemem import StudyError, load_model, load_study, run_study
+from activemem.engine import DataError, Machine
+from activemem.engine.data.text import TextSymbols, train_byte_bpe
 from activemem.storage import Store
-from activemem.studies.own_data.tokenizers import read_ranks
-from activemem.studies.study import load_recorded_study, load_study
-from activemem.studies.text.errors import StudyError
+from activemem.studies import load_recorded_study
+from activemem.studies.own_data import read_ranks
 
 from ....study_texts import study_text
 from ...tokenizer_factories import GPT2_WORDS, byte_level_json, open_text, ranks_of

@@ -8,9 +8,8 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activemem.engine.corpora.files import DataError
-from activemem.engine.data.text import subwords, tokenization
-from activemem.engine.data.text.symbols import TextSymbols
+from activemem.engine import DataError
+from activemem.engine.data.text import TextSymbols, subwords, tokenization
 
 LETTERS = b" .<>abcku\tn"
 TEXTS = st.text(LETTERS.decode() + "\n", max_size=60).map(str.encode)

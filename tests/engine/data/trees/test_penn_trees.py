@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from activemem.engine.corpora.files import DataError
-from activemem.engine.data.treebanks import (
+from activemem.engine import DataError
+from activemem.engine.data import (
     Leaf,
     Tree,
     gold_trees,
@@ -19,7 +19,8 @@ from activemem.engine.data.treebanks import (
     parse_trees,
     strip_annotations,
 )
-from activemem.studies.catalog.datasets import CorpusError, Treebank, dataset_names, require_dataset
+from activemem.studies import CorpusError, dataset_names, require_dataset
+from activemem.studies.catalog import Treebank
 
 WRITTEN = """
 ( (S

@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activemem.engine.corpora.files import DataError
-from activemem.engine.data.vocabularies import learn_vocabulary, load_vocabulary
-from activemem.engine.data.vocabularies.words import END, PADDING, SPACE, START, UNKNOWN
+from activemem.engine import DataError
+from activemem.engine.data.vocabularies import (
+    END,
+    PADDING,
+    SPACE,
+    START,
+    UNKNOWN,
+    learn_vocabulary,
+    load_vocabulary,
+)
 
 SENTENCES = [
     "The cat sat on the mat, and the dog (the big one) didn't.",

@@ -2,14 +2,12 @@
 
 from datetime import UTC, datetime
 
-from activemem.engine.run.search.conformance import STUDY
-from activemem.engine.run.search.stored_points import BegunPoints, StoredPoints
-from activemem.engine.trial.outcome import Job, Totals, trial_row
+from activemem import load_study
+from activemem.engine.run.search import STUDY, BegunPoints, StoredPoints
+from activemem.engine.trial import Job, Totals, trial_row
 from activemem.storage import Store
-from activemem.studies.planning.status import study_outcomes
-from activemem.studies.planning.trials_to_run import budget_exhausted, left_within_budget
-from activemem.studies.schema.search_settings import SearchBudget
-from activemem.studies.study import load_study
+from activemem.studies.planning import budget_exhausted, left_within_budget, study_outcomes
+from activemem.studies.schema import SearchBudget
 
 
 def test_the_spent_budget_is_that_of_the_attempts_that_count(tmp_path):

@@ -6,13 +6,11 @@ from statistics import fmean
 import optuna
 import pytest
 
-from activemem.engine.run.search.ask_tell import make_sampler
-from activemem.engine.run.search.search import Search
-from activemem.engine.trial.checkpoints import Checkpoint
+from activemem import load_study
+from activemem.engine.run.search import Search, make_sampler
+from activemem.engine.trial import Checkpoint
 from activemem.storage import Store
-from activemem.studies.planning.plan import make_plan
-from activemem.studies.planning.status import study_status
-from activemem.studies.study import load_study
+from activemem.studies import make_plan, study_status
 
 from ....studies.planning.test_plan import keep
 from ....study_texts import study_text

@@ -5,16 +5,12 @@ import warnings
 
 import pytest
 
-from activemem.engine.core.events import EpochFinished
-from activemem.engine.core.resources import Machine
-from activemem.engine.run.driver import run_study
-from activemem.engine.run.search.search import Search
+from activemem import load_study, run_study
+from activemem.engine import EpochFinished, Machine
+from activemem.engine.run.search import Search
 from activemem.storage import Store, TrialRow, latest_attempts
 from activemem.storage import store as store_module
-from activemem.studies.planning.plan import make_plan
-from activemem.studies.planning.status import study_status
-from activemem.studies.searches.points import find_points
-from activemem.studies.study import load_study
+from activemem.studies import find_points, make_plan, study_status
 
 from ....study_texts import study_text
 

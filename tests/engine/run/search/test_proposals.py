@@ -4,14 +4,10 @@ import json
 
 import pytest
 
-from activemem.engine.core.events import Ended, Listener
-from activemem.engine.run.driver import run_study
-from activemem.engine.run.search.proposals import SearchService
-from activemem.reporting.results import StudyResults
-from activemem.storage import Store
-from activemem.storage.trial_files import STARTS_FILE
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem import StudyError, StudyResults, load_study, run_study
+from activemem.engine import Ended, Listener
+from activemem.engine.run.search import SearchService
+from activemem.storage import STARTS_FILE, Store
 
 from ....study_texts import study_text
 

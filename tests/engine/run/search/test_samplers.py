@@ -3,12 +3,10 @@
 import optuna
 import pytest
 
-from activemem import PluginError, load_plugin, register_sampler, register_scheduler
-from activemem.engine.run.search import conformance
-from activemem.engine.run.search.ask_tell import make_pruner, make_sampler
-from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
-from activemem.studies.schema.search_settings import SearchSettings
-from activemem.studies.study import load_study
+from activemem import PluginError, load_plugin, load_study, register_sampler, register_scheduler
+from activemem.engine.run.search import conformance, make_pruner, make_sampler
+from activemem.studies.catalog import SAMPLERS, SCHEDULERS
+from activemem.studies.schema import SearchSettings
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 

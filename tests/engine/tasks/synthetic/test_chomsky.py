@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from activemem.studies.catalog.tasks import IGNORED, read_task_settings
-from activemem.studies.catalog.tasks.synthetic.chomsky import EMPTY, FIRST_SYMBOL, PROBLEMS
+from activemem.studies.catalog.tasks.synthetic import EMPTY, FIRST_SYMBOL, PROBLEMS
 
 SIGNS = dict(enumerate(["0", "1", "2", "3", "4", "+", "-", "*", "=", "(", ")", "x"]))
 

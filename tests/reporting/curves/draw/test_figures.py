@@ -9,18 +9,24 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 
-from activemem.reporting.curves import FigureFormat
-from activemem.reporting.curves.curve import Axis, Bar, Curve, Line, Panel, Point
-from activemem.reporting.curves.draw.figure import draw
-from activemem.reporting.kinds.bar import Bars
-from activemem.reporting.kinds.box import Box, Boxes
-from activemem.reporting.kinds.effects import Effects, FactorMeans
-from activemem.reporting.kinds.heat import Matrix
-from activemem.reporting.kinds.interaction import Interaction
-from activemem.reporting.kinds.line import Lines
-from activemem.reporting.kinds.pareto import Cloud
-from activemem.reporting.kinds.scaling import Law, Scaling, ScalingSeries
-from activemem.studies.study import load_study
+from activemem import load_study
+from activemem.reporting import Curve
+from activemem.reporting.curves import Axis, Bar, FigureFormat, Line, Panel, Point
+from activemem.reporting.curves.draw import draw
+from activemem.reporting.kinds import (
+    Bars,
+    Box,
+    Boxes,
+    Cloud,
+    Effects,
+    FactorMeans,
+    Interaction,
+    Law,
+    Lines,
+    Matrix,
+    Scaling,
+    ScalingSeries,
+)
 
 from ..curve_factories import STUDY_TEXT, make_curve, make_store
 

@@ -12,12 +12,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from activemem.reporting.kinds.cells import CellsTable
-from activemem.reporting.paper import published_only_table
+from activemem import Study, load_study
+from activemem.reporting import Table, TableError, published_only_table
+from activemem.reporting.kinds import CellsTable
+from activemem.reporting.tables import Cell, CellStatus, ColumnKey, build_table
 from activemem.reporting.tables.render import own_format_names, render, rich
-from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table, TableError, build_table
-from activemem.studies.catalog.published import published_tables
-from activemem.studies.study import Study, load_study
+from activemem.studies import published_tables
 
 GOLDEN = Path(__file__).with_name("golden")
 NASTY = ("a_b & c | d", "50% < $x^2 \\ {#1} ~", "*b* [c] `d` \"q\" 'r' --", "é <b>")

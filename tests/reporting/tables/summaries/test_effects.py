@@ -5,10 +5,9 @@ import random
 import polars as pl
 import pytest
 
-from activemem.reporting.tables.table import build_table
-from activemem.storage.rows import trial_frame
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
+from activemem import StudyError, load_study
+from activemem.reporting.tables import build_table
+from activemem.storage import trial_frame
 
 from ....study_texts import study_text
 from ...conftest import made_row

@@ -7,7 +7,7 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 
-from activemem.engine.run.search.samplers.evolution import EvolutionSampler, PointChanges, cross, draw
+from activemem.engine.run.search.samplers import EvolutionSampler, PointChanges, cross, draw
 
 SPACE = {
     "rate": FloatDistribution(1e-5, 1e-1, log=True),

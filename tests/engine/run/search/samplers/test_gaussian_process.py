@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from activemem.engine.run.search.samplers.gp_trees import (
+from activemem.engine.run.search.samplers import (
     GaussianProcess,
     KernelSettings,
     kernel,

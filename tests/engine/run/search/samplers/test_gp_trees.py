@@ -6,24 +6,22 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from activemem.engine.run.search.conformance import STUDY
-from activemem.engine.run.search.samplers.gp_trees import (
+from activemem import load_study
+from activemem.engine.run.search import STUDY
+from activemem.engine.run.search.samplers import (
     DRAWN,
     KEPT,
     RENEWAL,
     WINDOW,
-    TreeSampler,
-    last_renewal,
-    normal_scores,
-)
-from activemem.engine.run.search.samplers.search_observations import (
     EliteWindow,
     EndedPoint,
     SearchObservations,
+    TreeSampler,
+    last_renewal,
+    normal_scores,
     point_key,
     suggest,
 )
-from activemem.studies.study import load_study
 
 
 @pytest.fixture(scope="module")

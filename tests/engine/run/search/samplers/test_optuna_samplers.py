@@ -2,9 +2,9 @@
 
 import pytest
 
-from activemem.engine.run.search.search import Search
+from activemem import StudyError, load_study
+from activemem.engine.run.search import Search
 from activemem.storage import Store
-from activemem.studies.study import StudyError, load_study
 
 from .....study_texts import study_text
 from ..analytic import search

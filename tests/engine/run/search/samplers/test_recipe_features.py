@@ -5,14 +5,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from activemem.engine.run.search.conformance import STUDY
-from activemem.engine.run.search.samplers.search_observations import (
-    PLACES,
-    RecipeFeatures,
-    distribution,
-    draw,
-)
-from activemem.studies.study import load_study
+from activemem import load_study
+from activemem.engine.run.search import STUDY
+from activemem.engine.run.search.samplers import PLACES, RecipeFeatures, distribution, draw
 
 NUMBERS = {
     "h": "integer(1, 4)",

@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from activemem.engine.run.search.search import SeedRace
+from activemem import StudyError, load_study
+from activemem.engine.run.search import SeedRace
 from activemem.storage import Store
-from activemem.studies.study import StudyError, load_study
 
 from .....study_texts import study_text
 from ..analytic import search

@@ -8,20 +8,15 @@ import pytest
 from optuna.distributions import IntDistribution
 from optuna.trial import TrialState
 
-from activemem.engine.core.events import NOBODY
-from activemem.engine.core.resources import Machine
-from activemem.engine.run.driver import run_study
-from activemem.engine.run.search.ask_tell import RungStudies
-from activemem.engine.run.search.samplers.search_observations import Proposals
-from activemem.engine.run.search.search import Search
-from activemem.engine.run.search.stored_points import PointEnd
+from activemem import load_study, run_study
+from activemem.engine import Machine
+from activemem.engine.core import NOBODY
+from activemem.engine.run.search import PointEnd, RungStudies, Search
+from activemem.engine.run.search.samplers import Proposals
 from activemem.storage import Store
-from activemem.studies.planning.plan import make_plan
-from activemem.studies.planning.status import study_status
-from activemem.studies.searches.points import find_points
-from activemem.studies.searches.words import rung_costs, rung_words
-from activemem.studies.study import load_study
-from activemem.tracking.search_export import export_search
+from activemem.studies import find_points, make_plan, study_status
+from activemem.studies.searches import rung_costs, rung_words
+from activemem.tracking import export_search
 
 from .....study_texts import SEARCH_OF_RUNGS as SEARCH
 from ..analytic import search

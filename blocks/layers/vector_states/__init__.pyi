@@ -1,0 +1,1 @@
+from .scan import read_states as read_states

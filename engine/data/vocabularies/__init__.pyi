@@ -1,0 +1,16 @@
+from .build import learn_vocabulary as learn_vocabulary
+from .build import load_vocabulary as load_vocabulary
+from .build import vocabulary_from_dict as vocabulary_from_dict
+from .build import vocabulary_to_dict as vocabulary_to_dict
+from .words import END as END
+from .words import FIRST_SYMBOL as FIRST_SYMBOL
+from .words import PADDING as PADDING
+from .words import SPACE as SPACE
+from .words import START as START
+from .words import UNKNOWN as UNKNOWN
+from .words import ByteVocabulary as ByteVocabulary
+from .words import DigitSpellingVocabulary as DigitSpellingVocabulary
+from .words import SpelledVocabulary as SpelledVocabulary
+from .words import SymbolVocabulary as SymbolVocabulary
+from .words import Vocabulary as Vocabulary
+from .words import WordVocabulary as WordVocabulary

@@ -1,0 +1,16 @@
+from .build import OptimizerError as OptimizerError
+from .build import ParameterGroupError as ParameterGroupError
+from .build import build_optimizer as build_optimizer
+from .build import group_sizes as group_sizes
+from .build import keep_steps_on_cpu as keep_steps_on_cpu
+from .build import muon_maps as muon_maps
+from .build import orthogonalise as orthogonalise
+from .build import weight_state as weight_state
+from .weights import NO_COMPILER as NO_COMPILER
+from .weights import CompileModeError as CompileModeError
+from .weights import WeightAverage as WeightAverage
+from .weights import Weights as Weights
+from .weights import clip_gradients_per_map as clip_gradients_per_map
+from .weights import compile_body as compile_body
+from .weights import make_weights as make_weights
+from .weights import take_clipped_step as take_clipped_step

@@ -1,0 +1,10 @@
+from .ask_tell import RungStudies as RungStudies
+from .ask_tell import make_pruner as make_pruner
+from .ask_tell import make_sampler as make_sampler
+from .conformance import STUDY as STUDY
+from .proposals import SearchService as SearchService
+from .search import Search as Search
+from .search import SeedRace as SeedRace
+from .stored_points import BegunPoints as BegunPoints
+from .stored_points import PointEnd as PointEnd
+from .stored_points import StoredPoints as StoredPoints

@@ -1,0 +1,11 @@
+from .check import check_claims as check_claims
+from .check import comparison_labels as comparison_labels
+from .check import full_text as full_text
+from .check import needs_metrics as needs_metrics
+from .hypothesis_test import PairedTest as PairedTest
+from .terminal import claims_to_terminal as claims_to_terminal
+from .terminal import format_p as format_p
+from .terminal import legend as legend
+from .terminal import measured_sentences as measured_sentences
+from .terminal import settings_sentences as settings_sentences
+from .verdicts import MissingTrials as MissingTrials

@@ -1,0 +1,2 @@
+from .breakdown import Sizes as Sizes
+from .nearest import format_nearest as format_nearest

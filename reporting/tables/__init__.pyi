@@ -1,0 +1,10 @@
+from .table import Cell as Cell
+from .table import CellStatus as CellStatus
+from .table import ColumnKey as ColumnKey
+from .table import Footnote as Footnote
+from .table import Footnotes as Footnotes
+from .table import build_table as build_table
+from .table import iter_records as iter_records
+from .tally import Tally as Tally
+from .tally import pick_best as pick_best
+from .tally import tally_trials as tally_trials

@@ -1,0 +1,11 @@
+from .cells import MOST_FAULTS as MOST_FAULTS
+from .cells import RowsError as RowsError
+from .columnar import read_columnar as read_columnar
+from .rows import CLASSES as CLASSES
+from .rows import NUMBERS as NUMBERS
+from .rows import PAIRS as PAIRS
+from .rows import TAGS as TAGS
+from .rows import draw_split as draw_split
+from .rows import iter_parts as iter_parts
+from .rows import read_part as read_part
+from .tokenizers import read_ranks as read_ranks

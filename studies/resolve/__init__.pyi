@@ -1,0 +1,17 @@
+from .costs import REFERENCE_TOKENS as REFERENCE_TOKENS
+from .costs import cost as cost
+from .costs import flops_of_test as flops_of_test
+from .costs import longest_length as longest_length
+from .costs import max_learnable_length as max_learnable_length
+from .costs import max_training_flops as max_training_flops
+from .costs import model_cost as model_cost
+from .costs import reach as reach
+from .costs import sequence_tokens as sequence_tokens
+from .costs import step_flops as step_flops
+from .search_points import enumerate_points as enumerate_points
+from .search_points import is_enumerable as is_enumerable
+from .trial import code_fault as code_fault
+from .trial import code_here as code_here
+from .trial import settings_from_json as settings_from_json
+from .trial import settings_to_json as settings_to_json
+from .trial import trial_id as trial_id

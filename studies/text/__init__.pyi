@@ -1,0 +1,13 @@
+from .parts import PartSettings as PartSettings
+from .strict_model import InvalidTableError as InvalidTableError
+from .strict_model import StrictModel as StrictModel
+from .toml_positions import locate as locate
+from .units import abbreviate_all as abbreviate_all
+from .units import degrees_of_freedom as degrees_of_freedom
+from .units import format_bytes as format_bytes
+from .units import format_duration as format_duration
+from .units import format_quantity as format_quantity
+from .units import format_reach as format_reach
+from .units import plural as plural
+from .units import si_prefix as si_prefix
+from .units import truncate as truncate

@@ -1,0 +1,11 @@
+from .contract import Known as Known
+from .contract import TrackedEnd as TrackedEnd
+from .contract import Tracker as Tracker
+from .contract import TrackingError as TrackingError
+from .contract import open_trackers as open_trackers
+from .export import StudyExport as StudyExport
+from .export import export_study as export_study
+from .feed import Tracking as Tracking
+from .feed import tracked_trial as tracked_trial
+from .feed import tracking as tracking
+from .search_export import export_search as export_search
