@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from activemem.engine.run.search.search import SeedRace
 from activemem.storage import Store
 from activemem.studies.catalog.metrics import METRICS
-from activemem.studies.planning.trial_values import row_value
+from activemem.studies.planning.final_values import row_value
 from activemem.studies.study import load_study
 
 POINTS, SEEDS, SPREADS = (20, 100), (3, 5), (1.0, 3.0, 10.0)

@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 
-from activemem.reporting.statistics.speedups import TargetCosts, speedups
+from activemem.reporting.statistics.speedup import TargetCosts, speedups
 
 SEEDS = (2, 3, 5, 10)
 EVALUATIONS = (10, 40, 1000)

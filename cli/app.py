@@ -83,7 +83,7 @@ def _message(error: ActivememError | OSError) -> str:
     return str(error)
 
 
-app = typer.Typer(
+command_line = typer.Typer(
     name="activemem",
     cls=_Program,
     no_args_is_help=True,
@@ -93,9 +93,11 @@ app = typer.Typer(
 for _panel, _entries in PANELS.items():
     for _name, _entry in _entries.items():
         if isinstance(_entry, typer.Typer):
-            app.add_typer(_entry, cls=_CommandGroup, name=_name, rich_help_panel=_panel)
+            command_line.add_typer(_entry, cls=_CommandGroup, name=_name, rich_help_panel=_panel)
         else:
-            app.command(_name, rich_help_panel=_panel, no_args_is_help=_name in ("list", "show"))(_entry)
+            command_line.command(_name, rich_help_panel=_panel, no_args_is_help=_name in ("list", "show"))(
+                _entry
+            )
 
 
 def _print_version(requested: bool) -> None:
@@ -104,7 +106,7 @@ def _print_version(requested: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@command_line.callback()
 def activemem(
     context: typer.Context,
     version: Annotated[
@@ -122,6 +124,6 @@ def main() -> None:
     replace_unencodable()
     logging.basicConfig(handlers=[LogHandler()], format="%(message)s")
     try:
-        app()
+        command_line()
     except KeyboardInterrupt:  # Ctrl-C before the command begins, which handles its own
         sys.exit(EXIT_INTERRUPTED)

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from activemem import errors
-from activemem.cli.app import app
+from activemem.cli.app import command_line as program
 from activemem.studies import dataset_names, require_dataset
 from activemem.studies.catalog.metrics import METRICS, TARGETS
 from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
@@ -19,7 +19,7 @@ from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
 def command_line() -> str:
     """Return a section for each command, with its arguments and options."""
     lines: list[str] = []
-    for path, command in _commands(typer.main.get_command(app), "activemem"):
+    for path, command in _commands(typer.main.get_command(program), "activemem"):
         lines += [f"## `{path}`", "", _paragraphs(command.help or "")]
         rows = [_parameter(each) for each in command.params if "--help" not in each.opts]
         if rows:

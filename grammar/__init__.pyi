@@ -10,6 +10,9 @@ from .checker import find_conflict as find_conflict
 from .difference import DistanceTree as DistanceTree
 from .difference import ablations as ablations
 from .difference import describe_difference as describe_difference
+from .difference import node_label as node_label
+from .difference import node_parts as node_parts
+from .difference import replacement_cost as replacement_cost
 from .difference import tree_distance as tree_distance
 from .dimensions import option_label as option_label
 from .dimensions import resolve as resolve

@@ -274,8 +274,8 @@ class DistanceTree:
         leftmost: list[int] = []
 
         def visit(node: Value) -> int:
-            first = [visit(child) for child in _parts(node)]
-            labels.append(_label(node))
+            first = [visit(child) for child in node_parts(node)]
+            labels.append(node_label(node))
             leftmost.append(first[0] if first else len(labels) - 1)
             return leftmost[-1]
 
@@ -326,7 +326,7 @@ class DistanceTree:
             for place, column in enumerate(range(start, theirs + 1), start=1):
                 cost = min(above[place] + label.weight, line[-1] + other.labels[column].weight)
                 if left == first and other.leftmost[column] == start:
-                    cost = min(cost, above[place - 1] + _replacing(label, other.labels[column]))
+                    cost = min(cost, above[place - 1] + replacement_cost(label, other.labels[column]))
                     between[row, column] = cost
                 else:
                     before = rows[left - first][other.leftmost[column] - start]
@@ -343,7 +343,7 @@ def tree_distance(first: Node, second: Node) -> float:
     return DistanceTree(first).distance(DistanceTree(second))
 
 
-def _parts(node: Value) -> Iterable[Value]:
+def node_parts(node: Value) -> Iterable[Value]:
     """Return a recipe node's children that are nodes of its DistanceTree. Numbers and words are not.
 
     The parts of a sum are sorted, because their order has no meaning.
@@ -359,7 +359,8 @@ def _parts(node: Value) -> Iterable[Value]:
             return children(node)
 
 
-def _label(node: Value) -> _Label:
+def node_label(node: Value) -> _Label:
+    """Return a node's label in its DistanceTree: its name, weight and settings."""
     match node:
         case BlockNode():
             return _Label(node.name, BLOCK, _settings(node))
@@ -387,7 +388,8 @@ def _settings(block: BlockNode) -> tuple[object, ...]:
 
 
 @lru_cache(maxsize=100_000)
-def _replacing(label: _Label, other: _Label) -> float:
+def replacement_cost(label: _Label, other: _Label) -> float:
+    """Return the cost of replacing a label by another one in a tree edit."""
     if label.name != other.name:
         return max(label.weight, other.weight)
     pairs = zip(label.settings, other.settings, strict=True)

@@ -15,9 +15,7 @@ import polars as pl
 from ..storage import Store
 from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, is_target, metric_family
 from ..studies.catalog.tasks import GeneratedTask
-from ..studies.planning.reused_trials import describe_stale, find_stale_trials
-from ..studies.planning.status import count_devices, outcome_trials, stored_outcomes, timed_devices
-from ..studies.planning.trial_values import (
+from ..studies.planning.final_values import (
     BITS_PER_BYTE,
     DIVERGED,
     FindCourse,
@@ -28,6 +26,8 @@ from ..studies.planning.trial_values import (
     with_bits_per_byte,
     with_targets,
 )
+from ..studies.planning.reused_trials import describe_stale, find_stale_trials
+from ..studies.planning.status import count_devices, outcome_trials, stored_outcomes, timed_devices
 from ..studies.resolve.trial import Trial
 from ..studies.schema.factors import one_line
 from ..studies.study import Study

@@ -15,8 +15,8 @@ import polars as pl
 from ..storage.rows import METRICS as METRIC_COLUMNS
 from ..storage.rows import TRIALS as TRIAL_COLUMNS
 from ..studies.catalog.metrics import METRICS, Metric, find_metric
+from ..studies.planning.final_values import ValueStatus, final_value, probe_command, trial_values
 from ..studies.planning.status import study_outcomes
-from ..studies.planning.trial_values import ValueStatus, final_value, probe_command, trial_values
 from ..studies.presentation.kinds import describe_levels, fixed_levels, is_selected, selected_levels
 from ..studies.presentation.metric_words import difference_sentence, with_true_title
 from ..studies.resolve.trial import Trial

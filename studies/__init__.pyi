@@ -9,6 +9,7 @@ from .catalog.tasks import TaskError as TaskError
 from .catalog.tasks import TaskSpec as TaskSpec
 from .catalog.tasks import require_task as require_task
 from .catalog.tasks import task_names as task_names
+from .json_schema import study_schema as study_schema
 from .last_run import StudyOutline as StudyOutline
 from .last_run import known_traits as known_traits
 from .last_run import load_last_run as load_last_run

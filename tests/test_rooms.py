@@ -1,9 +1,10 @@
-"""Every folder describes its purpose, the list of packages is complete, and class names are unique."""
+"""Folders: purposes, the list of packages, faces, unique class names, and what the command line imports."""
 
 import ast
 import re
 from collections import defaultdict
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,36 @@ def test_few_files_of_the_command_line_know_the_engine():
         str(path) for path, tree in trees().items() if path.parts[0] == "cli" and imports_engine(path, tree)
     }
     assert len(found) <= 5, f"use a method of StudyResults, or a name of activemem, instead: {sorted(found)}"
+
+
+FACES = [room for room in ROOMS if (room / "__init__.pyi").exists()]
+
+
+@pytest.mark.parametrize("room", FACES, ids=lambda room: str(room.relative_to(ROOT)))
+def test_a_face_has_every_name_that_it_lists(room):
+    face = import_module(".".join(("activemem", *room.relative_to(ROOT).parts)))
+    names = face.__all__
+    assert names
+    for name in names:
+        getattr(face, name)
+        hidden = (room / f"{name}.py", room / name / "__init__.py")
+        assert not any(path.exists() for path in hidden), f"the module {name} would hide this name"
+
+
+def deep_imports(path):
+    """Yield the names that a test imports from a module instead of from a folder."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "activemem":
+            module = ROOT.joinpath(*node.module.split(".")[1:])
+            private = [f"{node.module}.{each.name}" for each in node.names if re.match("_[a-z]", each.name)]
+            is_face = module.is_dir() or module.parent == ROOT
+            yield from private if is_face else (f"{node.module}.{each.name}" for each in node.names)
+
+
+def test_tests_import_from_the_faces_of_folders():
+    found = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (ROOT / "tests").rglob("*.py")
+        for name in deep_imports(path)
+    }
+    assert found == set(), "list these names in the __init__.pyi of their folder, and import them from it"

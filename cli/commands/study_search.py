@@ -125,7 +125,7 @@ def schema() -> None:
     """
     import json
 
-    from ...studies.study_schema import study_schema
+    from ...studies.json_schema import study_schema
 
     print_stdout(json.dumps(study_schema(), indent=1, ensure_ascii=False))
 

@@ -23,7 +23,7 @@ from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, Task
 from ...studies.catalog.tasks.synthetic import SyntheticSpec
 from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS
 from ...studies.presentation.kinds import Role, find_kind, kinds_of
-from ...studies.schema.epoch_metrics import task_metrics
+from ...studies.schema.reported_metrics import task_metrics
 from ...studies.schema.search_settings import SAMPLER_KEYS, SCHEDULER_KEYS
 from ...studies.schema.settings import DESIGNS, find_design
 from ...studies.text.strict_model import default_words, key_descriptions, type_words

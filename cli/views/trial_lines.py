@@ -10,11 +10,11 @@ from itertools import chain, takewhile
 import polars as pl
 
 from ...studies.catalog.metrics import METRICS, Metric, find_metric, metric_family
+from ...studies.planning.final_values import trial_values
 from ...studies.planning.status import study_outcomes
-from ...studies.planning.trial_values import trial_values
 from ...studies.resolve.trial import Trial
-from ...studies.schema.epoch_metrics import epoch_metrics
 from ...studies.schema.factors import level_name, short_level_names, value_name
+from ...studies.schema.reported_metrics import epoch_metrics
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
 from ...studies.text.units import abbreviate_all, align_columns

@@ -14,7 +14,7 @@ from torch.nn import functional
 from ...blocks.layers.recurrent import Recurrent, Trace
 from ...blocks.models.seq2seq_model import PAD, TransductionModel, shift_right
 from ...blocks.transducers.seq2seq import Seq2Seq
-from ...studies.planning.trial_values import encoder_arguments
+from ...studies.planning.final_values import encoder_arguments
 from ...studies.schema.settings import TrialSettings
 from ..data.sentence_pairs import PairBatch, PairSplit, collate
 from .trained_models import ProbeError, load_kept_model

@@ -16,7 +16,7 @@ from ...plugins import PluginError
 from ...storage import Store
 from ...studies.catalog.metrics import PROBES, RegisteredProbe, metric_family
 from ...studies.catalog.tasks import Examples
-from ...studies.planning.trial_values import encoder_arguments, trial_values
+from ...studies.planning.final_values import encoder_arguments, trial_values
 from ...studies.resolve.trial import SHOWN_DIGITS, digest
 from ...studies.study import Study
 from ..core.process import prepare_cpu, restored_process

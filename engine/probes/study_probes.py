@@ -17,7 +17,7 @@ from ...grammar.vocabulary.spec import as_word
 from ...storage import Store, open_store, store_fault
 from ...studies.catalog.metrics import PROBED_METRIC
 from ...studies.catalog.tasks import DegradationProblem
-from ...studies.planning.trial_values import encoder_arguments, trial_values
+from ...studies.planning.final_values import encoder_arguments, trial_values
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study, study_fault

@@ -31,7 +31,7 @@ from ...studies.catalog.tasks import (
     require_algorithmic,
 )
 from ...studies.catalog.tasks.synthetic import LengthTask
-from ...studies.schema.epoch_metrics import epoch_metrics
+from ...studies.schema.reported_metrics import epoch_metrics
 from ...studies.schema.settings import TrialSettings
 from ..core.models import build_model, check_precision
 from ..core.resources import Machine

@@ -70,7 +70,7 @@ class _Cohort:
     losses: int = 0
 
 
-class _CohortSearcher(_NeverPickled, Searcher):
+class CohortSearcher(_NeverPickled, Searcher):
     """Search algorithm for Ray Tune that hands out the cohorts of a source (a grid or a search).
 
     It also reports the end of each cohort to the source. A cohort that has lost its worker is handed out
@@ -152,8 +152,10 @@ class _CohortSearcher(_NeverPickled, Searcher):
         """Do nothing: the source is rebuilt from the store."""
 
 
-class _EventCallback(_NeverPickled, tune.Callback):
-    def __init__(self, listener: Listener, searcher: _CohortSearcher, store: Store) -> None:
+class EventCallback(_NeverPickled, tune.Callback):
+    """Callback of Ray Tune that passes the events of workers on to a listener."""
+
+    def __init__(self, listener: Listener, searcher: CohortSearcher, store: Store) -> None:
         self._listener, self._searcher, self._store = listener, searcher, store
 
     def on_trial_result(
@@ -197,7 +199,7 @@ def _is_loss_of_node(error: BaseException) -> bool:
 class _Stopper(_NeverPickled, tune.Stopper):
     """Rule by which Ray Tune stops pruned cohorts and, when the run must stop, all cohorts."""
 
-    def __init__(self, searcher: _CohortSearcher, stop: Stop, metric: str | None, run: str) -> None:
+    def __init__(self, searcher: CohortSearcher, stop: Stop, metric: str | None, run: str) -> None:
         self._searcher, self._stop, self._metric = searcher, stop, metric
         self._run, self._has_signalled = run, False
 
@@ -258,11 +260,11 @@ def run_cohorts(
             run=run,
             code=code,
         )
-        searcher = _CohortSearcher(source, stop, listener, partial(_count_workers, machine))
+        searcher = CohortSearcher(source, stop, listener, partial(_count_workers, machine))
         run_config = tune.RunConfig(
             # Tune's own files are not needed after the run
             storage_path=scratch,
-            callbacks=[_EventCallback(listener, searcher, store)],
+            callbacks=[EventCallback(listener, searcher, store)],
             stop=_Stopper(searcher, stop, metric, run),
             # the searcher hands out a cohort again
             failure_config=tune.FailureConfig(max_failures=0),

@@ -33,7 +33,7 @@ from ...studies.claims.comparisons import (
     seeds_at_looks,
 )
 from ...studies.claims.reader import cell_key
-from ...studies.planning.trial_values import ValueStatus, cost_per_epoch, trial_values
+from ...studies.planning.final_values import ValueStatus, cost_per_epoch, trial_values
 from ...studies.resolve.costs import model_cost
 from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import SEED

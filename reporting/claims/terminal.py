@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import find_metric, with_sign
 from ...studies.claims.comparisons import Quantity
-from ...studies.planning.trial_values import trial_values
+from ...studies.planning.final_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.text.units import degrees_of_freedom
 from ..outcomes import (
@@ -30,7 +30,7 @@ from ..outcomes import (
     unsolved_sentence,
 )
 from ..statistics.estimates import TESTS
-from ..statistics.speedups import format_ratio
+from ..statistics.speedup import format_ratio
 from .verdicts import OPEN, ClaimResult, ComparisonResult, Verdict
 
 if TYPE_CHECKING:

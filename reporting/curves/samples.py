@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...studies.catalog.metrics import Currency, find_metric
-from ...studies.planning.trial_values import (
+from ...studies.planning.final_values import (
     ValueStatus,
     combined_status,
     last_members,

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from ...studies.catalog.metrics import Metric, find_metric
-from ...studies.planning.trial_values import probe_command
+from ...studies.planning.final_values import probe_command
 from ...studies.presentation.kinds import CurveKind, KeyFault, metric_faults
 from ...studies.presentation.metric_words import difference_sentence, with_true_title
 from ...studies.schema.design import Design

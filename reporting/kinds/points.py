@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ...studies.catalog.metrics import Metric, find_metric
-from ...studies.planning.trial_values import ValueStatus, probe_command
+from ...studies.planning.final_values import ValueStatus, probe_command
 from ...studies.presentation.kinds import KeyFault, Spread, TableExtras, TableKind, metric_faults
 from ...studies.presentation.metric_words import difference_sentence, with_true_title
 from ...studies.schema.design import Design

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, field_validator
 
 from ...studies.catalog.metrics import CURRENCIES, is_target
-from ...studies.planning.trial_values import ValueStatus, cost_per_epoch, trial_values
+from ...studies.planning.final_values import ValueStatus, cost_per_epoch, trial_values
 from ...studies.presentation.kinds import (
     KeyFault,
     TableExtras,
@@ -25,7 +25,7 @@ from ...studies.presentation.kinds import (
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_name, level_names, one_line
 from ...studies.schema.settings import Level, Names
-from ..statistics.speedups import SpeedupEstimate, TargetCosts, format_ratio, speedups
+from ..statistics.speedup import SpeedupEstimate, TargetCosts, format_ratio, speedups
 from ..subject import ResultSubject
 from ..tables.differences import caption_start
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell

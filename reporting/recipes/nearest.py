@@ -22,7 +22,7 @@ from ...grammar import Expression, Recipe, RecipeError, parse
 from ...grammar.difference import DistanceTree, describe_difference
 from ...storage import Store, StoreError, open_store, store_fault
 from ...studies.catalog.metrics import METRICS, METRICS_AND_COSTS, find_metric, metric_family
-from ...studies.planning.trial_values import final_value
+from ...studies.planning.final_values import final_value
 from ...studies.resolve.trial import model_from_json
 from ...studies.schema.factors import SEED
 from ...studies.schema.settings import Level

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from ...studies.catalog.metrics import Metric
-from ...studies.planning.trial_values import final_value
+from ...studies.planning.final_values import final_value
 from ...studies.resolve.trial import settings_from_json, trial_id
 from ...studies.schema.search_settings import SearchObjective
 from ...studies.searches.points import FoundPoint, SearchPoints, point_key

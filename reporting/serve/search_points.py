@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...studies.planning.trial_values import ValueStatus
+from ...studies.planning.final_values import ValueStatus
 from ...studies.schema.search_settings import SearchSettings, find_quantity
 from ...studies.schema.settings import Level
 from ...studies.searches.points import FoundPoint, PointKey, SearchPoints, point_key

@@ -19,8 +19,9 @@ from .pooled_differences import differences_between as differences_between
 from .pooled_differences import pooled_variance as pooled_variance
 from .power_law import fit_offset_law as fit_offset_law
 from .power_law import fit_power_law as fit_power_law
-from .speedups import TargetCosts as TargetCosts
-from .speedups import format_ratio as format_ratio
+from .speedup import TargetCosts as TargetCosts
+from .speedup import format_ratio as format_ratio
+from .speedup import speedups as speedups
 from .stratified_bootstrap import INTERQUARTILE_MEAN as INTERQUARTILE_MEAN
 from .stratified_bootstrap import MEAN as MEAN
 from .stratified_bootstrap import MEDIAN as MEDIAN

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import Metric, find_metric
-from ...studies.planning.trial_values import ValueStatus
+from ...studies.planning.final_values import ValueStatus
 from ...studies.presentation.kinds import describe_levels
 from ...studies.presentation.metric_words import difference_sentence, in_sentence, with_true_title
 from ...studies.resolve.trial import first_of_each_kind

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ...studies.catalog.metrics import find_metric
-from ...studies.planning.trial_values import ValueStatus, combined_status, trial_values
+from ...studies.planning.final_values import ValueStatus, combined_status, trial_values
 from ...studies.presentation.kinds import Spread
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import ABSENT, SEED, level_names, level_text

@@ -27,8 +27,8 @@ from ...errors import FaultCollector, nearest_hint
 from ...grammar import RecipeError, lookup
 from ..catalog.metrics import CURRENCIES, METRICS_AND_COSTS, Metric, Target, metric_family, read_target
 from ..schema.design import MAX_TRIALS, Design, with_absent
-from ..schema.epoch_metrics import missing_metric
 from ..schema.factors import SEED, Conditions, NamedLevels, level_key, level_text, one_line
+from ..schema.reported_metrics import missing_metric
 from ..schema.settings import Level, TrialSettings, read_recipe
 from ..text.document import Diagnostics
 from ..text.toml_positions import KeyPath

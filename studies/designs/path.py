@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Literal, Self
 import polars as pl
 
 from ..catalog.metrics import METRICS_AND_COSTS, find_metric, is_target, metric_family, unknown_metric
-from ..planning.trial_values import (
+from ..planning.final_values import (
     ValueStatus,
     describe_divergence,
     may_diverge,
     trial_values,
     uniform_losses,
 )
-from ..schema.epoch_metrics import missing_metric
 from ..schema.factors import level_key
+from ..schema.reported_metrics import missing_metric
 from ..schema.settings import Level
 from ..text.toml_positions import KeyPath
 from ..text.units import plural

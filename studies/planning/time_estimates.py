@@ -19,7 +19,7 @@ from ..catalog.tasks import AlgorithmicTask
 from ..resolve.costs import flops_of_test, highest_length, max_training_flops, sequence_tokens
 from ..resolve.trial import CellKey, Trial, first_of_each_kind
 from ..schema.settings import TrialSettings, read_recipe
-from .trial_values import final_value
+from .final_values import final_value
 
 EstimateBasis = Literal["measured", "at most", "unknown"]
 """The basis of a time: "measured" on finished trials that differ only in the seed, or set by [train]

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 from ...errors import nearest, nearest_hint
 from ..catalog.metrics import METRICS_AND_COSTS, TUNED_METRICS, is_timed, metric_family, unknown_metric
 from ..schema.design import MAX_TRIALS, Design
-from ..schema.epoch_metrics import course_fault, missing_metric, spending_fault
 from ..schema.factors import ABSENT, SEED, NamedLevels, has_level, level_key, level_name, level_text
+from ..schema.reported_metrics import course_fault, missing_metric, spending_fault
 from ..schema.settings import Level, Name
 from ..text.document import Diagnostics
 from ..text.strict_model import InvalidTableError, StrictModel, format_value, validate

@@ -35,7 +35,7 @@ from ..catalog.tasks import (
     TranslationSettings,
     check_statements,
 )
-from ..schema.epoch_metrics import epoch_metrics
+from ..schema.reported_metrics import epoch_metrics
 from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, TrialSettings, read_recipe
 from ..text.strict_model import ValidationProblem
 from ..text.toml_positions import KeyPath

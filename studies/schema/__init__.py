@@ -2,7 +2,7 @@
 
 `settings` has [study], [model], [train] and [decode], `search_settings` has [search]. `factors` reads
 levels and finds them by name; `design` and `search` define the cells and points, and `design` finds the
-features that single keys turn on. `source_sheet` lists the sources of settings, and `epoch_metrics` the
+features that single keys turn on. `source_sheet` lists the sources of settings, and `reported_metrics` the
 metrics of each epoch.
 """
 

@@ -18,8 +18,8 @@ from ..text.parts import PartSettings, report_moved_keys
 from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
-from .epoch_metrics import final_metrics, last_metrics, missing_metric
 from .factors import SEED, NamedLevels
+from .reported_metrics import final_metrics, last_metrics, missing_metric
 from .search_settings import (
     EPOCHS,
     NONE,

@@ -19,8 +19,8 @@ import polars as pl
 
 from ..catalog.metrics import COSTS, METRICS, Metric
 from ..catalog.tasks import AlgorithmicSettings
+from ..planning.final_values import ValueStatus, combined_status, trial_values
 from ..planning.status import rungs_of, study_outcomes, tried_trial
-from ..planning.trial_values import ValueStatus, combined_status, trial_values
 from ..resolve.costs import model_cost
 from ..resolve.trial import Trial
 from ..schema.factors import level_key

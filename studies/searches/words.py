@@ -10,8 +10,8 @@ from statistics import fmean
 
 from ...grammar import Cardinality, Space
 from ...grammar.nodes import ChoiceDimension
+from ..planning.final_values import ValueStatus
 from ..planning.reused_trials import RecipeSpace
-from ..planning.trial_values import ValueStatus
 from ..resolve.costs import flops_of_test, max_training_flops
 from ..resolve.grid import StudyBudget
 from ..resolve.template import HOLE_PATTERN

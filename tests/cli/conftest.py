@@ -12,8 +12,7 @@ import typer.testing
 from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
-from activemem.cli import SCHEMA, all_pages
-from activemem.cli.app import app
+from activemem.cli import SCHEMA, all_pages, command_line
 
 from ..forked_commands import run_command
 from ..study_texts import study_text
@@ -41,7 +40,7 @@ def run():
     """Return a function that runs a command in this process: exit_code, stdout and stderr."""
 
     def invoke(*arguments):
-        done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        done = CliRunner().invoke(command_line, arguments, catch_exceptions=False)
         if "--json" in arguments and done.stdout:
             page = json.loads(done.stdout)
             form = TypeAdapter(_page_of(arguments[:2], page.get("kind"))).json_schema(mode="serialization")

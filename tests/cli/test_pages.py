@@ -7,8 +7,7 @@ import pytest
 import typer
 from pydantic import TypeAdapter
 
-from activemem.cli import all_pages
-from activemem.cli.app import app
+from activemem.cli import all_pages, command_line
 
 PAGES = all_pages()
 
@@ -25,7 +24,7 @@ def commands(command, path=""):
 def test_the_pages_are_those_of_all_commands_that_print_json():
     with_json = {
         path
-        for path, command in commands(typer.main.get_command(app))
+        for path, command in commands(typer.main.get_command(command_line))
         if any("--json" in parameter.opts for parameter in command.params)
     }
     by_kind = {page for page in PAGES if page.split()[0] in ("list", "show")}  # two commands for all kinds

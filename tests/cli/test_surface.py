@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from activemem.cli.app import app
+from activemem.cli import command_line
 
 SURFACE = Path(__file__).with_name("surface.txt")
 REGENERATE = "python tests/cli/test_surface.py"
@@ -36,12 +36,12 @@ def choices(parameter):
 def surface():
     """Return every command with its arguments and options."""
     lines = []
-    for name, command in commands(typer.main.get_command(app)):
+    for name, command in commands(typer.main.get_command(command_line)):
         lines += [name, *(f"    {described(each)}" for each in command.params)]
     return "\n".join(lines) + "\n"
 
 
-ALL = list(commands(typer.main.get_command(app)))
+ALL = list(commands(typer.main.get_command(command_line)))
 
 
 def test_the_surface_is_the_one_that_was_agreed_on():
@@ -72,7 +72,7 @@ def test_the_first_help_begins_with_the_commands_of_every_day_and_has_every_grou
     listed = [
         name for heading, rows in found.items() if heading not in ("Every day", "Options") for name in rows
     ]
-    assert sorted(listed) == sorted(typer.main.get_command(app).commands)
+    assert sorted(listed) == sorted(typer.main.get_command(command_line).commands)
     assert "..." not in run("--help").stdout.partition("\n")[2]
 
 

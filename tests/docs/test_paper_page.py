@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from activemem.cli.app import app
+from activemem.cli import command_line
 
 from ..latex import compile_latex
 
@@ -35,7 +35,7 @@ def run(folder, *words):
     """Run a command of the page in a folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        return CliRunner().invoke(app, ["paper", *words], catch_exceptions=False)
+        return CliRunner().invoke(command_line, ["paper", *words], catch_exceptions=False)
 
 
 def test_the_paper_of_the_page_has_no_fault(folder):

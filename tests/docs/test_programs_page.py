@@ -5,7 +5,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from activemem.cli.app import app
+from activemem.cli import command_line
 
 from .test_study_files_of_pages import HOW_TO, PARTS, completed
 
@@ -31,11 +31,13 @@ def assert_shown(lines, shown):
 
 
 def test_a_search_proposes_the_points_of_the_page():
-    done = CliRunner().invoke(app, ["study", "propose", "kernels.toml", "-n", "2"], catch_exceptions=False)
+    done = CliRunner().invoke(
+        command_line, ["study", "propose", "kernels.toml", "-n", "2"], catch_exceptions=False
+    )
     assert_shown(done.stdout.splitlines(), SHOWN["propose"].splitlines())
 
 
 def test_points_are_answered_as_on_the_page():
     first, accepted, second, refused = SHOWN["tell"].splitlines()
-    done = CliRunner().invoke(app, ["study", "tell", "kernels.toml"], input=f"{first}\n{second}\n")
+    done = CliRunner().invoke(command_line, ["study", "tell", "kernels.toml"], input=f"{first}\n{second}\n")
     assert_shown(done.stdout.splitlines(), [accepted, refused])

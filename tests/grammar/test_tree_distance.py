@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activemem.grammar import DistanceTree, parse, render, tree_distance
-from activemem.grammar.difference import _label, _parts, _replacing
+from activemem.grammar import (
+    DistanceTree,
+    node_label,
+    node_parts,
+    parse,
+    render,
+    replacement_cost,
+    tree_distance,
+)
 
 from .strategies import blocks, compound
 
@@ -56,20 +63,20 @@ def slow_distance(mine, theirs):
 
     @cache
     def weight(forest):
-        return sum(_label(tree).weight + weight(tuple(_parts(tree))) for tree in forest)
+        return sum(node_label(tree).weight + weight(tuple(node_parts(tree))) for tree in forest)
 
     @cache
     def between(mine, theirs):
         if not (mine and theirs):
             return weight(mine) + weight(theirs)
         last, other = mine[-1], theirs[-1]
-        below, other_below = tuple(_parts(last)), tuple(_parts(other))
+        below, other_below = tuple(node_parts(last)), tuple(node_parts(other))
         return min(
-            between(mine[:-1] + below, theirs) + _label(last).weight,
-            between(mine, theirs[:-1] + other_below) + _label(other).weight,
+            between(mine[:-1] + below, theirs) + node_label(last).weight,
+            between(mine, theirs[:-1] + other_below) + node_label(other).weight,
             between(mine[:-1], theirs[:-1])
             + between(below, other_below)
-            + _replacing(_label(last), _label(other)),
+            + replacement_cost(node_label(last), node_label(other)),
         )
 
     return between(mine, theirs)

@@ -8,8 +8,7 @@ import pytest
 
 from activemem import StudyError
 from activemem.reporting import Verdict
-from activemem.reporting.statistics import TargetCosts, format_ratio
-from activemem.reporting.statistics.speedups import speedups
+from activemem.reporting.statistics import TargetCosts, format_ratio, speedups
 
 from .target_factories import FAST, NEVER, SLOW, TRAIN, results, study, target_table
 

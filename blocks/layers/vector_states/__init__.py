@@ -1,6 +1,6 @@
 """Recurrences whose state is one number, or a few numbers, for each channel.
 
-`scan` computes recurrences in which each channel decays separately, for all positions at once. It also reads
+`scans` computes recurrences in which each channel decays separately, for all positions at once. It also reads
 states that are too large to keep. `recurrent_channels` has these blocks, and sLSTM, which is computed step by
 step.
 """

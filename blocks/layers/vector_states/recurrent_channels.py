@@ -16,7 +16,7 @@ from ...core.initialisation import Initialisable, Linear, WeightRole, glorot, ro
 from ..convolutions import zero_masked
 from ..head_parts import HeadNorm, ShortConvolution, gate_heads
 from ..matrix_states.recurrent_heads import draw_step_offsets
-from .scan import read_states, scan
+from .scans import read_states, scan
 
 
 class RecurrentChannels(Block):

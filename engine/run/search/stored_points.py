@@ -15,9 +15,9 @@ from optuna.trial import TrialState
 from ....storage import Store
 from ....storage.trial_files import STARTS_FILE
 from ....studies.catalog.metrics import COSTS
+from ....studies.planning.final_values import row_value
 from ....studies.planning.reused_trials import FittingTrials
 from ....studies.planning.status import tried_point
-from ....studies.planning.trial_values import row_value
 from ....studies.planning.trials_to_run import DEVICE_COLUMNS, Spent, unfinished_trials, was_trained
 from ....studies.resolve.costs import model_cost
 from ....studies.resolve.trial import Trial, changed_code

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from activemem.blocks.testing.references import _references
+from activemem.blocks.testing import references
 
 
 @pytest.mark.heavy
@@ -20,8 +20,10 @@ def test_a_block_has_a_passport(run):
 
 @pytest.mark.heavy
 def test_a_block_that_differs_from_its_equation_fails(run, monkeypatch):
-    right = _references["activation"]
-    monkeypatch.setitem(_references, "activation", lambda *given, **settings: 2 * right(*given, **settings))
+    right = references._references["activation"]
+    monkeypatch.setitem(
+        references._references, "activation", lambda *given, **settings: 2 * right(*given, **settings)
+    )
     found = run("block", "verify", "activation")
     assert found.exit_code == 1
     assert "  outputs          FAIL  Tensor-likes are not close!" in found.stdout

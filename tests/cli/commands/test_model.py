@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from activemem.cli.app import app
+from activemem.cli import command_line
 
 from ...study_texts import study_text
 
@@ -63,12 +63,12 @@ def test_a_model_is_shown_and_answers_by_the_first_digits_of_its_trial(run, kept
     assert "  use          activemem model predict, export\n" in shown
     told = json.loads(run("model", "show", kept[0], "--json").stdout)
     assert (told["trial"], told["symbols"], told["uses"]) == (kept[0], None, ["predict", "export"])
-    answered = CliRunner().invoke(app, ["model", "predict", kept[0]], input="0 1 1\n1\n")
+    answered = CliRunner().invoke(command_line, ["model", "predict", kept[0]], input="0 1 1\n1\n")
     assert [len(line.split()) for line in answered.stdout.splitlines()] == [3, 1]
-    told = CliRunner().invoke(app, ["model", "predict", kept[0], "--json"], input="0 1 1\n1\n")
+    told = CliRunner().invoke(command_line, ["model", "predict", kept[0], "--json"], input="0 1 1\n1\n")
     pages = [json.loads(line) for line in told.stdout.splitlines()]
     assert [page["output"] for page in pages] == answered.stdout.splitlines()
-    refused = CliRunner().invoke(app, ["model", "predict", kept[0]], input="0\nx\n")
+    refused = CliRunner().invoke(command_line, ["model", "predict", kept[0]], input="0\nx\n")
     assert (refused.exit_code, "line 2: expected numbers of symbols" in refused.stderr) == (2, True)
 
 
@@ -157,12 +157,12 @@ def test_answers_are_printed_line_by_line_next_to_the_inputs(run, tmp_path, task
     assert done.exit_code == 0, done.stderr
     (model,) = json.loads(run("model", "list", "--json").stdout)["models"]
     asked = b"w1 new w2\n\nw1 w2 w3 w4 w5 w6\n"
-    answered = CliRunner().invoke(app, ["model", "predict", model["trial"]], input=asked)
+    answered = CliRunner().invoke(command_line, ["model", "predict", model["trial"]], input=asked)
     lines = answered.stdout.split("\n")
     assert (len(lines), lines[1], lines[3]) == (4, "", "")
     assert "1 symbol not in the model's vocabulary: new" in answered.stderr
     assert "2 tokens beyond the longest sequence: not read" in answered.stderr
-    told = CliRunner().invoke(app, ["model", "predict", model["trial"], "--json"], input=asked)
+    told = CliRunner().invoke(command_line, ["model", "predict", model["trial"], "--json"], input=asked)
     first, empty, last = map(json.loads, told.stdout.splitlines())
     assert (first["unknown"], empty["output"], last["unread"]) == (["new"], "", 2)
     shown = [json.loads(line) if quoted else line.split() for line in (lines[0], lines[2])]
@@ -184,7 +184,7 @@ def test_bytes_that_are_no_text_are_named_by_file_and_place(run, language_model,
         2,
         "latin.txt, line 2, byte 17: expected UTF-8, got 0xe9",
     )
-    piped = CliRunner().invoke(app, ["model", "score", language_model, "-"], input=b"\xff")
+    piped = CliRunner().invoke(command_line, ["model", "score", language_model, "-"], input=b"\xff")
     assert (piped.exit_code, piped.stderr.splitlines()[-1]) == (
         2,
         "standard input, byte 1: expected UTF-8, got 0xff",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from activemem.cli.app import app
+from activemem.cli import command_line
 
 from ...study_texts import study_text
 
@@ -31,7 +31,7 @@ def lines(text):
 
 def tell(search, *points):
     text = "\n".join(point if isinstance(point, str) else json.dumps(point) for point in points)
-    return CliRunner().invoke(app, ["study", "tell", search], input=text, catch_exceptions=False)
+    return CliRunner().invoke(command_line, ["study", "tell", search], input=text, catch_exceptions=False)
 
 
 def test_a_line_that_is_proposed_is_handed_in_as_it_is_and_trained_with_those_of_a_program(run, search):

@@ -1,5 +1,6 @@
 """Memory of steps stays in the process, and returns to the system between trainings."""
 
+import platform
 import subprocess
 import sys
 
@@ -9,7 +10,6 @@ import torch
 
 from activemem import load_study, run_study
 from activemem.engine import Machine
-from activemem.engine.core.process import _glibc
 from activemem.storage import Store
 
 from ...study_texts import study_text
@@ -59,7 +59,7 @@ def faults_and_given_back(way):
 
 
 @pytest.mark.heavy  # two processes that import torch
-@pytest.mark.skipif(_glibc() is None, reason="another allocator than glibc's stays as it is")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator than glibc's stays as it is")
 def test_freed_memory_is_reused_by_the_next_step_and_returned_after_the_last():
     before, _ = faults_and_given_back("as it is")
     after, given_back = faults_and_given_back("prepared")

@@ -1,5 +1,6 @@
 """The search over sizes: greedy for each size, then a beam at the best; or an estimated size."""
 
+import platform
 import subprocess
 import sys
 from fractions import Fraction
@@ -9,7 +10,6 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem.engine.core.process import _glibc
 from activemem.engine.decoding import LengthLine, OutputCosts, SizeSearch, decode, searches
 
 from . import references as plain
@@ -242,7 +242,7 @@ print(resident() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 
 
 
 @pytest.mark.heavy  # a process that imports torch
-@pytest.mark.skipif(_glibc() is None, reason="another allocator than glibc's stays as it is")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator than glibc's stays as it is")
 def test_memory_of_a_search_goes_back_to_the_system():
     told = subprocess.run([sys.executable, "-c", SEARCH], capture_output=True, check=True, text=True).stdout
     held, most = map(int, told.split())

@@ -8,7 +8,7 @@ import torch
 from typer.testing import CliRunner
 
 from activemem import StudyError, build, load_study, run_study
-from activemem.cli.app import app
+from activemem.cli import command_line
 from activemem.engine.core import ONE_CPU
 from activemem.engine.optimisers import ParameterGroupError, build_optimizer, group_sizes
 from activemem.engine.trial import Training
@@ -213,11 +213,11 @@ def test_a_plan_counts_the_groups_and_holds_no_state_of_what_is_frozen(tmp_path)
         encoding="utf-8",
     )
     words = ("study", "plan", str(study_file), "--results", str(tmp_path / "results"))
-    shown = CliRunner().invoke(app, words, catch_exceptions=False)
+    shown = CliRunner().invoke(command_line, words, catch_exceptions=False)
     told = " ".join(shown.stdout.split())
     assert "group *.norm.*: decay 0 for 64 numbers in 8 weights, 2.6 % of a model" in told
     assert "group embedding.*: no steps for 800 numbers in 1 weight, 32.4 % of a model" in told
-    plan = json.loads(CliRunner().invoke(app, [*words, "--json"], catch_exceptions=False).stdout)
+    plan = json.loads(CliRunner().invoke(command_line, [*words, "--json"], catch_exceptions=False).stdout)
     assert [(each["match"], each["weights"], each["numbers"]) for each in plan["groups"]] == [
         ("*.norm.*", 8, 64),
         ("embedding.*", 1, 800),

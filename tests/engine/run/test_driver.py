@@ -83,12 +83,11 @@ def test_the_store_remembers_the_study_as_it_was_run(tiny, store, notes):
 
 
 def test_one_cohort_more_is_handed_out_than_there_are_workers_which_begin_side_by_side(tiny):
-    from activemem.engine.run import COMPLETED, RAY_ENVIRONMENT
-    from activemem.engine.run.ray_cluster import _CohortSearcher
+    from activemem.engine.run import COMPLETED, RAY_ENVIRONMENT, CohortSearcher
 
     jobs = [Job(trial=trial, attempt=0, run="run") for trial in load_study(tiny).trials]
     assert len(jobs) > 3
-    searcher = _CohortSearcher(GridCohorts(jobs), Stop(), NOBODY, count_workers=lambda: 2)
+    searcher = CohortSearcher(GridCohorts(jobs), Stop(), NOBODY, count_workers=lambda: 2)
     found = [searcher.suggest(f"cohort {number}") for number in range(4)]
     assert [each is None for each in found] == [False, False, False, True]
     searcher.on_trial_complete("cohort 1", {COMPLETED: True})
@@ -98,11 +97,11 @@ def test_one_cohort_more_is_handed_out_than_there_are_workers_which_begin_side_b
 
 
 def test_pickles_of_tune_do_not_contain_the_listener(store):
-    from activemem.engine.run.ray_cluster import _CohortSearcher, _EventCallback
+    from activemem.engine.run import CohortSearcher, EventCallback
 
     listener = threading.Lock()  # cannot be pickled, as a display on a terminal cannot
-    searcher = _CohortSearcher(GridCohorts([]), Stop(), listener)
-    for held in (searcher, _EventCallback(listener, searcher, store)):
+    searcher = CohortSearcher(GridCohorts([]), Stop(), listener)
+    for held in (searcher, EventCallback(listener, searcher, store)):
         assert vars(pickle.loads(pickle.dumps(held))) == {}
 
 

@@ -8,7 +8,7 @@ import torch
 from activemem import Callback, register_callback
 from activemem.engine.core import StoppedMidway
 from activemem.engine.trial import CALLBACK_CHECKS, EPOCHS, CallbackError, Callbacks, Training, trial
-from activemem.studies.schema.epoch_metrics import epoch_metrics
+from activemem.studies.schema import epoch_metrics
 
 from . import part_examples
 

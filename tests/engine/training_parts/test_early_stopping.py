@@ -8,8 +8,7 @@ from activemem import StudyError, load_study, run_study
 from activemem.engine import EpochFinished, Machine
 from activemem.engine.trial import Attempt, Job, Patience, Training
 from activemem.storage import Store
-from activemem.studies.schema import EarlyStoppingSettings, TrialSettings
-from activemem.studies.schema.epoch_metrics import epoch_metrics
+from activemem.studies.schema import EarlyStoppingSettings, TrialSettings, epoch_metrics
 
 from ...study_texts import study_text
 

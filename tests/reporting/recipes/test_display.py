@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from activemem import ActivememError, RecipeError, compare_recipes, ff, sa, show_recipe
-from activemem.cli.app import app
+from activemem.cli import command_line
 
 TEXTS = ("4 * (sa >> ff(512))", "ff(512)")
 MODEL = {"d_model": 128, "vocab": 20, "causal": True, "norm": "post", "dropout": 0.2}
@@ -21,7 +21,7 @@ OPTIONS = (
 
 def printed(*arguments: str) -> str:
     """Return the output of a command."""
-    return CliRunner().invoke(app, ["recipe", *arguments, *OPTIONS]).stdout
+    return CliRunner().invoke(command_line, ["recipe", *arguments, *OPTIONS]).stdout
 
 
 def test_a_recipe_shows_what_the_command_prints():

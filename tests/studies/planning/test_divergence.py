@@ -7,8 +7,13 @@ import pytest
 
 from activemem.storage import TRIALS
 from activemem.studies.catalog.tasks import read_task_settings
-from activemem.studies.planning import DIVERGED, describe_divergence, may_diverge, uniform_losses
-from activemem.studies.planning.trial_values import trial_values
+from activemem.studies.planning import (
+    DIVERGED,
+    describe_divergence,
+    may_diverge,
+    trial_values,
+    uniform_losses,
+)
 
 TOLD = "diverged: the loss of seed 1 rose from 3.98 to 5.59; it has "
 

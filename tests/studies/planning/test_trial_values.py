@@ -5,8 +5,7 @@ import math
 import polars as pl
 
 from activemem.storage import METRICS, TRIALS
-from activemem.studies.planning import combined_status, final_value
-from activemem.studies.planning.trial_values import trial_values
+from activemem.studies.planning import combined_status, final_value, trial_values
 
 SEQ2SEQ = "seq2seq(lstm, lstm, attention=luong)"
 ENDS = [

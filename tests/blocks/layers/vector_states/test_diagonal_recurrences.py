@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem.blocks.layers.vector_states.scan import scan
+from activemem.blocks.layers.vector_states import scan
 from activemem.blocks.testing import (
     make_generator,
     outputs_and_gradients_equal_the_reference,
