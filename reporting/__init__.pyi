@@ -1,22 +1,10 @@
-from .added_seeds import decided_differences as decided_differences
-from .added_seeds import next_seeds as next_seeds
 from .claims.verdicts import ClaimError as ClaimError
 from .claims.verdicts import ClaimResult as ClaimResult
 from .claims.verdicts import Verdict as Verdict
 from .curves.curve import Curve as Curve
 from .curves.curve import CurveError as CurveError
-from .kept_models import KeptModelError as KeptModelError
-from .missing_ablations import MissingError as MissingError
-from .missing_ablations import find_missing as find_missing
-from .outcomes import load_outcomes as load_outcomes
 from .output_comparison import compare_outputs as compare_outputs
 from .page import report as report
-from .paper import paper_sheet as paper_sheet
-from .paper import paper_tables as paper_tables
-from .paper import papers as papers
-from .paper import published_only_table as published_only_table
-from .paper import published_tables_of as published_tables_of
-from .paper import studies_of_paper as studies_of_paper
 from .paper import tables_of_paper as tables_of_paper
 from .recipes.display import RecipeComparison as RecipeComparison
 from .recipes.display import RecipeDisplay as RecipeDisplay
@@ -26,13 +14,28 @@ from .recipes.nearest import StoredResult as StoredResult
 from .results import StudyResults as StudyResults
 from .results import open_study as open_study
 from .sql import QueryError as QueryError
-from .sql import QueryLimits as QueryLimits
 from .sql import query as query
+from .tables.table import Table as Table
+from .tables.table import TableError as TableError
+
+# isort: split
+# Not promised: for other folders of the package, and for tests.
+from .added_seeds import decided_differences as decided_differences
+from .added_seeds import next_seeds as next_seeds
+from .kept_models import KeptModelError as KeptModelError
+from .missing_ablations import MissingError as MissingError
+from .missing_ablations import find_missing as find_missing
+from .outcomes import load_outcomes as load_outcomes
+from .paper import paper_sheet as paper_sheet
+from .paper import paper_tables as paper_tables
+from .paper import papers as papers
+from .paper import published_only_table as published_only_table
+from .paper import published_tables_of as published_tables_of
+from .paper import studies_of_paper as studies_of_paper
+from .sql import QueryLimits as QueryLimits
 from .subject import factor_column as factor_column
 from .subject import levels_frame as levels_frame
 from .subject import metrics_frame as metrics_frame
 from .subject import stored_levels as stored_levels
 from .subject import study_levels as study_levels
 from .subject import trials_frame as trials_frame
-from .tables.table import Table as Table
-from .tables.table import TableError as TableError

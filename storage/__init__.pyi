@@ -1,3 +1,16 @@
+from .errors import StoreError as StoreError
+from .rows import AttemptRows as AttemptRows
+from .rows import MetricRow as MetricRow
+from .rows import TrialRow as TrialRow
+from .rows import WrittenOutputs as WrittenOutputs
+from .store import Store as Store
+from .store import StoreState as StoreState
+from .store import open_store as open_store
+from .store import store_fault as store_fault
+from .trial_files import CheckpointNote as CheckpointNote
+
+# isort: split
+# Not promised: for other folders of the package, and for tests.
 from .bucket import Bucket as Bucket
 from .bucket import BucketError as BucketError
 from .bucket_place import BucketPlace as BucketPlace
@@ -9,7 +22,6 @@ from .checksums import sealing as sealing
 from .checksums import verify_checksum as verify_checksum
 from .checksums import verify_seal as verify_seal
 from .errors import DamagedError as DamagedError
-from .errors import StoreError as StoreError
 from .errors import UnreadableError as UnreadableError
 from .files import is_other_than_file as is_other_than_file
 from .files import read_regular as read_regular
@@ -26,23 +38,14 @@ from .place import is_address as is_address
 from .place import new_compacted_path as new_compacted_path
 from .rows import METRICS as METRICS
 from .rows import TRIALS as TRIALS
-from .rows import AttemptRows as AttemptRows
-from .rows import MetricRow as MetricRow
-from .rows import TrialRow as TrialRow
-from .rows import WrittenOutputs as WrittenOutputs
 from .rows import metric_frame as metric_frame
 from .rows import trial_frame as trial_frame
-from .store import Store as Store
-from .store import StoreState as StoreState
 from .store import open_layout as open_layout
-from .store import open_store as open_store
-from .store import store_fault as store_fault
 from .store_upkeep import FindingKind as FindingKind
 from .store_upkeep import StoreUpkeep as StoreUpkeep
 from .store_upkeep import merge as merge
 from .store_upkeep import write_merged as write_merged
 from .trial_files import NOTE_FILE as NOTE_FILE
 from .trial_files import STARTS_FILE as STARTS_FILE
-from .trial_files import CheckpointNote as CheckpointNote
 from .trial_files import begun_trials as begun_trials
 from .trial_files import write_note as write_note

@@ -9,15 +9,8 @@ from .catalog.tasks import TaskError as TaskError
 from .catalog.tasks import TaskSpec as TaskSpec
 from .catalog.tasks import require_task as require_task
 from .catalog.tasks import task_names as task_names
-from .json_schema import study_schema as study_schema
-from .last_run import StudyOutline as StudyOutline
-from .last_run import known_traits as known_traits
 from .last_run import load_last_run as load_last_run
 from .last_run import load_studies as load_studies
-from .last_run import outline as outline
-from .last_run import outline_studies as outline_studies
-from .last_run import traits as traits
-from .plan_text import format_plan as format_plan
 from .planning.plan import Plan as Plan
 from .planning.plan import make_plan as make_plan
 from .planning.status import StudyStatus as StudyStatus
@@ -31,9 +24,19 @@ from .searches.points import best_points as best_points
 from .searches.points import find_points as find_points
 from .study import Study as Study
 from .study import find_study_file as find_study_file
+from .study import load_study as load_study
+from .text.errors import StudyError as StudyError
+
+# isort: split
+# Not promised: for other folders of the package, and for tests.
+from .json_schema import study_schema as study_schema
+from .last_run import StudyOutline as StudyOutline
+from .last_run import known_traits as known_traits
+from .last_run import outline as outline
+from .last_run import outline_studies as outline_studies
+from .last_run import traits as traits
+from .plan_text import format_plan as format_plan
 from .study import follow_rounds as follow_rounds
 from .study import load_recorded_study as load_recorded_study
-from .study import load_study as load_study
 from .study import shipped_studies as shipped_studies
 from .study import with_design as with_design
-from .text.errors import StudyError as StudyError

@@ -10,5 +10,6 @@ phone and paper. `latex_section` writes the section of a paper from the same val
 
 from .latex_section import LatexSection, latex_section
 from .report import report
+from .section_study import leading_comment
 
-__all__ = ["LatexSection", "latex_section", "report"]
+__all__ = ["LatexSection", "latex_section", "leading_comment", "report"]

@@ -8,7 +8,7 @@
 
 from . import chomsky, listops, mad, recall, state_tracking  # each registers its tasks
 from .base import RULES, LengthTask, Rule, SyntheticSpec, SyntheticTask
-from .chomsky import ChomskySettings
+from .chomsky import EMPTY, FIRST_SYMBOL, PROBLEMS, ChomskySettings
 from .listops import ListopsSettings
 from .mad import MadSettings
 from .recall import InductionSettings, MqarSettings, NeedleSettings

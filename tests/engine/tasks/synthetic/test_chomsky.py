@@ -5,6 +5,7 @@ from functools import reduce
 import pytest
 import torch
 
+import activemem.engine.tasks  # noqa: F401  registers how examples are drawn
 from activemem.studies.catalog.tasks import IGNORED, read_task_settings
 from activemem.studies.catalog.tasks.synthetic import EMPTY, FIRST_SYMBOL, PROBLEMS
 
