@@ -28,6 +28,7 @@ from .files import read_regular as read_regular
 from .files import temporary_name as temporary_name
 from .leases import KEPT_S as KEPT_S
 from .leases import LEASE_S as LEASE_S
+from .leases import SWEEPS as SWEEPS
 from .leases import Lease as Lease
 from .leases import Leases as Leases
 from .leases import LeaseState as LeaseState

@@ -27,6 +27,7 @@ from .preflight import check_test_lengths as check_test_lengths
 from .ray_actor import COMPLETED as COMPLETED
 from .ray_actor import see_own_gpus as see_own_gpus
 from .ray_actor import share_cores as share_cores
+from .ray_cluster import MAX_COHORT_LOSSES as MAX_COHORT_LOSSES
 from .ray_cluster import CohortSearcher as CohortSearcher
 from .ray_cluster import EventCallback as EventCallback
 from .ray_cluster import fit_here as fit_here

@@ -7,18 +7,15 @@ import pytest
 import torch
 from ray.exceptions import ActorDiedError, ActorUnavailableError
 
-from activemem.engine.core.events import NOBODY, Started
-from activemem.engine.core.process import Stop
-from activemem.engine.run.cohorts import GridCohorts
-from activemem.engine.run.ray_cluster import COMPLETED, MAX_COHORT_LOSSES, _CohortSearcher, _EventCallback
-from activemem.engine.trial.failures import MAX_WORKER_DEATHS
-from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import Attempt
+from activemem import load_study
+from activemem.engine import Started
+from activemem.engine.core import NOBODY, Stop
+from activemem.engine.run import COMPLETED, MAX_COHORT_LOSSES, CohortSearcher, EventCallback, GridCohorts
+from activemem.engine.trial import MAX_WORKER_DEATHS, Attempt, Job
 from activemem.storage import Store
-from activemem.studies.study import load_study
 
 UNAVAILABLE = ActorUnavailableError("RpcError: Socket closed", b"\0" * 16)
-FINISHED = _CohortSearcher.FINISHED
+FINISHED = CohortSearcher.FINISHED
 
 
 def died(reason):
@@ -34,8 +31,8 @@ class Run:
     def __init__(self, folder, tiny):
         self.store, self.path = Store(folder / "results"), folder / "error.pkl"
         self.job = Job(trial=load_study(tiny).trials[0], attempt=0, run="run")
-        self.searcher = _CohortSearcher(GridCohorts([self.job]), Stop(), NOBODY)
-        self.callback = _EventCallback(NOBODY, self.searcher, self.store)
+        self.searcher = CohortSearcher(GridCohorts([self.job]), Stop(), NOBODY)
+        self.callback = EventCallback(NOBODY, self.searcher, self.store)
 
     def lose_worker(self, name, error):
         """Tell the run, as Tune does, that the worker of a group of trials was lost."""
