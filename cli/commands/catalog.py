@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...errors import ActivememError
+from ...errors import ActivememError, hint
 from ..options import CausalOption, JsonOption, LengthOption, WidthOption
 from ..output import print_json, print_stdout
 from ..plugin_loading import report_broken_plugins
@@ -102,7 +102,7 @@ def show(
 
 def _check_kind(kind: str) -> str:
     if kind not in KINDS:
-        raise ActivememError(f"expected one of {', '.join(KINDS)}, got '{kind}'")
+        raise ActivememError(f"expected one of {', '.join(KINDS)}, got '{kind}'{hint(kind, KINDS)}")
     return kind
 
 
