@@ -169,6 +169,10 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         schema = {name: TRIALS[name] for name in self._columns}
         return pl.DataFrame([self._rows[trial] for trial in trials if trial in self._rows], schema=schema)
 
+    def trials(self) -> pl.DataFrame:
+        """Return a frame with the rows of all trials, as `Store.trials` does with these columns."""
+        return with_adopters(self._quarantine, self.frame(sorted(self._rows)))
+
     def _read(self, paths: Sequence[Path], known: set[str]) -> None:
         """Add the rows in these files of a study; skip files that no longer exist.
 

@@ -168,7 +168,7 @@ class StoreReader:
         elif before is not None and state.rows != before.rows:
             latest.refresh()
         self._latest = latest
-        outcomes = latest.frame(sorted(latest))
+        outcomes = latest.trials()
         begun = [
             trial for trial in state.notes if trial not in latest or latest[trial]["status"] == "incomplete"
         ]

@@ -1,5 +1,6 @@
 """The page of a search: its history, and the list of its points."""
 
+import json
 import re
 from html import unescape
 
@@ -62,6 +63,17 @@ def test_points_are_listed_newest_first_with_their_states_and_values(store):
     ]
     assert re.findall("<strong>(.*?)</strong>", part(page, "points")) == ["17.5", "15.0", "11.0"]
     assert 'aria-sort="descending"' in part(page, "points")
+
+
+def test_trials_that_the_search_takes_from_another_study_are_done(store):
+    study = load_study(SEARCH.replace('"found"', '"second"').replace("trials = 20", "trials = 1"))
+    write_study(store, study)
+    for trial in study.point_trials(POINTS[0][0]):
+        store.adopt(trial.id, study.name, json.dumps(dict(trial.levels)))
+    with serving(store) as server:
+        page = get(server, "/study/second")[1]
+    assert points(page) == [("1", "done", "11.0")]
+    assert "2 of 2 trials" in part(page, "progress")
 
 
 def test_a_heading_sorts_the_points_the_best_first_and_then_the_other_way_round(store):
