@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from codecs import BOM_UTF8
@@ -216,7 +217,10 @@ def apply_override(
     for depth, key in enumerate(keys[:-1], 1):
         table = table.setdefault(key, {})
         if not isinstance(table, dict):
-            message = f"{path_prefix(tuple(keys[:depth]))}expected a table, got {table!r}"
+            shown = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else right.strip()
+            whole = f"{'.'.join(keys[:depth])}={{ {'.'.join(keys[depth:])} = {shown} }}"
+            message = f"expected a table, got {table!r}; to replace it by one: --set '{whole}'"
+            message = f"{path_prefix(tuple(keys[:depth]))}{message}"
             return [fault_at(override, spans[tuple(keys[:depth])].key, message, override=True)]
     table[keys[-1]] = value
     path = tuple(keys)

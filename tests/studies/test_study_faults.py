@@ -301,7 +301,9 @@ def test_a_fault_of_an_override_is_shown_under_the_override():
         "  --set | nonsense\n"
         "          ^^^^^^^^  expected KEY=VALUE, got 'nonsense'\n"
         "  --set | train.epochs.many=3\n"
-        "                ^^^^^^  [train] epochs: expected a table, got 'few'"
+        "                ^^^^^^\n"
+        "          [train] epochs: expected a table, got 'few'; "
+        "to replace it by one: --set 'train.epochs={ many = 3 }'"
     )
     assert message(TEXT, "train.epochz=3", "train.epochs=few", "factors.mixer=[3]") == (
         "study: 3 faults\n"
