@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 
@@ -29,9 +31,11 @@ class LatinHypercube(Sample):
         message = (
             f"found no hypercube of {self.settings.cells:,} different cells in a grid of {self.grid_size:,}"
         )
-        return f"{message}: request fewer, or the design random"
+        return f"{message}: request fewer, all cells, or the design random"
 
     def explain_kind(self) -> str:
+        if self.settings.cells == self.grid_size:
+            return f"all {self.grid_size:,} combinations, as in the design grid"
         return (
             f"{self.describe_draw()}, with balanced levels; it finds the most important factors, not small "
             "effects or interactions"
@@ -48,13 +52,13 @@ _ROUNDS = 200  # the most attempts to make all cells different
 def latin_hypercube_rows(counts: tuple[int, ...], cells: int, seed: int) -> tuple[Row, ...] | None:
     """Draw distinct cells in which the counts of a factor's levels differ by at most one.
 
-    `counts` has the number of levels of each factor. Return None if no such cells are found, for example if
-    nearly the whole grid is requested.
+    `counts` has the number of levels of each factor. For the whole grid, return its cells in order. Return
+    None if no such cells are found, for example if nearly the whole grid is requested.
     """
     from scipy.stats import qmc  # noqa: PLC0415 -- it takes long to import
 
-    if not counts:
-        return ((),)
+    if cells == math.prod(counts):  # all cells of the grid, in which each level is equally frequent
+        return tuple(product(*map(range, counts)))
     rng = np.random.default_rng(seed)
     # the middles of the strata: with random points in them, the frequencies could differ by two
     points = qmc.LatinHypercube(len(counts), scramble=False, rng=rng).random(cells)

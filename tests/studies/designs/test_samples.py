@@ -1,6 +1,8 @@
 """Samples of grids: reproducible, distinct, and balanced."""
 
+import math
 from collections import Counter
+from itertools import product
 
 import pytest
 
@@ -39,6 +41,12 @@ def test_each_level_of_a_hypercube_is_as_frequent_as_the_others_except_for_one(c
     for number, size in enumerate(sizes):
         counts = Counter(row[number] for row in rows)
         assert {counts[level] for level in range(size)} <= {cells // size, -(-cells // size)}
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (6, 6, 6), (2, 3, 5, 7)])
+def test_a_hypercube_of_as_many_cells_as_the_grid_has_each_cell_once(sizes):
+    rows = latin_hypercube_rows(sizes, math.prod(sizes), 0)
+    assert list(rows) == list(product(*map(range, sizes)))
 
 
 def test_a_hypercube_without_room_is_not_found():
