@@ -38,7 +38,8 @@ class StudyExport:
 def export_study(study: Study, store: Store, tracker: Tracker) -> StudyExport:
     """Send all stored outcomes and tables of a study to a tracker, and close the tracker.
 
-    A trial that the tracker has completely is skipped, and no epoch is sent twice. Raises TrackingError.
+    Outcomes of added seeds are among them. A trial that the tracker has completely is skipped, and no epoch
+    is sent twice. Raises TrackingError.
     """
     try:
         return _export(study, store, tracker)
@@ -49,11 +50,12 @@ def export_study(study: Study, store: Store, tracker: Tracker) -> StudyExport:
 
 
 def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
-    outcomes = study_outcomes(study, stored_outcomes(store, study))
+    whole = study.with_later_seeds()
+    outcomes = study_outcomes(whole, stored_outcomes(store, whole))
     courses = _courses(store, list(outcomes["trial"]))
     rows = list(outcomes.iter_rows(named=True))
     trials, epochs = 0, 0
-    known = outcome_trials(study, outcomes)
+    known = outcome_trials(whole, outcomes)
     for row in rows:
         added = _export_trial(known[row["trial"]], row, courses.get(row["trial"], {}), tracker)
         trials, epochs = trials + (added is not None), epochs + (added or 0)

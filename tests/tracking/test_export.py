@@ -1,8 +1,11 @@
 """Exports of stored results: complete, and without repetition."""
 
-from activemem.engine import EpochFinished, Listener, Started
+from activemem.engine import EpochFinished, Listener, Started, run_study
+from activemem.storage import Store
+from activemem.studies import load_study
 from activemem.tracking import StudyExport, Tracking, export_study, tracked_trial
 
+from .conftest import TINY
 from .recorder import Recorder
 
 
@@ -25,6 +28,14 @@ def test_an_export_adds_what_a_run_could_not_send(trained):
     listener.on_event(EpochFinished(trial=trial.id, epoch=2, metrics={"loss": 0.5}))
     listener.close()
     assert export_study(study, store, recorder) == StudyExport(trials=4, epochs=11, known=0, tables=1)
+
+
+def test_an_export_sends_the_trials_of_added_seeds(tmp_path):
+    study = load_study(TINY.replace("[study]", "[study]\nmax_seeds = 3"))
+    store, recorder = Store(tmp_path), Recorder()
+    run_study(study.with_later_seeds(), store, local=True)
+    assert export_study(study, store, recorder).trials == 6
+    assert len(recorder.status) == 6
 
 
 def test_a_trial_is_named_by_its_levels_and_has_all_settings_in_one_level(trained):
