@@ -440,7 +440,7 @@ class _Checker:
         return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
-        """Report a part that must be a recipe by itself, such as `seq2seq`; return whether it is reported.
+        """Report a part, such as `seq2seq`, that must be the whole recipe; return whether the part is one.
 
         Such a block maps a source to a target, and no other recipe can contain it.
         """

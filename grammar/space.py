@@ -95,7 +95,7 @@ def count_derivations(value: Value) -> int:
 
 
 def derive(value: Value, index: int) -> Value:
-    """Return a part of a recipe with combination number `index` of values for its search dimensions.
+    """Return a part of a recipe with values for its search dimensions: combination number `index`.
 
     Combinations (derivations) are counted from 0. Ranges of real numbers stay ranges.
     """

@@ -143,7 +143,7 @@ def read_attempts(
 
 
 def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
-    """Return these columns of all rows in batches of a dataset's files, and the column `RANK`.
+    """Read the files of a dataset, batch by batch; return these columns and `RANK`.
 
     `RANK` is the index of the batch that has the row. The files must be intact. A column that did not exist
     when a file was written is null in its rows.

@@ -59,7 +59,7 @@ class Dropout(nn.Module):
 
 
 def draw_keys(count: int, device: torch.device) -> Tensor:
-    """Draw random whole numbers (count,), whose sorted order is a uniform random permutation."""
+    """Draw random whole numbers, (count,), whose argsort is a uniform random permutation."""
     if _current is not None:
         return _current.keys(count, device)
     return torch.randint(*_KEY_BOUNDS, (count,), device=device)

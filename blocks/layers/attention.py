@@ -268,7 +268,7 @@ _ANY_KERNEL = nullcontext()
 
 
 def _loses_gradients(k: Tensor) -> bool:
-    """Return whether fused attention would give no gradients, as for k on a GPU inside `torch.vmap`.
+    """Return whether fused attention would give no gradient, for example for k on a GPU inside `torch.vmap`.
 
     There the kernel cannot see that gradients are needed (torch 2.13).
     """

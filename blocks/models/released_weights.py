@@ -152,7 +152,7 @@ def _config_faults(model: Model) -> Iterator[str]:
 
 
 def _body_faults(model: Model) -> Iterator[str]:
-    """Yield messages about sub-layers that the released program cannot have at their position."""
+    """Yield a message for each sub-layer whose kind, place or settings the released program does not have."""
     body, previous, width = model.body, None, model.config.d_model
     first = next((part.window for part in _parts(model) if isinstance(part, _ATTENTION)), None)
     if body.order != tuple(range(len(body.layers))):

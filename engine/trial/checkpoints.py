@@ -109,7 +109,7 @@ class Checkpoint:
         return True
 
     def record_stop(self) -> None:
-        """Record that the process stops on purpose, so that its start does not count as a death."""
+        """Record that the process stops on purpose, so that it is not counted as one that died."""
         with suppress(OSError):  # a start without this line counts as a death
             self._place.fetch_file(self._starts)
             if self._starts.is_file():

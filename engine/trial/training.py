@@ -304,7 +304,7 @@ class Training:
 
     @property
     def lacks_last_evaluation(self) -> bool:
-        """Return whether only the evaluation after the last epoch is missing, because all steps are taken."""
+        """Return whether all steps are taken, and only the evaluation after the last epoch is missing."""
         return self.epoch + 1 == self.settings.train.epochs and not self.steps_left
 
     def summary(self, last: Metrics) -> Metrics:

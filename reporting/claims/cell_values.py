@@ -188,7 +188,7 @@ class CellResults:
         return max(self._step(comparison.left), self._step(comparison.right))
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Return the variance of a comparison's difference for one seed, estimated from all comparable cells.
+        """Return how a comparison's difference varies between seeds: the variance, from all comparable cells.
 
         Return None if there are too few values.
         """
@@ -437,7 +437,7 @@ class ComparableCells:
         self._pools: dict[tuple[_Group, tuple[int, ...]], Pool | None] = {}
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Return the variance of a comparison's difference for one seed, estimated from all comparable cells.
+        """Return how a comparison's difference varies between seeds: the variance, from all comparable cells.
 
         Return None with too few values. The degrees of freedom of a sum of variances are Satterthwaite's
         (1946).

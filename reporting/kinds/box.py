@@ -115,7 +115,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes(Content):
-    """The boxes of a panel, with levels below each other and the indices of a metric side by side."""
+    """The boxes of a panel: one row for each level, and side by side those of `metric[1]`, `metric[2]`, …."""
 
     boxes: tuple[Box, ...]
     rows: bool

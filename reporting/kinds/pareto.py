@@ -108,7 +108,7 @@ class ParetoFigure(SeriesFigure):
 
 
 def _point_name(cells: FigureCells, series: int, cell: int) -> str:
-    """Return the name of a dot: the level that its cell has of the factor in `series`.
+    """Return the name of a dot: the level of the factor in `series`, at the dot's cell.
 
     Without that key, the name consists of the levels of all factors that vary.
     """

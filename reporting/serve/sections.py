@@ -112,7 +112,7 @@ class StudyValues:
 
     @cached_property
     def inputs(self) -> Snapshot:
-        """Return the study as a snapshot, which the functions of the report take."""
+        """Return a snapshot of the study, as the argument of the functions of the report."""
         study, store = self.now.study, self.now.store
         outcomes = pl.concat([self.now.outcomes, self.now.others])
         # rows are read without the metrics of probes unless these are named

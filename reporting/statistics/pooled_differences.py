@@ -79,7 +79,7 @@ def _beyond_rounding(variance: float, cells: Sequence[Values]) -> float:
 def _squares_of_pairs(
     ones: Sequence[Values], others: Sequence[Values] | None, units: Sequence[int]
 ) -> tuple[int, float]:
-    """Return the degrees of freedom and the sum of squares of the differences of all pairs of cells.
+    """Return the degrees of freedom and the sum of squares of the differences between cells, over all pairs.
 
     A pair has a difference for each unit, and its squares are around the mean of these differences. Each of
     `ones` is paired with each of `others`; without `others`, `ones` are paired with each other. There may be

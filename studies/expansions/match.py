@@ -308,8 +308,8 @@ class Match(Expansion):
                 message = f"expected a whole number, got {format_value(value)}"
                 report((*BASELINE_PATH, name), message)
             case []:
-                example = 'ff({filter}), and baseline = { mixer = "sa", filter = 512 }'
-                message = f"match needs a size to solve for: a hole in the recipe, such as {example}"
+                example = 'baseline = { mixer = "sa", filter = 512 }'
+                message = f"expected a hole to solve for, such as ff({{filter}}), and its size: {example}"
                 report(("study", "match"), message)
             case several:
                 names = ", ".join(name for name, _ in several)

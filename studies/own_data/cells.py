@@ -165,12 +165,12 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 def missing_column(wanted: str, found: Sequence[str]) -> str:
     """Return the message for a missing column, which names the columns that were found."""
-    names = ", ".join(quoted(name) for name in found[:_MAX_NAMED])
+    names = ", ".join(f"'{quoted(name)}'" for name in found[:_MAX_NAMED])
     names += f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""
     message = f"expected a column '{wanted}', got {names or 'none'}"
     near = nearest(wanted, found)
     if wanted in USUAL_COLUMNS and found:
-        return f'{message}; name yours in corpus, as in {wanted} = "{near or "my column"}"'
+        return f'{message}; add to corpus which one it is, as in {wanted} = "{near or "my column"}"'
     return f"{message}; nearest: {near}" if near and len(found) > _MAX_NAMED else message
 
 

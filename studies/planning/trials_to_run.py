@@ -312,12 +312,12 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
     """
     if study.search is not None:
         message = (
-            "a search has no shards: drivers of one store share its trials, which are not known in advance"
+            "a search has no shards, because its trials are not known in advance: runs of one store share it"
         )
         raise StudyError(study.name, [StudyFault(message=f"--shard {text}: {message}")])
     if study.design.kind == "path":
         message = (
-            "a path has no shards: each round depends on the whole previous round; runs of one store share it"
+            "a path has no shards, because a round depends on the previous one: runs of one store share it"
         )
         raise StudyError(study.name, [StudyFault(message=f"--shard {text}: {message}")])
     found = _SHARD.fullmatch(text)

@@ -378,10 +378,10 @@ def _own_keys(
             if key in other.model_fields and other.of_search == model.of_search
         ]
         if others:
-            kind, verb = table.get("kind", _DEFAULTS.get(role)), "has" if len(others) == 1 else "have"
+            kind = table.get("kind", _DEFAULTS.get(role))
             *first, last = others
-            named = f"{', '.join(first)} and {last}" if first else last
-            message = f"kind '{kind}' has no {key}; {named} {verb}"
+            named = f"kinds {', '.join(first)} and {last}" if first else f"kind {last}"
+            message = f"kind '{kind}' has no key {key}; it is a key of {named}"
             diagnostics.report((*path, key), message)
     return {key: value for key, value in table.items() if not foreign.get(key)}
 
@@ -494,7 +494,7 @@ def mixed_levels_fault(
     average = f", or average: over = {named if len(mixed) == 1 else f'[{named}]'}" if has_over else ""
     has = "has" if len(mixed) == 1 else "have"
     remedy = f"choose one, as in select = {{ {first} }}{average}"
-    return f"{got} {has} several levels, which nothing here tells apart: {remedy}"
+    return f"{got} {has} several levels, and nothing shows which is which: {remedy}"
 
 
 def _mixed_in_one_place(

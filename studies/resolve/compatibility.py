@@ -143,7 +143,7 @@ def covers_nothing(root: Node) -> bool:
 
 
 def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if the task's corpus is unknown, or cannot give its tokens, or if a plug-in's task fails.
+    """Yield a fault if the corpus is unknown or lacks the tokens of the task, or if a plug-in's task fails.
 
     A plug-in's task fails if one of its properties raises an exception.
     """

@@ -511,9 +511,9 @@ def report_problem(
 ) -> None:
     """Report an invalid setting at `origin`, the path of the level that causes it, or else at its own key.
 
-    `names` are the factors that fill the setting. At a level, the message names the setting: `[factors] width
-    sets [model] d_model: expected …`. If the level fills another setting, the message begins with `[factors]
-    task does not fit [train] curriculum.start`.
+    `names` are the factors that fill the setting. At a level, the message names the setting:
+    `[factors] width, used as [model] d_model: expected …`. If the level fills another setting, the message
+    begins with `[factors] task does not fit [train] curriculum.start`.
     """
     if origin is None or origin == problem.path:
         diagnostics.report(problem.path, problem.message, key=problem.key)
@@ -521,7 +521,7 @@ def report_problem(
         diagnostics.report(origin, problem.message)
     else:
         name = next(part for part in reversed(origin) if isinstance(part, str))
-        verb = f"{'sets' if name in names else 'does not fit'} {path_prefix(problem.path)}".rstrip()
+        verb = f"{', used as' if name in names else ' does not fit'} {path_prefix(problem.path)}".rstrip()
         if not verb.endswith(":") and not _KEY.match(problem.message):
             verb += ":"
         diagnostics.report(origin, problem.message, verb=verb)

@@ -46,7 +46,7 @@ class StudyBudget:
         return max((spent / bound for spent, bound, _ in self._bounded_costs(settings)), default=0.0)
 
     def describe_excess(self, settings: TrialSettings) -> str:
-        """Describe how the model exceeds the limits: `4,488,548 parameters, at most 2,000,000`.
+        """Describe how the model exceeds the limits: `4,488,548 parameters instead of at most 2,000,000`.
 
         Return "" for a model within the limits.
         """
@@ -61,9 +61,9 @@ class StudyBudget:
 
     def _bounded_costs(self, settings: TrialSettings) -> Iterator[tuple[float, float, str]]:
         if self.max_parameters is not None:
-            yield parameter_count(settings), self.max_parameters, "{:,} parameters, at most {:,}"
+            yield parameter_count(settings), self.max_parameters, "{:,} parameters instead of at most {:,}"
         if self.max_step_flops is not None:
-            yield step_flops(settings), self.max_step_flops, "{:.4g} FLOPs a step, at most {:.4g}"
+            yield step_flops(settings), self.max_step_flops, "{:.4g} FLOPs a step instead of at most {:.4g}"
 
 
 _MAX_FAULTS = 20  # after this many faults, further cells are not checked

@@ -132,10 +132,10 @@ class Document:
         """Return a fault with the position of the value that `path` names, or of its key if `key` is true.
 
         `within` narrows the position to a part of a text value. The fault of a missing path is shown at its
-        table. With a `verb`, the message continues the name of the path: `[factors] many sets …`.
+        table. With a `verb`, the message continues the name of the path: `[factors] many, used as …`.
         """
         prefix = path_prefix(path[:-1] if key else path)
-        message = (f"{prefix.removesuffix(': ')} {verb} " if verb else prefix) + message
+        message = (f"{prefix.removesuffix(': ').rstrip()}{verb} " if verb else prefix) + message
         while path and path not in self.places:
             path = path[:-1]
         if not path:

@@ -236,12 +236,12 @@ nearest: wrong-one
           [factors] tail: sa has no parameter 'head'; nearest: heads
      24 | width = [128, "big", 64.5]
                         ^^^^^
-          [factors] width sets [model] d_model: expected a whole number, got 'big'
+          [factors] width, used as [model] d_model: expected a whole number, got 'big'
                                ^^^^
-          [factors] width sets [model] d_model: expected a whole number, got 64.5
+          [factors] width, used as [model] d_model: expected a whole number, got 64.5
      25 | task = ["reverse", "sortt"]
                              ^^^^^^^
-          [factors] task sets [task] name: unknown task 'sortt'; nearest: sort
+          [factors] task, used as [task] name: unknown task 'sortt'; nearest: sort
      26 | seed = [0, -1]
                      ^^
           [factors] seed: expected a whole number of at least 0, got -1

@@ -65,10 +65,11 @@ equal · Equal parameters
   memory a step of sa holds 44.6 MB: weights 5.3 MB, gradients 5.3 MB, optimiser
          10.6 MB, activations at 14 tokens 23.4 MB
 
-  over   highway_conv(k=20): 2,893,588 parameters, at most 1,600,000; 1 trial
-         not run
+  over   highway_conv(k=20): 2,893,588 parameters instead of at most 1,600,000;
+         1 trial not run
 
-  over   cgru(k=20): 4,204,820 parameters, at most 1,600,000; 1 trial not run
+  over   cgru(k=20): 4,204,820 parameters instead of at most 1,600,000; 1 trial
+         not run
 """
 
 
@@ -119,7 +120,7 @@ def test_a_plan_reports_what_is_over_budget_and_not_run(run, steps_of_a_second):
     assert [each["trials"] for each in refused] == [1, 1]
     assert refused[1]["recipe"] == "4 * (cgru(k=20) >> ff(256))"
     assert refused[1]["parameters"] == 4_204_820
-    assert refused[1]["excess"] == "4,204,820 parameters, at most 1,600,000"
+    assert refused[1]["excess"] == "4,204,820 parameters instead of at most 1,600,000"
 
 
 def test_a_plan_of_another_design_counts_cells(run):

@@ -92,7 +92,7 @@ def test_a_run_continues_from_round_to_round_and_resumes_after_a_stop(tmp_path):
 
 
 def test_a_path_has_no_shards():
-    with pytest.raises(StudyError, match="a path has no shards: each round depends on the whole previous "):
+    with pytest.raises(StudyError, match="a path has no shards, because a round depends on the previous "):
         select_shard(study(), "1/2")
 
 

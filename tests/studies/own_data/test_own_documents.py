@@ -97,7 +97,9 @@ def test_faults_name_the_file_and_the_column(folder):
     (folder / "broken.parquet").write_bytes(b"PAR1 and no more")
     (folder / "empty").mkdir()
     (message,) = told(folder, {"documents": "body.parquet"})
-    assert message.startswith("body.parquet: expected a column 'text', got body, url; name yours in corpus")
+    assert message.startswith(
+        "body.parquet: expected a column 'text', got 'body', 'url'; add to corpus which one it is"
+    )
     assert told(folder, {"documents": "numbers.parquet"}) == [
         "numbers.parquet: column text: expected texts, got int64"
     ]

@@ -294,7 +294,7 @@ def test_fields_of_structs_are_columns(folder):
     _, lines = rows_of(folder, {"path": "nested.jsonl", **columns}, PAIRS, **SENTENCES)
     assert sorted(every(lines)) == sorted(tuple(translation(number).values()) for number in range(60))
     (message, _, _) = told(folder, {"path": "hub", **columns, "target": "translation.de"}, **SENTENCES)
-    assert message.endswith("expected a column 'translation.de', got translation.en, translation.fr")
+    assert message.endswith("expected a column 'translation.de', got 'translation.en', 'translation.fr'")
 
 
 def test_only_the_first_faults_of_a_folder_of_other_files_are_reported(folder):
@@ -309,8 +309,11 @@ def test_only_the_first_faults_of_a_folder_of_other_files_are_reported(folder):
 @pytest.mark.parametrize(
     ("header", "expected"),
     [
-        ("sentence,Label", 'got sentence, Label; name yours in corpus, as in label = "Label"'),
-        ("sentence,Label", 'got sentence, Label; name yours in corpus, as in text = "my column"'),
+        ("sentence,Label", "got 'sentence', 'Label'; add to corpus which one it is, as in label = \"Label\""),
+        (
+            "sentence,Label",
+            "got 'sentence', 'Label'; add to corpus which one it is, as in text = \"my column\"",
+        ),
         ("text;label", "expected a comma between the names of columns, got ';' in text;label"),
     ],
 )
@@ -410,7 +413,7 @@ BAD = {
         ({"path": "twice.csv"}, ["twice.csv: line 1: expected one column 'label', got 2"]),
         (
             {"path": "my.csv", "text": "review"},
-            ["my.csv: line 1: expected a column 'review', got text, label"],
+            ["my.csv: line 1: expected a column 'review', got 'text', 'label'"],
         ),
         (
             {"path": "bad.jsonl"},

@@ -116,5 +116,5 @@ def test_a_shard_that_does_not_exist_is_refused(study: Study, text: str) -> None
 
 
 def test_a_search_has_no_shards() -> None:
-    with pytest.raises(StudyError, match=r"--shard 1/2: a search has no shards: "):
+    with pytest.raises(StudyError, match=r"--shard 1/2: a search has no shards, because "):
         select_shard(load_study("search-mixers"), "1/2")

@@ -72,7 +72,7 @@ study: 13 faults
        ^^^^^^^^^  [[curve]] missing key 'y'
   39 | logx = true
               ^^^^
-       [[curve]] logx: kind 'heat' has no logx; line and pareto have
+       [[curve]] logx: kind 'heat' has no key logx; it is a key of kinds line and pareto
   40 | select.task = []
                      ^^
        [[curve]] select.task: expected at least one level, got an empty list
@@ -103,8 +103,8 @@ def test_all_faults_are_reported_together():
     [
         (
             'kind = "line"\nx = "epoch"\nvalue = "loss"\nselect.task = "sort"',
-            "x: mixer (sa, conv(k=20), sa + conv(k=20)) and filter (8, 80, 800) have several levels, which "
-            'nothing here tells apart: choose one, as in select = { mixer = "sa", filter = 8 }',
+            "x: mixer (sa, conv(k=20), sa + conv(k=20)) and filter (8, 80, 800) have several levels, and "
+            'nothing shows which is which: choose one, as in select = { mixer = "sa", filter = 8 }',
         ),
         (
             'kind = "line"\nx = "mixer"\nvalue = "loss"\nselect = { task = "sort", filter = 8 }',
@@ -122,7 +122,7 @@ def test_all_faults_are_reported_together():
             f'{GOOD[14:]}published = "table9"',
             "published: no published table 'table9' of active-memory-transformer; nearest: table4",
         ),
-        (f'{GOOD[14:]}y = "task"', "y: kind 'line' has no y; heat has"),
+        (f'{GOOD[14:]}y = "task"', "y: kind 'line' has no key y; it is a key of kind heat"),
         (f'{GOOD[14:]}panels = "filter"', "panels: expected a factor other than that of x, got 'filter'"),
         (
             'kind = "line"\nx = "filter"\nvalue = "loss"\naccent = "sa"\n'

@@ -119,11 +119,11 @@ def test_cells_over_budget_are_not_run_and_not_forgotten():
     ]
     assert len(found.grid.over_budget) == 27 - 14
     whole = analyse(parse("2 * (sa >> ff(8))"), d_model=16, length=40, vocab=20)
-    told = f"{whole.parameters:,} parameters, at most 9,000"
+    told = f"{whole.parameters:,} parameters instead of at most 9,000"
     assert (
         found.budget.describe_excess(found.grid.over_budget[0].settings)
         == told
-        == "66,916 parameters, at most 9,000"
+        == "66,916 parameters instead of at most 9,000"
     )
 
 
@@ -133,7 +133,7 @@ def test_both_bounds_of_a_budget_hold():
     whole = analyse(parse("2 * (sa >> ff(8))"), d_model=16, length=40, vocab=20)
     assert 4 * whole.training_flops == 142_356_480
     assert found.budget.describe_excess(found.grid.over_budget[0].settings) == (
-        "66,916 parameters, at most 9,000 and 1.424e+08 FLOPs a step, at most 4e+06"
+        "66,916 parameters instead of at most 9,000 and 1.424e+08 FLOPs a step instead of at most 4e+06"
     )
     (slow,) = {
         found.budget.describe_excess(trial.settings)
@@ -142,7 +142,7 @@ def test_both_bounds_of_a_budget_hold():
         and trial.levels["filter"] == 8
         and trial.levels["task"] == "sort"
     }
-    assert slow == "5.222e+06 FLOPs a step, at most 4e+06"
+    assert slow == "5.222e+06 FLOPs a step instead of at most 4e+06"
 
 
 def test_a_search_asks_whether_a_point_is_within_budget():

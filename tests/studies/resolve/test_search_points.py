@@ -266,7 +266,7 @@ def test_a_point_that_does_not_fit_is_reported(values, told):
             ("real(0.0, 0.5)", "real(0.0, 1.5)"),
             '  29 | dropout = "real(0.0, 1.5)"\n'
             "                 ^^^^^^^^^^^^^^^^\n"
-            "       [search.space] dropout sets [model] dropout: expected a number below 1, got 1.5",
+            "       [search.space] dropout, used as [model] dropout: expected a number below 1, got 1.5",
         ),
         (
             ("[search.space]", "[search.space]\nwidth = 'integer(8, 16)'"),

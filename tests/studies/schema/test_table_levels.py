@@ -133,8 +133,8 @@ def test_listed_cells_may_have_tables_too() -> None:
             ["optimizer: two levels are called sgd"],
         ),
         ('name = "mqar", pairs', "pairs", ["task: expected a name or a label in a table, as in "]),
-        ("pairs = 4", "pears = 4", ["task sets [task] pears: mqar: unknown key 'pears'; nearest: pairs"]),
-        ("lr = 1e-4", "lr = -1", ["optimizer sets [train] optimizer.lr: "]),
+        ("pairs = 4", "pears = 4", ["task, used as [task] pears: mqar: unknown key 'pears'; nearest: pairs"]),
+        ("lr = 1e-4", "lr = -1", ["optimizer, used as [train] optimizer.lr: "]),
         ('lr = "{lr}"', 'lr = "{rate}"', ["optimizer: no value for the hole {rate}"]),
     ],
 )

@@ -151,7 +151,7 @@ REFUSED = {
         "id: expected 1f9550eaaf10fc8b, got '0'"
     ],
     json.dumps({"recipe": "sa(heads=1) >> ff(8)", "values": LR}): [
-        "over the budget: 2,291 parameters, at most 2,000"
+        "over the budget: 2,291 parameters instead of at most 2,000"
     ],
 }
 
