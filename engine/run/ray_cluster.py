@@ -90,6 +90,7 @@ class CohortSearcher(_NeverPickled, Searcher):
         self._source, self._stop, self._listener = source, stop, listener
         self._cohorts: dict[str, _Cohort] = {}
         self._lost = deque[_Cohort]()
+        self._is_dry = False  # the source has had no cohort since the last end of one
         self.errors: list[str] = []
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
@@ -106,13 +107,21 @@ class CohortSearcher(_NeverPickled, Searcher):
             cohort = self._lost.popleft()
         elif len(self._cohorts) > self._workers:
             return None
-        elif (found := self._source.next_cohort(self._workers)) is not None:
+        elif (found := self._next_of_source()) is not None:
             cohort = _Cohort(*found)
         else:
             # a cohort that still runs may lose its worker, and Tune does not ask again after the end marker
             return None if self._cohorts or self._source.may_have_more() else _FINISHED
         self._cohorts[trial_id] = cohort
         return {"tasks": pickle.dumps(cohort.jobs)}  # workers load them after the plug-ins that they need
+
+    def _next_of_source(self) -> tuple[str, list[Job]] | None:
+        """Return the next cohort of the source. Tune asks often, so do not ask a source that has no more."""
+        if self._is_dry and not self._source.may_have_more():
+            return None
+        found = self._source.next_cohort(self._workers)
+        self._is_dry = found is None
+        return found
 
     def should_prune(self, trial_id: str, epoch: int, value: float) -> bool:
         """Return whether the source prunes a cohort after an epoch; `trial_id` is its id in Ray Tune."""
@@ -141,6 +150,7 @@ class CohortSearcher(_NeverPickled, Searcher):
 
     def _end(self, cohort: _Cohort, *, completed: bool) -> None:
         """Report to the source that a cohort has ended, unless the study is being stopped."""
+        self._is_dry = False
         if not self._stop.requested:
             for event in self._source.cohort_ended(cohort.name, completed=completed):
                 self._listener.on_event(event)
