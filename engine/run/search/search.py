@@ -18,11 +18,14 @@ Both follow from the stored rows alone, so that a search can resume.
 from __future__ import annotations
 
 import math
+import time
 from bisect import insort
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -31,6 +34,7 @@ from numpy.typing import NDArray
 from optuna.trial import TrialState
 
 from ....storage import Store
+from ....storage.leases import LeaseState
 from ....studies.expansions.fidelity import Fidelity, promoted_count
 from ....studies.planning.reused_trials import ShorterTrials
 from ....studies.planning.trials_to_run import budget_exhausted
@@ -39,10 +43,14 @@ from ....studies.schema.search_settings import RaceSettings
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...core.events import ClaimedElsewhere, Event, Listener
+from ...trial.failures import storing
 from ...trial.outcome import Job
 from ...trial.resumable_attempt import store_pruned
 from .ask_tell import AskTell
 from .stored_points import BegunPoints, SearchPoint, StoredPoints, mean_course
+
+LOOKS_FOR_TURN = 10
+"""How often a driver looks for its turn to begin a point, while it would look once for a trial."""
 
 
 class RungBoard:
@@ -244,6 +252,8 @@ class Search:
         self._points, self._shorter = StoredPoints(study, store), ShorterTrials(store)
         self._stored = self._points.attempts
         self._baseline = self._points.of_values(dict(study.baseline)) if study.baseline else None
+        self._leases = store.watched_leases() if looks else store.leases(run)
+        self._turn_id = sha256(f"points of {study.name}".encode()).hexdigest()[:16]
         self._others = BegunPoints(study, store, self._points, self._missing)
         self._replay_stored()
 
@@ -252,10 +262,14 @@ class Search:
         if (found := self._found) is not None:
             self._found = None
             return found
-        while (self._left is None or self._left > 0) and (tracked := self._next_point()) is not None:
-            point, tracked.jobs = tracked.point, self._trials_to_run(tracked.point)
-            self._begin(tracked)
-            self._others.begin(point, [job.trial for job in tracked.jobs])
+        while self._left is None or self._left > 0:
+            with self._turn():
+                if (tracked := self._next_point()) is None:
+                    return None
+                point, tracked.jobs = tracked.point, self._trials_to_run(tracked.point)
+                is_new = point.global_id not in self._tracked.begun
+                self._begin(tracked)
+                self._others.begin(point, [job.trial for job in tracked.jobs], is_new=is_new)
             if not tracked.jobs:  # trained by another study, or dropped from the race
                 self._end(tracked)
                 continue
@@ -263,6 +277,25 @@ class Search:
             self._listener.on_planned([job.trial for job in tracked.jobs])
             return point.name, tracked.jobs
         return None
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Within this context, no other driver begins a search point, unless all points have been begun.
+
+        So several drivers together begin no more points than the search has. The turn is a lease, which
+        another driver takes over from a dead one. Raise MachineError if it cannot be claimed.
+        """
+        if len(self._tracked.begun) >= self._settings.trials:
+            yield
+            return
+        with storing():
+            while isinstance(turn := self._leases.claim(self._turn_id, 0), LeaseState):
+                time.sleep(self._leases.poll_s / LOOKS_FOR_TURN)
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # then the lease expires
+                turn.release()
 
     def has_next(self) -> bool:
         """Return whether there is a next cohort, and keep this cohort for the next call of `next_cohort`."""
@@ -422,7 +455,6 @@ class Search:
         return budget_exhausted(self._settings.budget, self._others.spent, running)
 
     def _learn_from_others(self) -> None:
-        self._stored.refresh()
         for point in self._others.new():
             if point not in self._tracked:
                 self._begin(TrackedPoint(point), PointState.RUNNING_ELSEWHERE)

@@ -24,6 +24,8 @@ from ....studies.resolve.trial import Trial, changed_code
 from ....studies.schema.search_settings import RACE, is_known_before
 from ....studies.schema.settings import Level
 from ....studies.study import Study
+from ...trial.checkpoints import checkpoint_of
+from ...trial.failures import storing
 from ...trial.outcome import Job
 
 COLUMNS = (
@@ -235,6 +237,8 @@ class BegunPoints:
         """
         stored, begun = self._points.attempts, dict[str, Mapping[str, Level]]()
         elsewhere: set[str] = set()
+        unfinished = self._unfinished()
+        stored.refresh()  # only now, because a trial that ends has a row before it loses its checkpoint
         arrived = stored.since(self._read)
         self._read += len(arrived)
         new = dict.fromkeys(arrived)
@@ -252,7 +256,8 @@ class BegunPoints:
             ):
                 begun[trial] = found.levels
                 elsewhere.add(trial)
-        begun |= self._unfinished()
+        begun |= {trial: levels for trial, levels in unfinished.items() if trial not in self._seen}
+        self._seen |= unfinished.keys()
         points = self._points.of_levels(begun.values())
         own = begun.keys() - elsewhere
         return [
@@ -263,12 +268,16 @@ class BegunPoints:
             or not self._missing(each)
         ]
 
-    def begin(self, point: SearchPoint, trials: Iterable[Trial]) -> None:
+    def begin(self, point: SearchPoint, trials: Sequence[Trial], *, is_new: bool) -> None:
         """Record that this driver trains these trials of a search point.
 
-        The study adopts the point's other trials if another study has stored them.
+        A new point gets an entry in the store at once, so that other drivers count it. The study adopts the
+        point's other trials if another study has stored them.
         """
         self.own.update(trial.id for trial in trials)
+        for trial in trials[:1] if is_new else ():  # one is enough for the point
+            with storing():
+                checkpoint_of(self._store, trial.id).record_request(trial.to_json())
         for trial in point.trials:
             row = self._points.attempts.get(trial.id)
             if row is not None and trial.id not in self._taken and not self._is_own(trial.id, row):
@@ -296,14 +305,13 @@ class BegunPoints:
             self._counted[trial] = row
 
     def _unfinished(self) -> dict[str, Mapping[str, Level]]:
-        found: dict[str, Mapping[str, Level]] = {}
+        """Return the levels of the search's unfinished trials that `new` has not returned yet."""
         begun = unfinished_trials(self._store.files.checkpoints_folder(STARTS_FILE), self._study.name)
-        for trial in (each.trial for each in begun):
-            if trial.id not in self._seen:
-                self._seen.add(trial.id)
-                if tried_point(self._study, trial.id, trial.levels) is not None:
-                    found[trial.id] = dict(trial.levels)
-        return found
+        return {
+            trial.id: dict(trial.levels)
+            for trial in (each.trial for each in begun)
+            if trial.id not in self._seen and tried_point(self._study, trial.id, trial.levels) is not None
+        }
 
     def _is_own(self, trial: str, row: Mapping[str, Any]) -> bool:
         if row["study"] != self._study.name:

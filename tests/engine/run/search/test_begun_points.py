@@ -1,9 +1,11 @@
 """Incremental counts of a search's spent budget, in which a later attempt replaces an earlier one."""
 
+import threading
 from datetime import UTC, datetime
 
 from activemem import load_study
-from activemem.engine.run.search import STUDY, BegunPoints, StoredPoints
+from activemem.engine import Listener
+from activemem.engine.run.search import STUDY, BegunPoints, Search, StoredPoints
 from activemem.engine.trial import Job, Totals, trial_row
 from activemem.storage import Store
 from activemem.studies.planning import budget_exhausted, left_within_budget, study_outcomes
@@ -66,3 +68,21 @@ def test_gpu_hours_are_those_of_all_gpus_of_trainings_on_them(tmp_path):
         (4.25 * 3600.0, True, True),
     ]
     assert study.search.budget.words() == "2.5 GPU-hours"
+
+
+def test_two_drivers_together_begin_no_more_points_than_the_search_has(tmp_path):
+    study, store = load_study(STUDY, ["search.trials=7"]), Store(tmp_path)
+    searches = [Search(study, store, run, Listener()) for run in ("one", "other")]
+    found = list[str]()
+
+    def begin_all(search):
+        while (cohort := search.next_cohort()) is not None:
+            found.append(cohort[0])
+
+    drivers = [threading.Thread(target=begin_all, args=(search,)) for search in searches]
+    for driver in drivers:
+        driver.start()
+    for driver in drivers:
+        driver.join()
+    assert len(found) == len(set(found)) == 7
+    assert list((tmp_path / "leases").iterdir()) == []
