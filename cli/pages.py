@@ -16,6 +16,9 @@ from pydantic import AliasPath, BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core.core_schema import FloatSchema
 
+from ..engine.inference.answers import Exported, Prediction
+from ..engine.probes.width_changes import StudyCoordinates
+from ..engine.run.search.answers import HandInAnswer, Proposal
 from ..grammar import Cardinality, Fault
 from ..reporting.claims.verdicts import ClaimResult
 from ..reporting.manuscript.paper_file import PaperNumber
@@ -711,6 +714,27 @@ class ModelScorePage(Page):
     bits_per_byte: float | None
 
 
+class PassportCheck(Page):
+    """A check in a passport; `passed` is null if the check does not apply, or cannot be made."""
+
+    name: str
+    passed: bool | None
+    finding: str
+
+
+class PassportPage(Page):
+    """The output of `block verify`: all checks of a block, and the layer it was compared with, if any.
+
+    `passed` is true if no check has failed, and `comparable` is false if the two could not be compared.
+    """
+
+    block: str
+    against: str | None
+    passed: bool
+    comparable: bool
+    checks: Sequence[PassportCheck]
+
+
 class StoreCleanPage(Page):
     """The output of `store clean`: unused files, and whether they were removed."""
 
@@ -720,12 +744,6 @@ class StoreCleanPage(Page):
 
 def all_pages() -> Mapping[str, type[Any]]:
     """Return, for each command with JSON output, the class of that output, or of a line of it."""
-    from ..blocks.testing.passport import Passport  # these load torch
-    from ..engine.inference.export import Exported
-    from ..engine.inference.predictions import Prediction
-    from ..engine.probes.coordinates import StudyCoordinates
-    from ..engine.run.search.proposals import HandInAnswer, Proposal
-
     return {
         "recipe check": RecipeCheckPage,
         "recipe render": RecipeName,
@@ -739,7 +757,7 @@ def all_pages() -> Mapping[str, type[Any]]:
         "show METRIC": MetricEntry,
         "show NAME": NameEntry,
         "show KEY": KeysPage,
-        "block verify": Passport,
+        "block verify": PassportPage,
         "study run": StudyStatusPage,
         "study watch": StudyStatusPage,
         "study plan": StudyPlanPage,

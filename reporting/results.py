@@ -30,9 +30,9 @@ from .tables.table import Table, TableError
 
 if TYPE_CHECKING:
     from ..engine.core.resources import Machine
-    from ..engine.probes.coordinates import StudyCoordinates
     from ..engine.probes.study_probes import ProbeResult
-    from ..engine.run.search.proposals import HandInAnswer, Proposal
+    from ..engine.probes.width_changes import StudyCoordinates
+    from ..engine.run.search.answers import HandInAnswer, Proposal
     from ..errors import ActivememError
     from ..studies.planning.plan import Plan
     from ..studies.searches.points import BestPoint, SearchPoints

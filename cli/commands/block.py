@@ -43,7 +43,9 @@ def verify(
 
     found = verify_block(name, against=against, width=d_model)
     if as_json:
-        print_json(found)
+        from ..pages import PassportPage
+
+        print_json(PassportPage.model_validate(found))
     else:
         print_stdout(format_passport(found))
     if not found.passed:

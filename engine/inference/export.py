@@ -8,7 +8,6 @@ import logging
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -20,6 +19,7 @@ from ...errors import ActivememError
 from ...grammar import parse, render
 from ...grammar.vocabulary.spec import export_faults
 from ...storage.files import replacing
+from .answers import Exported
 from .hub_folder import write_hub_folder
 from .trained_model import TrainedModel
 
@@ -36,18 +36,6 @@ orders."""
 
 class ExportError(ActivememError):
     """Error for an export that is impossible or changes the outputs; the message gives the reason."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
-    """The exported file, and the largest difference between its outputs and those of the model.
-
-    The difference is relative to the largest output. `difference` is None if nothing was computed, as for
-    a Hub folder.
-    """
-
-    path: Path
-    difference: float | None
 
 
 def export_model(trained: TrainedModel, path: Path, *, lengths: bool = False) -> Exported:

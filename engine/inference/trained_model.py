@@ -20,11 +20,12 @@ from ..data.text.tokenization import sentences_as_lines
 from ..data.token_files import Split
 from ..objectives.text_scores import TextScore
 from ..objectives.text_scores import score_text as score_split
-from .predictions import Prediction, answer_lines, surrogate_fault
+from .answers import Prediction
+from .predictions import answer_lines, surrogate_fault
 from .text_generation import Sampling, SamplingKeywords, decode_pieces, generate_symbols
 
 if TYPE_CHECKING:
-    from .export import Exported
+    from .answers import Exported
 
 BATCH_SIZE = 32
 _CPU = torch.device("cpu")

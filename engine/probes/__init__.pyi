@@ -1,7 +1,4 @@
 from .coordinates import CoordinateError as CoordinateError
-from .coordinates import LayerChange as LayerChange
-from .coordinates import ModelCoordinates as ModelCoordinates
-from .coordinates import StudyCoordinates as StudyCoordinates
 from .coordinates import check_coordinates as check_coordinates
 from .encoders import EncoderProbe as EncoderProbe
 from .encoders import quantiles as quantiles
@@ -10,3 +7,6 @@ from .lm_evaluation import EvaluationError as EvaluationError
 from .lm_evaluation import evaluate_study as evaluate_study
 from .trained_models import load_kept_model as load_kept_model
 from .trained_models import trained_trials as trained_trials
+from .width_changes import LayerChange as LayerChange
+from .width_changes import ModelCoordinates as ModelCoordinates
+from .width_changes import StudyCoordinates as StudyCoordinates

@@ -6,10 +6,8 @@ It measures how much the activations of each layer change in a few training step
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from textwrap import wrap
 
 import torch
 from torch import Tensor, nn
@@ -19,15 +17,10 @@ from ...studies.catalog.optimisers import OwnScheduleSettings
 from ...studies.schema.factors import SEED, level_name
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
-from ...studies.text.units import WIDTH, plural, side_by_side
+from ...studies.text.units import plural
 from ..core.process import derive_seed
 from ..trial.training import Training
-
-GROWS = 0.25
-"""Activations whose change grows faster than width to this power are unstable across widths."""
-SHRINKS = -0.5
-"""Layers whose exponent is below this learn almost nothing in wide models. It is further from 0 than `GROWS`,
-because changes over a few steps shrink a little with width even in models that scale well."""
+from .width_changes import LayerChange, ModelCoordinates, StudyCoordinates
 
 STEPS = 5
 """The number of training steps of each model."""
@@ -37,96 +30,6 @@ _SEQUENCES, _MOST_TOKENS = 16, 64
 
 class CoordinateError(ActivememError):
     """Error for models whose activations cannot be compared across widths."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerChange:
-    """The mean change of a layer's activations in training, for each width.
-
-    `exponent` is the power of the width with which the change grows.
-    """
-
-    layer: str
-    changes: Mapping[int, float]
-    exponent: float
-
-    @property
-    def grows(self) -> bool:
-        """Return whether the layer's change grows with the width."""
-        return self.exponent > GROWS
-
-    @property
-    def shrinks(self) -> bool:
-        """Return whether the layer's change shrinks with the width."""
-        return self.exponent < SHRINKS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelCoordinates:
-    """The layers of a model, compared across widths.
-
-    `model` has its levels of all factors but its size. `flat` says that no layer's change grows or shrinks
-    with the width.
-    """
-
-    model: str
-    flat: bool
-    layers: tuple[LayerChange, ...]
-
-    @property
-    def verdict(self) -> str:
-        """Return how the changes depend on the width: flat, or a list of growing and shrinking layers."""
-        changing = {
-            "growing": [each.layer for each in self.layers if each.grows],
-            "shrinking": [each.layer for each in self.layers if each.shrinks],
-        }
-        found = [f"{what}: {', '.join(names)}" for what, names in changing.items() if names]
-        return "; ".join(found) or "flat: one rate suits all widths"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class StudyCoordinates:
-    """How much the layers of each model of a study change at each width, in `steps` training steps.
-
-    Its text is what `activemem study coordinates` prints.
-    """
-
-    study: str
-    steps: int
-    models: tuple[ModelCoordinates, ...]
-
-    def __str__(self) -> str:
-        return "\n".join(self._lines())
-
-    def __repr__(self) -> str:
-        return f"<StudyCoordinates: {self.study}, {plural(len(self.models), 'model')}>"
-
-    def _lines(self) -> Iterator[str]:
-        """Yield a table for each model, with a row for each layer, and its verdict."""
-        yield f"{self.study} · mean change of the activations in {plural(self.steps, 'step')}, by d_model"
-        for each in self.models:
-            yield ""
-            if each.model:
-                yield f"  {each.model}"
-            yield from _table(each.layers)
-            lowest = f"{SHRINKS:g}".replace("-", "−")
-            text = f"{each.verdict} (above {GROWS:g} grows, below {lowest} shrinks)"
-            yield from wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
-
-
-def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
-    """Yield the rows of a table, one for each layer: its change at each width, and the exponent of growth.
-
-    The change grows as the width to the power of the exponent. A table that is too wide is split into blocks
-    of columns.
-    """
-    widths = layers[0].changes
-    columns = [[str(width), *(f"{each.changes[width]:.3g}" for each in layers)] for width in widths]
-    columns += [["exponent", *(f"{each.exponent:+.2f}".replace("-", "−") for each in layers)]]
-    widest = (max(map(len, column)) for column in columns)
-    texts = [[f"{text:>{size}}" for text in column] for column, size in zip(columns, widest, strict=True)]
-    for block in side_by_side(texts, ["", *(each.layer for each in layers)], width=WIDTH - 2, gap=3):
-        yield from (f"  {row}" for row in block)
 
 
 def check_coordinates(study: Study, data: Path = Path("data"), *, steps: int = STEPS) -> StudyCoordinates:

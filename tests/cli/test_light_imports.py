@@ -58,6 +58,7 @@ def test_studies_and_tables_load_neither_torch_nor_ray(run_python, tiny):
         ("table", "render", "tiny", "--published"),
         ("claim", "check", "algorithmic"),
         ("config", "show"),
+        ("json-schema",),
         ("data", "list"),
         ("data", "check", "paradise-lost"),
     )

@@ -1,0 +1,37 @@
+"""What a trained model answers: a prediction for each line, and an exported file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """The prediction of a model for one line.
+
+    `text` is one line, which is empty for an empty line, and `output` has the same as plain data. Labels of
+    tokens are a list. A token that the model did not read has the label None, and UNREAD in `text`.
+    `probabilities` maps every class to its probability. For labels of tokens, it is a list of such mappings,
+    and for symbols a list of numbers. It is None if the model gives no probabilities. `unknown` has the
+    line's symbols that are not in the vocabulary, and `unread` counts the tokens beyond the longest
+    sequence.
+    """
+
+    text: str = ""
+    output: str | list[str | None] = ""
+    probabilities: dict[str, float] | list[float] | list[dict[str, float]] | None = None
+    unknown: tuple[str, ...] = ()
+    unread: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """The exported file, and the largest difference between its outputs and those of the model.
+
+    The difference is relative to the largest output. `difference` is None if nothing was computed, as for
+    a Hub folder.
+    """
+
+    path: Path
+    difference: float | None
