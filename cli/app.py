@@ -83,7 +83,7 @@ class _Program(_CommandGroup):
 
 
 def _choice_fault(message: str) -> str:
-    """Return Typer's message on a wrong choice in the words of all other messages, with the nearest choice.
+    """Return Typer's message on a wrong choice, worded like all other messages, with the nearest choice.
 
     Return other messages unchanged.
     """

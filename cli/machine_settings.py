@@ -306,14 +306,14 @@ def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault
 def _given(
     name: str, describe_source: Callable[[str], str], values: Mapping[str, Any], unknown: Sequence[str] = ()
 ) -> _Layer:
-    """Return settings from a place without lines; a fault begins with the source of its setting."""
+    """Return settings from a place without line numbers. Each fault begins with the setting's source."""
     wrong = [f"{describe_source(str(each.path[0]))}: {each.message}" for each in _iter_problems(values)]
     faults = tuple(StudyFault(message=each) for each in [*unknown, *wrong])
     return _Layer(name, describe_source, values, faults)
 
 
 def _ray(environment: Mapping[str, str]) -> _Layer:
-    """Return the address of the Ray cluster in the variable RAY_ADDRESS, as settings.
+    """Return the setting `address` that the variable RAY_ADDRESS gives, if any.
 
     It is used if the other settings name no cluster.
     """

@@ -234,7 +234,7 @@ class ConfigShowPage(Page):
 
 
 class PlannedTrialEntry(Page):
-    """A planned trial. If it resumes from a shorter trial, `goes_on` is the shorter trial, else null."""
+    """A planned trial. `goes_on` is the shorter trial from which this trial resumes, or null."""
 
     id: str
     levels: Mapping[str, Level]
@@ -743,7 +743,7 @@ class StoreCleanPage(Page):
 
 
 def all_pages() -> Mapping[str, type[Any]]:
-    """Return, for each command with JSON output, the class of that output, or of a line of it."""
+    """Return, for each command with JSON output, the class of this output, or of one line of JSON lines."""
     return {
         "recipe check": RecipeCheckPage,
         "recipe render": RecipeName,

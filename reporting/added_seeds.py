@@ -43,7 +43,7 @@ QuestionT = TypeVar("QuestionT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextSeeds:
-    """The trials that give each cell of a claim or a table `seeds` seeds in total.
+    """The trials to add so that each cell of a claim or a table has `seeds` seeds in total.
 
     `undecided` counts the open questions: one claim, or some differences of a table. `expected` is the
     expected number of these questions that are decided at `seeds_at_decision` seeds. It is None while there
@@ -299,7 +299,7 @@ def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
 
 
 def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _Chances:
-    """Return the chances that a statement is confirmed or refuted, from those of its comparisons.
+    """Return the chances that a statement is confirmed or refuted, from the chances of its comparisons.
 
     The comparisons are treated as independent.
     """

@@ -60,7 +60,7 @@ def kept_models(study: Study, store: Store) -> list[KeptModel]:
 
 
 def model_file_of_trial(store: Store, trial: str) -> Path:
-    """Return the file of a stored model. `trial` is its trial's id, or the beginning of this id.
+    """Return the file of a stored model. `trial` is the id of the model's trial, or the beginning of this id.
 
     Raise KeptModelError unless exactly one trial matches.
     """

@@ -176,7 +176,7 @@ class MissingAblations:
         estimator = TimeEstimator(outcomes, every, measure)
 
         def estimate(trial: Trial) -> TimeEstimate:
-            """Estimate a trial's time at the speed of its unchanged model, so that times can be compared."""
+            """Estimate a trial's time from the speed of the unchanged model, so that times are comparable."""
             if trial.settings.train.seconds is not None:
                 return estimator.estimate(trial)
             base = bases[str(trial.levels[MODEL])][0]
@@ -349,7 +349,7 @@ def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
 
 
 def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCell:
-    """Convert a trial to a cell with the labels `model` and `change`. Its tables have no placeholders.
+    """Convert a trial to a cell with the labels `model` and `change`, and fill all placeholders in the cell.
 
     This includes the size that the study has computed to match costs.
     """
@@ -431,7 +431,7 @@ def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
 
 
 def _is_null(model: RequestedCell, recipe: Recipe) -> bool:
-    """Return whether a recipe computes the same as the model's, as both differ only in spans without effect.
+    """Return whether a recipe differs from the model's recipe only in spans that have no effect.
 
     A span (window) of a block has no effect if no sequence is longer.
     """

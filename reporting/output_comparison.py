@@ -1,4 +1,4 @@
-"""Comparison of stored translations: those of each trial with a baseline's, by paired bootstrap."""
+"""Comparison of each trial's stored translations with a baseline's translations, by paired bootstrap."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def paper_tables(
     outcomes: pl.DataFrame,
     begun: Collection[str] = (),
 ) -> tuple[Table, ...]:
-    """Return the published tables, each once for every study that repeats it, with the study's numbers.
+    """Return each published table once for every study that repeats the table, with the study's numbers.
 
     Only studies with a trial in `outcomes` are included. Studies of one size with the same columns and
     different rows are joined into one table, unless the values of a column are compared. A table for which
@@ -131,7 +131,7 @@ def _own_rows(theirs: PublishedTable, table: Table) -> set[str]:
 
 
 def _own_numbers(table: Table) -> list[int]:
-    """Return the indices of the rows that a study measured, without those that only the paper has."""
+    """Return the indices of the rows that a study measured, without rows that only the paper has."""
     groups = table.groups or ("",) * len(table.rows)
     return [number for number, group in enumerate(groups) if group != PAPER_ONLY_HEADING]
 

@@ -199,7 +199,7 @@ class StudyResults:
         return _engine("run.search.proposals").SearchService(self.study, self.store).hand_in_all(points)
 
     def coordinates(self, data: str | Path = "data") -> StudyCoordinates:
-        """Train each size of [ladder] for a few steps, and return how much its layers change at each width.
+        """Train each size of [ladder] for a few steps, and return how much the layers change at each width.
 
         Raise CoordinateError for a study without a ladder. Nothing is stored.
         """

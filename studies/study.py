@@ -134,7 +134,7 @@ class Study:
 
     @cached_property
     def budget(self) -> StudyBudget:
-        """The limits on a model's costs: those of [study], and those of [search] that need no training."""
+        """The limits on a model's costs in [study], and the limits in [search] that need no training."""
         limits = self.search.bounds if self.search else ()
         return StudyBudget(
             max_parameters=self.header.max_parameters,
@@ -149,7 +149,7 @@ class Study:
 
     @property
     def fidelity(self) -> Fidelity | None:
-        """The stages of a search (rungs) between which a setting such as the width grows.
+        """The stages of a search (rungs), if a setting such as the width grows from rung to rung.
 
         Return None if the search has no rungs, or if only the number of epochs grows.
         """
@@ -178,7 +178,7 @@ class Study:
 
     @property
     def asks_for_seeds(self) -> bool:
-        """True if the study has claims, or tables with differences, that added seeds can decide."""
+        """True if added seeds can decide something: the study has claims, or tables that test differences."""
         return bool(self.claims) or any(table.asks_for_seeds for table in self.tables)
 
     def with_later_seeds(self) -> Study:
@@ -217,7 +217,7 @@ class Study:
 
     @property
     def total(self) -> int:
-        """The number of trials of a grid, or the largest possible number of a search."""
+        """The number of trials of a grid, or the largest number of trials that a search can have."""
         if self.search is None:
             return len(self.trials)
         return sum(self.trials_by_rung)
@@ -231,7 +231,7 @@ class Study:
 
     @cached_property
     def num_points(self) -> int:
-        """The number of points that a search trains: as many as requested, or all if there are fewer.
+        """The number of points that a search trains: the requested number, or all points of a smaller space.
 
         Points with the same model count once, and points over the budget do not count. Return 0 for a grid.
         """
@@ -258,7 +258,7 @@ class Study:
         return self.fidelity.planned(self.num_points, has_baseline=bool(self.baseline))
 
     def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
-        """Return the trials at both ends of a search's space, at each combination of the levels of `across`.
+        """Return, for both ends of a search's space, a trial for each combination of levels of `across`.
 
         At one end all dimensions have their first value, at the other their last value. `level`, if given, is
         the level of the rung, such as `{"epochs": 10}`.
@@ -326,7 +326,7 @@ class Study:
         return Trial(study=self.name, levels=levels, settings=resolve_settings(self.template, levels))
 
     def read_point(self, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-        """Return the search point that these stored levels describe; None if they fit another space."""
+        """Return the search point that these stored levels describe; None if the space lacks this point."""
 
         def stored(name: str, dimension: Dimension) -> Level:
             if name not in levels or not contains(dimension, levels[name]):
@@ -415,7 +415,7 @@ def _study_of(
 def _read_study(
     diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...], own_corpus: OwnCorpus | None
 ) -> Study | None:
-    """Return the study of a parsed file; report faults, and return None if a table has any."""
+    """Return the study of a parsed file; report faults, and return None if a table has a fault."""
     _check_tables(diagnostics)
     # first, because features and levels that are tables change the data that all other readers see
     expansions, header, design = _read_design(diagnostics)
@@ -480,7 +480,7 @@ def _read_study(
 
 
 def follow_rounds(study: Study, store: Store) -> Study:
-    """Add the cells of further design rounds to a study, as far as the stored results determine them.
+    """Add to a study the cells of all further design rounds that the stored results determine.
 
     Designs such as `path` choose the cells of a round by the results of earlier rounds.
     """

@@ -54,7 +54,7 @@ class _NewTables:
 
 @dataclass(frozen=True, slots=True)
 class _Update:
-    """An event of a trial at a time, or new tables of a study, to send to a tracker."""
+    """An update for a tracker: an event of a trial with its time, or new tables of a study."""
 
     event: Event | _NewTables
     trial: TrackedTrial | None = None

@@ -180,7 +180,7 @@ def _open_with_weights(name: str, store: Store) -> StudyResults:
 def _print_probes(
     study: Study, probes: Iterator[ProbeResult], verb: str = "probed"
 ) -> list[tuple[str, ProbeResult]]:
-    """Print a line for each new result, and their numbers; return each result after its status."""
+    """Print a line for each new result, and a line of counts. Return all results, each after its status."""
     from ..views.trial_lines import TrialNameColumns
 
     found: list[tuple[str, ProbeResult]] = []

@@ -243,7 +243,7 @@ class LineDisplay(Listener):
 
 
 class Display(LineDisplay):
-    """The live display; the drawing thread calls `render`, the study's thread all other methods."""
+    """The live display. The drawing thread calls `render`; the study's thread calls all other methods."""
 
     def __init__(
         self,

@@ -292,7 +292,7 @@ def run_until_decided(
 
 
 def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
-    """Run a study stage by stage: first the trials before all gates, then those that each gate opens.
+    """Run a study in stages: first the trials before all gates, then the trials that each gate opens.
 
     Return the last summary. The cost of a stage is printed before the stage starts. A study without gates has
     one stage. The summary is None if an interrupt ended the run at once.
@@ -332,7 +332,7 @@ def _announcement(found: NextSeeds) -> str:
 
 
 def _print_decisions(results: StudyResults, spent: float, left_s: float | None) -> None:
-    """Print which claims and differences are decided, and why no seeds are added for those that are not."""
+    """Print which claims and differences are decided, and why no seeds are added for the undecided ones."""
     claims, (decided, every) = results.check_claims(), results.decided_differences()
     parts = [f"claims {count_verdicts(claims)}"] if claims else []
     if asks_for_seeds(results.study):

@@ -128,7 +128,7 @@ def _titles(kind: str) -> dict[str, str]:
 
 
 def kinds_with(name: str, kinds: Sequence[str], *, is_key: bool) -> list[str]:
-    """Return those of the kinds (blocks, tasks, metrics …) in which a name or a block's text is found.
+    """Return the kinds (blocks, tasks, metrics …) in which a name or a block's text is found.
 
     If none has the name, and no key of study files (`is_key`), raise ActivememError with the nearest name. A
     text that is not a name, such as `conv(k=20)`, is a block.

@@ -11,7 +11,7 @@ from ...studies.text.units import WIDTH, plural
 
 
 def format_settings(study: Study, *, sources: bool) -> str:
-    """Return the lines of `study show`: every setting and its value, with `sources` also its source."""
+    """Return the lines of `study show`: each setting with its value and, if `sources` is true, its source."""
     sheet = study.source_sheet
     lines = [*wrap(f"{study.name} · {study.title}", WIDTH), ""]
     width = max(len(each.name) for each in sheet.settings)

@@ -144,7 +144,7 @@ class CellResults:
         return any(value is not None or status in trained for value, _, status in ends)
 
     def differences(self, comparison: Comparison, seeds: Collection[int]) -> dict[int, float]:
-        """Return the left side of a comparison minus its right side, for each seed with both values.
+        """Return the left side of a comparison minus its right side, for each seed with values of both sides.
 
         If both are infinite, they count as equal.
         """
@@ -188,7 +188,7 @@ class CellResults:
         return max(self._step(comparison.left), self._step(comparison.right))
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Return how a comparison's difference varies between seeds: the variance, from all comparable cells.
+        """Estimate how much a comparison's difference varies between seeds, from all comparable cells.
 
         Return None if there are too few values.
         """
@@ -437,7 +437,7 @@ class ComparableCells:
         self._pools: dict[tuple[_Group, tuple[int, ...]], Pool | None] = {}
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Return how a comparison's difference varies between seeds: the variance, from all comparable cells.
+        """Estimate how much a comparison's difference varies between seeds, from all comparable cells.
 
         Return None with too few values. The degrees of freedom of a sum of variances are Satterthwaite's
         (1946).
@@ -465,7 +465,7 @@ class ComparableCells:
         return Pool(variance=variance, degrees=int(variance**2 / weight))
 
     def _groups(self, weights: Mapping[Quantity, float]) -> dict[_Group, float] | None:
-        """Map each group of comparable cells to the sum of its quantities' squared weights in a comparison.
+        """Return the sum of squared weights for each group of comparable cells in a comparison.
 
         `weights` are the factors of the quantities in left minus right. If the weights of a group add up to
         0, effects that all cells of a seed share drop out of the difference; otherwise return None.

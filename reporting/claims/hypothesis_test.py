@@ -119,7 +119,7 @@ class PairedTest:
 
     @property
     def own_spread(self) -> float | None:
-        """Return the standard deviation of this comparison's differences if the test uses a pooled one.
+        """Return the standard deviation of the comparison's own differences if the test uses a pooled one.
 
         Return None for other tests, since `spread` is then the same number.
         """

@@ -321,7 +321,7 @@ def _trials_of(study: Study, compared: Iterable[Quantity]) -> list[Trial]:
 
 
 def measured_sentences(study: Study) -> tuple[str, ...]:
-    """Describe what metrics in claims mean, if this depends on the study's settings: a sentence for each.
+    """Return sentences on what metrics in claims measure, where this depends on the study's settings.
 
     For example, `loss: loss, nats a token`.
     """

@@ -249,7 +249,7 @@ def _indexed_values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFr
 
 
 def index_positions(indices: Sequence[str]) -> tuple[dict[object, float], tuple[tuple[float, str], ...]]:
-    """Return where each index of an indexed metric, such as a test length, stands on the axis, and the ticks.
+    """Return the axis position of each index of a metric (such as a test length), and the ticks of the axis.
 
     If all indices are plain numbers, they are the positions, and no ticks are returned. The position of a
     range such as `10-20` is its middle. Words are in alphabetical order, at equal distances.

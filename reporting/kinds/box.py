@@ -115,7 +115,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes(Content):
-    """The boxes of a panel: one row for each level, and side by side those of `metric[1]`, `metric[2]`, …."""
+    """The boxes of a panel, in rows for levels, or side by side for indices such as `metric[1]`."""
 
     boxes: tuple[Box, ...]
     rows: bool

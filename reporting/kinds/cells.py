@@ -130,7 +130,7 @@ class CellsTable(TableKind):
     @field_validator("smallest_difference", mode="before")
     @classmethod
     def expand_number(cls, found: object, info: ValidationInfo) -> object:
-        """Return `smallest_difference` as a mapping from metrics. A single number is for the only metric."""
+        """Return `smallest_difference` as a mapping from metrics; convert a single number to a mapping."""
         metrics = info.data.get("value", ())
         if not isinstance(found, float | int) or isinstance(found, bool):
             return found
@@ -146,7 +146,7 @@ class CellsTable(TableKind):
 
     @property
     def published_table(self) -> str:
-        """Return the name of the published table to compare with; by default, that of this table."""
+        """Return the name of the published table to compare with; by default, this table's own name."""
         return self.published.table or self.name
 
     @property

@@ -1,4 +1,4 @@
-"""`front`: every point of a search by two metrics, with the Pareto front (the best trade-offs)."""
+"""`front`: every point of a search, with two metrics as axes, and the Pareto front (the best trade-offs)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FrontFigure(SearchFigure):
-    """`[[curve]] kind = "front"`: a search's points by two metrics, with the Pareto front."""
+    """`[[curve]] kind = "front"`: a search's points with two metrics as axes, and the Pareto front."""
 
     kind: Literal["front"]
     value: Names = ()

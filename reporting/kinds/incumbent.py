@@ -1,4 +1,4 @@
-"""`incumbent`: a line of the best value that a search has found so far, over its points.
+"""`incumbent`: a line that shows the best value after each point of a search.
 
 Each point of the search is a dot in the order of training, a step line shows the best value so far, and a
 dashed line shows the baseline.
@@ -142,7 +142,7 @@ def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) ->
 
 
 def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> Point | None:
-    """Return the baseline's mean, with an interval from it to the best value that luck alone explains.
+    """Return the baseline's mean, with an interval that ends at the best value which luck alone explains.
 
     That is the expected best of so many points if all were as good as the baseline.
     """

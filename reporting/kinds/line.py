@@ -1,4 +1,4 @@
-"""`line`: lines with bands: a metric over a factor's levels, over training time, or over its own index.
+"""`line`: a metric over a factor's levels, training time or an index of the metric, as lines with bands.
 
 Lines differ in shade and dashes as well as in colour. Names follow the order of the lines' ends. Overlapping
 names are moved apart, and a thin leader connects a moved name to its line. Published numbers are diamonds.

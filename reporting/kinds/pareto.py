@@ -1,4 +1,4 @@
-"""`pareto`: a dot for each cell by its cost and result, and the Pareto front as a coloured step line.
+"""`pareto`: a dot for each cell, with cost and result as axes, and the Pareto front as a coloured line.
 
 Dots on the front are filled, the others hollow. Each name is next to the last cell of its series. If
 possible, it covers neither dots nor lines.
@@ -39,7 +39,7 @@ _DOT = 3.5  # the size of a mark
 
 
 class ParetoFigure(SeriesFigure):
-    """`[[curve]] kind = "pareto"`: every cell by its cost and its result."""
+    """`[[curve]] kind = "pareto"`: the result of every cell against its cost."""
 
     kind: Literal["pareto"]
 

@@ -151,7 +151,7 @@ class ScalingTable(LawKeys, TableKind):
 
 
 class ScalingFigure(LawKeys, CurveKind):
-    """`[[curve]] kind = "scaling"`: every cell by its cost and result, with a power law for each series."""
+    """`[[curve]] kind = "scaling"`: the result of every cell against its cost, with power laws."""
 
     value: str
     """the metric"""

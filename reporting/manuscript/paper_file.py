@@ -196,7 +196,7 @@ def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> li
 
 
 def _numbers(checked: ClaimResult, claim: Claim, study: Study) -> Iterator[tuple[str, PaperNumber]]:
-    """Yield what a paper can quote of a number: the value, `.low` and `.high` (interval), `.n` (seeds)."""
+    """Yield what a paper can quote about a number: the value, `.low`, `.high` (interval), `.n` (seeds)."""
     found = checked.deciding
     gaps = "; ".join(format_missing([found])) or ("" if found.effect is not None else "not run")
     source = f"{claim.spec.holds} ({study.name}, {plural(found.n, 'seed')})"

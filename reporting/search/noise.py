@@ -1,4 +1,4 @@
-"""The noise of a search, and how much of the best points' lead over the baseline it explains.
+"""The noise of a search, and how much of the best points' lead over the baseline this noise explains.
 
 The variance within points with several seeds is pooled. If T points all equal the baseline, the best of them
 still leads it because of noise. Dunnett's one-sided criterion (1955) bounds this lead in 95 of 100 searches.
@@ -44,7 +44,7 @@ class Noise:
     points: int
 
     def lead(self, count: int, seeds: int, other: int) -> float:
-        """Return the lead over one other point that the best of `count` equal points has by chance (95 %).
+        """Return the lead that the best of `count` equal points has over another point by chance (95 %).
 
         In 95 % of searches, the lead is smaller. The other point, such as the baseline, has `other` seeds;
         each of the `count` points has `seeds` seeds.
@@ -86,7 +86,9 @@ def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
 
 
 def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> list[int] | None:
-    """Return which points noise does not distinguish from the best, by their place in the order of training.
+    """Return the numbers of the points whose distance to the best point may be noise alone.
+
+    The points are numbered from 1 in the order of training.
 
     Return None for fewer than two points.
     """
@@ -172,7 +174,7 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
 
 @lru_cache(maxsize=256)
 def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
-    """Return the lead over one other mean that the best of `count` equal means has by chance (95 %).
+    """Return the lead that the best of `count` equal means has over another mean by chance (95 %).
 
     The unit is the standard deviation of one value. A share LEVEL of searches among equal points stays below
     this lead. Each mean averages `seeds` values, the other mean `other` values. The standard deviation is

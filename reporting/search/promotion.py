@@ -444,7 +444,7 @@ def _plain(value: Value) -> Level:
 def _level(
     level: Level, own: Mapping[str, Level], other: Mapping[str, Level], fragments: Mapping[str, str]
 ) -> Level:
-    """Fill the placeholders of a recipe part, except those for dimensions that both points have.
+    """Fill the placeholders of a recipe part, except placeholders for dimensions that both points have.
 
     `own` and `other` are the values of the two points. A value with operators is put in parentheses, unless
     it is the whole level.

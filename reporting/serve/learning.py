@@ -55,7 +55,7 @@ class TrialLine:
 
 
 def own_metrics(study: Study) -> list[str]:
-    """Return the main metrics of a study: the objectives of a search, or those in a grid's first table."""
+    """Return the main metrics of a study: a search's objectives, or the metrics in a grid's first table."""
     if study.search is not None:
         return [each.name for each in study.search.objectives]
     return [name for table in study.tables[:1] for path, name in table.named_metrics() if path[0] == "value"]

@@ -42,7 +42,7 @@ class ProgressNow:
 
     @property
     def left(self) -> int:
-        """Return how many trials remain to be trained, among them incomplete ones."""
+        """Return how many trials remain to be trained, including incomplete trials."""
         return max(0, self.total - self.ended.total())
 
     @property
@@ -77,7 +77,7 @@ def study_progress(now: StudyNow) -> ProgressNow:
 
 
 def epochs_share(begun: BegunTrial) -> float:
-    """Return the share of its epochs that an unfinished trial has completed."""
+    """Return the share of an unfinished trial's epochs that are completed."""
     return begun.epoch / begun.trial.settings.train.epochs
 
 

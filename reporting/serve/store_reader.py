@@ -88,13 +88,13 @@ class StudyNow:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """Return the trials of a grid with those of added seeds, or the unfinished trials of a search."""
+        """Return all trials of a grid, with trials of added seeds; for a search, only unfinished trials."""
         if self.study.search is not None:
             return tuple(each.trial for each in self.begun)
         return (*self.study.trials, *self.added)
 
     def rows_by_trial(self) -> dict[str, dict[str, Any]]:
-        """Return the row of each trial that has ended, among them those of added seeds."""
+        """Return the row of each trial that has ended, including trials of added seeds."""
         added = self.others.filter(pl.col("trial").is_in([trial.id for trial in self.added]))
         return {row["trial"]: row for row in pl.concat([self.outcomes, added]).iter_rows(named=True)}
 
@@ -235,7 +235,7 @@ class StoreReader:
         return [trial for trial in recorded if trial is not None and trial.study == study.name]
 
     def _recorded_trial(self, trial: str) -> Trial | None:
-        """Return the trial with this id, as its checkpoint folder records it; None if that is unreadable."""
+        """Return the trial that the checkpoint folder of this id records; None if it is unreadable."""
         if trial not in self._trials:
             try:
                 found = read_unfinished(self._store.files.checkpoint_dir(trial))

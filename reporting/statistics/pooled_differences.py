@@ -45,7 +45,7 @@ class Pool:
 
 
 def pooled_variance(cells: Sequence[Values]) -> Pool | None:
-    """Estimate the variance of a difference between two cells from all cells.
+    """Estimate the variance of a difference between two cells from the values of all cells.
 
     Return None if it is unknown. The variance is the mean over all pairs of cells, weighted by degrees of
     freedom. If all cells have the same units, the variance is twice the residual variance of a model of the
@@ -79,7 +79,7 @@ def _beyond_rounding(variance: float, cells: Sequence[Values]) -> float:
 def _squares_of_pairs(
     ones: Sequence[Values], others: Sequence[Values] | None, units: Sequence[int]
 ) -> tuple[int, float]:
-    """Return the degrees of freedom and the sum of squares of the differences between cells, over all pairs.
+    """Return the degrees of freedom and the sum of squares for the differences between all pairs of cells.
 
     A pair has a difference for each unit, and its squares are around the mean of these differences. Each of
     `ones` is paired with each of `others`; without `others`, `ones` are paired with each other. There may be

@@ -330,7 +330,7 @@ class TableCells:
 
     @cached_property
     def tallies(self) -> Mapping[CellKey, Tally]:
-        """Return the values that each cell shows: those of its last look."""
+        """Return the values that each cell shows, which are the values at the cell's last look."""
         return {place: looks[-1] for place, looks in self.look_tallies.items()}
 
     @cached_property
@@ -397,7 +397,7 @@ class TableCells:
         return f"> {metric.format(tally.bound)}" if tally.limits else tally.placeholder
 
     def _fallback_cell(self, row: str, column: TableColumn) -> Cell | None:
-        """Return a cell that shows the metric of the key `otherwise`, since its own metric has no value.
+        """Return a cell with the metric of the key `otherwise`, for use if the column's metric has no value.
 
         Return None if this metric has no value either.
         """
@@ -490,7 +490,7 @@ class TableColumn:
 
 
 def metric_head(metric: Metric, words: str) -> str:
-    """Return the heading of a metric's column: its name, its settings, and an arrow to better values."""
+    """Return the heading of a metric's column: name, settings, and an arrow that points to better values."""
     return one_line(metric.name) + (f" ({words})" if words else "") + better_arrow(metric)
 
 

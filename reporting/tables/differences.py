@@ -71,7 +71,7 @@ def column_differences(
     choices: Mapping[str, int],
     counts: Sequence[int],
 ) -> ColumnDifferences:
-    """Return the difference of each row of a column from the row that it is compared with.
+    """Return, for one column, the difference of each row from the row that `baselines` gives for it.
 
     `baselines` maps a row to that other row: the baseline, or the previous row. If a row was kept as the best
     of several, `choices` has their number. `counts` are the numbers of seeds at the looks.

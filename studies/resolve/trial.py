@@ -33,13 +33,13 @@ SHOWN_DIGITS = 8
 
 
 def with_code(settings: TrialSettings) -> TrialSettings:
-    """Return the settings with the digests of those loaded plug-ins which they use."""
+    """Return the settings with the digests of the loaded plug-ins that the settings use."""
     code = code_here(settings)
     return settings.model_copy(update={"code": code}) if code != settings.code else settings
 
 
 def code_here(settings: TrialSettings) -> dict[str, str]:
-    """Return a mapping from each plug-in part that these settings use to the digest of its source code.
+    """Return the digest of the source code of each plug-in part that these settings use, by part.
 
     The parts are blocks, corpora, tasks, optimizers, and other parts of a model or training. Metrics are not
     included, because they do not change what is trained.

@@ -87,13 +87,13 @@ class Expansion:
         return settings
 
     def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
-        """Report faults of the feature's keys in a study whose other faults prevent `complete`.
+        """Report faults of the feature's keys if the study has other faults, which prevent `complete`.
 
         `claims` are the valid claims.
         """
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
-        """Return the study with what this feature adds to it; report faults.
+        """Return the study with the additions of this feature; report faults.
 
         The method is called after all cells and claims have been read.
         """
@@ -113,7 +113,7 @@ def _module_names() -> tuple[str, ...]:
 
 
 def read_expansions(diagnostics: Diagnostics) -> dict[str, Expansion]:
-    """Return the optional features that a study file turns on, by key; report their faults.
+    """Return the optional features that a study file turns on, by key; report faults of these keys.
 
     The tables that they change are replaced in the document's data.
     """
@@ -187,7 +187,7 @@ class Design(ABC):
     """Whether a factor may list a level twice."""
 
     def __post_init__(self) -> None:
-        """Compute `factors` once: each factor's levels in [factors], then those only in [[cells]]."""
+        """Compute `factors` once: the levels in [factors], then the levels that only [[cells]] has."""
         factors = {name: list(_unique(levels)) for name, levels in self.combined_factors.items()}
         for cell in self.listed_cells.values():
             for name, level in cell.items():
@@ -245,7 +245,7 @@ class Design(ABC):
 
     @property
     def known_levels(self) -> dict[str, tuple[Level, ...]]:
-        """Every factor with its levels, and after them those that the file has but overrides have removed."""
+        """Every factor with its levels, followed by levels that overrides have removed from the file."""
         written = self.as_written.factors if self.as_written else {}
         return {
             name: (*levels, *(level for level in written.get(name, ()) if not has_level(levels, level)))
@@ -289,7 +289,7 @@ class Design(ABC):
         return {name: levels for name, levels in self.crossed.items() if name not in self.around}
 
     def with_absent(self, levels: Mapping[str, Level]) -> dict[str, Level]:
-        """Return a cell's levels, with ABSENT for each factor of which the condition is not met."""
+        """Return a cell's levels, with ABSENT for each factor that does not exist in this cell."""
         return with_absent(self.conditions, levels) if self.conditions else dict(levels)
 
     def baseline_of(self, levels: Mapping[str, Level]) -> dict[str, Level]:
@@ -444,7 +444,7 @@ class DesignReader:
         return levels.find(name) if levels and levels.has(name) else name
 
     def _is_level(self, path: KeyPath, level: object) -> bool:
-        """Return whether `path` ends in a factor's name and `level` can be its level; report faults."""
+        """Return whether `path` ends in a factor's name and `level` suits this factor; report faults."""
         name = str(path[-1])
         if name == SEED:
             self.diagnostics.report(path, "every cell has every seed: list the seeds in [factors]", key=True)
@@ -481,7 +481,7 @@ class DesignReader:
     def _listed_cells(
         self, baseline: Mapping[str, Level], conditions: Conditions, labels: Collection[str]
     ) -> dict[int, dict[str, Level]]:
-        """Return the complete cells of [[cells]], each by its index among these tables.
+        """Return the complete cells of [[cells]]. The key of a cell is its index among these tables.
 
         A cell is complete if each factor has a level in the cell or in the baseline. Unknown factors, invalid
         levels, levels of absent factors, and duplicate cells are reported.
@@ -518,13 +518,16 @@ class DesignReader:
         return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool
 
     def check_levels(self, path: KeyPath, named: Mapping[str, Level]) -> None:
-        """Report each name in `named` that stands for no level of its factor."""
+        """Report each entry of `named` that names no known level of its factor."""
         for name, level in named.items():
             if name in self.levels and (fault := self.levels[name].fault(level)):
                 self.diagnostics.report((*path, name), fault)
 
     def _check_max_seeds(self) -> None:
-        """Report a `max_seeds` without effect: in a search, or not above the number of seeds."""
+        """Report `max_seeds` if it has no effect.
+
+        It has none in a search, and none if [factors] has as many seeds already.
+        """
         path, count = ("study", "max_seeds"), len(self.factors[SEED])
         if self.header.max_seeds is None:
             return
@@ -537,7 +540,7 @@ class DesignReader:
             self.diagnostics.report(path, f"{expected}, got {self.header.max_seeds}")
 
     def _check_search(self, listed: Collection[int]) -> None:
-        """Report keys that belong to a grid in a study with a search, or to a search in a grid."""
+        """Report keys of the wrong kind: keys for grids in a search, or keys for searches in a grid."""
         given = self.header.model_fields_set
         if not self.diagnostics.has_search:
             if self.header.baseline_seeds is not None:

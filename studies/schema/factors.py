@@ -266,7 +266,7 @@ def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
 
 
 def bare_level_names(level: Level) -> tuple[str, ...]:
-    """Return shorter and shorter names of a level. Each leaves out the innermost arguments of the one before.
+    """Return ever shorter names of a level. Each name omits the innermost arguments of the previous one.
 
     `sa(pos=rope(theta=1e4))` gives `sa(pos=rope)` and `sa`.
     """

@@ -77,7 +77,7 @@ def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def task_metrics(spec: TaskSpec) -> dict[str, str]:
-    """Return the metrics that trials of a task can report, each with the key of the study file that adds it.
+    """Return the metrics that trials of a task can report, each with the key that a study file needs for it.
 
     The key is "" if every trial reports the metric. Metrics that are known only from a probe or from the
     user's own corpus are left out.

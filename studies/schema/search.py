@@ -143,7 +143,7 @@ def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePo
 def check_search_ends(
     diagnostics: Diagnostics, settings: SearchSettings, ends: Iterable[TrialSettings]
 ) -> None:
-    """Report objectives and limits that have no value for a trial at an end of the search space.
+    """Report objectives and limits for which a trial at an end of the search space has no value.
 
     `ends` are trials with the first or last values of all dimensions. Also report an objective that is known
     too late for a scheduler that reads it after each epoch, and a first rung after all trials have ended.
@@ -331,7 +331,7 @@ def contains(dimension: Dimension, value: object) -> bool:
 
 
 def options_by_name(dimension: ChoiceDimension) -> NamedLevels:
-    """Return the options of a search dimension, to be found by any of their names."""
+    """Return a lookup that finds an option of a search dimension by any of the option's names."""
     return NamedLevels(representative_values(dimension), "among the options")
 
 

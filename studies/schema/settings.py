@@ -126,7 +126,7 @@ class ParameterGroupSettings(StrictModel):
 
 
 class OptimizerChangeSettings(StrictModel):
-    """`[[train.changes]]`: optimizer keys that change after `after` epochs."""
+    """`[[train.changes]]`: new values of optimizer keys from a certain epoch on."""
 
     after: int = Field(ge=1)
     """the number of epochs before the change"""

@@ -84,7 +84,7 @@ def space_size(study: Study) -> Cardinality | None:
 
 
 def space_words(study: Study) -> str:
-    """Describe how many points a search's space has, and whether they are fewer than requested.
+    """Describe how many points a search's space has, and whether the search requests more of them.
 
     For example `54 architectures` or `2 points, fewer than the requested 6: …`; "" if neither is known.
     """
@@ -148,7 +148,7 @@ def over_limit_sentence(found: SearchPoints) -> Iterator[str]:
 
 
 def left_out(found: SearchPoints) -> Iterator[tuple[int, str]]:
-    """Yield reasons such as `the training diverged` why points are not ranked, with the number of points.
+    """Yield each reason why points are not ranked, such as `the training diverged`, with a count of points.
 
     Failed and pruned points are not counted.
     """
@@ -198,7 +198,7 @@ def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
 
 
 def scheduler_words(search: SearchSettings) -> str:
-    """Describe how a search's scheduler changes trainings: `, cut short by asha`, to end a sentence.
+    """Return the end of a sentence on a search's scheduler, such as `, cut short by asha`.
 
     Return "" without a scheduler.
     """

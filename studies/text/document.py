@@ -105,7 +105,10 @@ def _value_end(text: str, start: int, ends: str = ",]}#") -> int:
 
 
 def _expected_value(got: str) -> str:
-    """Return the error message for an invalid value, such as a text without quotes: what to write instead."""
+    """Return the error message for an invalid value, such as a text without quotes.
+
+    The message says what to write instead.
+    """
     for pattern, message in _HINTS:
         if re.fullmatch(pattern, got.lower()):
             return message.format(got=truncate(got, MAX_QUOTED))

@@ -1,4 +1,4 @@
-"""Names from other programs for keys of study files, and hints for names without such a key.
+"""Names that other programs use for keys of study files, and hints for names that match no key.
 
 A hint says where to set the value.
 """

@@ -16,7 +16,7 @@ from .strict_model import StrictModel, format_value, validate
 
 
 class PartSettings(StrictModel):
-    """Base class for the table of a part of a study. Subclasses add the keys of a part besides `name`."""
+    """Base class for the settings of a part of a study. Subclasses add the part's keys other than `name`."""
 
     name: str
     """its name"""
@@ -56,7 +56,7 @@ def read_part(given: object, find_model: Callable[[str], type[PartSettings]]) ->
 def report_moved_keys(
     diagnostics: Diagnostics, table: str, part: str, models: Mapping[str, type[PartSettings]]
 ) -> None:
-    """Report keys of a table that must be in the table of one of its parts, and drop them from the data.
+    """Report and drop keys of `table` that belong in its inner table `part`, such as `sampler` of [search].
 
     `models` has the class of each of these parts.
     """

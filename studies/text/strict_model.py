@@ -157,7 +157,7 @@ def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
 
 
 def _without_misspelt_keys(model: type[BaseModel], errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Return Pydantic's errors without those for missing keys that the table has in a misspelt form.
+    """Return Pydantic's errors. Leave out the error of a missing key if the table has this key misspelt.
 
     The misspelt key is itself an error, and one message is enough.
     """

@@ -65,7 +65,7 @@ def format_bytes(count: float) -> str:
 
 
 def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
-    """Wrap a text into lines after a label, as in `  search 40 points …`; return no lines for no text.
+    """Wrap a text into lines after a label, as in `  search 40 points …`; return no lines for an empty text.
 
     The text after a line break is a command, which stays on one line so that it can be copied.
     """
@@ -77,7 +77,7 @@ def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of texts as lines with aligned columns; rows may end early."""
+    """Return rows of texts as lines with aligned columns. A row may have fewer texts than others."""
     widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
     lines = ("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=False)) for row in rows)
     return [line.rstrip() for line in lines]
@@ -113,7 +113,7 @@ def truncate(text: str, width: int) -> str:
 
 
 def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
-    """Shorten long texts by an ellipsis in the middle, but so that different texts stay different.
+    """Shorten long texts by an ellipsis in the middle, and keep different texts different.
 
     A third of the width is kept for the end of a text, or as much of it as keeps texts different. Texts that
     differ only in their middle lose the beginning that they share instead.
@@ -142,7 +142,7 @@ def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
 
 
 def format_reach(value: Reach) -> str:
-    """Return as text how many tokens a model sees to each side: `all`, `0`, `9 ← · → 10`."""
+    """Format the number of tokens that a model sees to each side: `all`, `0` or `9 ← · → 10`."""
     if value.left == value.right == math.inf:
         return "all"
     if value.left == value.right == 0:
@@ -151,7 +151,7 @@ def format_reach(value: Reach) -> str:
 
 
 def reach_as_json(value: Reach) -> dict[str, int | str]:
-    """Return how many tokens a model sees to each side, as data: a number or "all" for each side."""
+    """Return, for each side, how many tokens a model sees to this side: a number or "all"."""
     sides = {"left": value.left, "right": value.right}
     return {side: "all" if tokens == math.inf else int(tokens) for side, tokens in sides.items()}
 

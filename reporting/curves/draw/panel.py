@@ -30,7 +30,7 @@ _MIN_LOG_TICKS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Map from numbers to positions on an axis, linear or logarithmic.
+    """A linear or logarithmic mapping from numbers to positions on an axis.
 
     A logarithmic axis has no place for 0 and shows it one `step` below the smallest positive number.
     """
@@ -119,7 +119,7 @@ def tick_texts(numbers: Sequence[float]) -> list[str]:
 
 
 def _step(positive: Sequence[float]) -> float:
-    """Return how far below the smallest positive number a logarithmic axis shows 0, in powers of ten.
+    """Return the distance between 0 and the smallest positive number on a logarithmic axis, in powers of ten.
 
     It is the mean distance between adjacent numbers.
     """
@@ -267,7 +267,7 @@ def _outside(one: Rectangle, bounds: Rectangle) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelLayout:
-    """The margins and sizes that all panels of a figure share, in points, and their scales.
+    """The margins and sizes (in points) and the scales that all panels of a figure share.
 
     The first panel of a row needs `left`, the last panel `end_margin`, and every panel `right` and `bottom`.
     A single plot has the width `width`; several plots share the available width, with at least `min_width`
