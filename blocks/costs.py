@@ -174,7 +174,7 @@ def measure_cache(node: BlockNode, config: ModelConfig) -> Numbers:
 
 
 def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int) -> Numbers:
-    """Return the parameters and the FLOPs of each part of a model outside its body.
+    """Return the parameters and the FLOPs of each part of a model, except the body.
 
     Their names are "parameters PART" and "flops PART". Outputs are computed at `scored` positions. With a
     clustered vocabulary all targets are assumed to be in the first cluster, which has most tokens.
@@ -400,9 +400,9 @@ def _loops(module: nn.Module) -> bool:
 
 
 def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[int, ...]) -> Numbers:
-    """Return costs at `length`: measured or, above the greatest of `lengths`, extrapolated from those.
+    """Measure costs at `length` or, if it exceeds all `lengths`, extrapolate them.
 
-    If the length exceeds all `lengths`, a parabola through the measurements at these gives the costs.
+    A parabola through the measurements at the three `lengths` gives the extrapolated costs.
     """
     if not lengths or length <= lengths[-1]:
         return measure(length)

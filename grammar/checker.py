@@ -440,7 +440,7 @@ class _Checker:
         return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
-        """Report a part, such as `seq2seq`, that must be the whole recipe; return whether the part is one.
+        """Report a part that must be a whole recipe, such as `seq2seq`; return whether this is a fault.
 
         Such a block maps a source to a target, and no other recipe can contain it.
         """

@@ -165,7 +165,7 @@ def _differences(before: Node, after: Node) -> Iterator[str]:
 
 
 def _removed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Describe which arguments of the block `before` are missing in `after`. Return none if more has changed.
+    """Describe the arguments of `before` that `after` lacks; return an empty list if more has changed.
 
     More has changed if `after` has new arguments, or arguments with other values.
     """
@@ -344,7 +344,7 @@ def tree_distance(first: Node, second: Node) -> float:
 
 
 def node_parts(node: Value) -> Iterable[Value]:
-    """Return a recipe node's children that are nodes of its DistanceTree. Numbers and words are not.
+    """Return the children of a recipe node that become nodes of a DistanceTree, without numbers and words.
 
     The parts of a sum are sorted, because their order has no meaning.
     """

@@ -199,7 +199,7 @@ class ModelConfig:
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
-        """Return the clusters into which `cutoffs` divide the vocabulary; without any, a single cluster."""
+        """Return the clusters of the vocabulary that `cutoffs` separate; without cutoffs, a single cluster."""
         ends = pairwise((0, *self.cutoffs, self.symbols))
         return tuple(
             Cluster(

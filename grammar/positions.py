@@ -93,7 +93,7 @@ class PluginPosition(PositionKind, ABC):
 
     @abstractmethod
     def build(self, width: int) -> nn.Module:
-        """Return a module that maps position numbers 0, 1, … (length,) to vectors (length, width)."""
+        """Return a module that maps positions (length,), counted from 0, to vectors (length, width)."""
 
 
 POSITIONS: Registry[PositionKind] = Registry(

@@ -148,9 +148,9 @@ def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation |
 
 
 def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
-    """Find values for the search dimensions of each part in `spaces` that turn it into its counterpart.
+    """Find values for the search dimensions of the parts in `spaces` that turn the parts into `members`.
 
-    The counterpart is the element of `members` at the same index. Return None if there are no such values.
+    Each part becomes the element of `members` at the same index. Return None if there are no such values.
     """
     derivation: Derivation = {}
     for (space, start), member in zip(spaces, members, strict=True):
@@ -166,7 +166,7 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Find values of the search dimensions in `todo` with which these parts are equal to `members`.
+    """Find values for search dimensions with which the parts `todo` become equal to the parts `members`.
 
     Both are the parts of a sum or of a series. Return None if there are none. The order of the parts matters
     in a series, but not in a sum. An option that is a sum in a sum, or a series in a series, gives several

@@ -44,7 +44,7 @@ class BuildError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The data from which a model's blocks are built: the model's config, and modules that they share."""
+    """The data from which a model's blocks are built: the model's config, and the shared modules."""
 
     config: ModelConfig
     shared: dict[Hashable, nn.Module] = field(default_factory=dict)
@@ -157,7 +157,7 @@ class Block(nn.Module, ABC):
 def plugin_named_in_errors(
     registry: Registry[Any], name: str, kind: type[ActivememError] = BuildError
 ) -> Iterator[None]:
-    """Return a context that turns every exception into an error of this kind with the plug-in's name."""
+    """Return a context that turns exceptions into errors of class `kind` that name the plug-in."""
     try:
         yield
     except Exception as error:
@@ -263,7 +263,7 @@ class StreamState:
 
 
 def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamState]:
-    """Join the states of the streams in several batches, and divide them over `parts` batches.
+    """Return the states of all streams in several batches, redistributed over `parts` batches.
 
     The states are joined along the batch dimension, and `tensor_split` divides the result.
     """
@@ -310,10 +310,10 @@ class StreamChunk:
         return y
 
     def repeatable(self) -> Callable[[], StreamChunk]:
-        """Return a function that copies the states that are left, so that their blocks can be applied again.
+        """Return a function that creates a StreamChunk for the blocks that have not been applied yet.
 
-        Each copy is a StreamChunk for the blocks that have not been applied yet. With activation
-        checkpointing, the backward pass applies these blocks again, from the same states.
+        Each call creates a new StreamChunk with the same states. With activation checkpointing, the backward
+        pass applies these blocks again, from these states.
         """
         ahead = self._before[len(self._kept) :]
         return partial(StreamChunk, ahead, with_grad=self._with_grad, zero_past=self._zero_past)

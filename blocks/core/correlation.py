@@ -89,7 +89,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     gain = GAIN_BESIDE_FASTER_CONVOLUTIONS if fast_convolutions else GAIN
 
     def products_of(tile: int) -> float:
-        """Return the number of multiplications that the frequency domain needs with tiles of this size.
+        """Return the number of multiplications in the frequency domain with tiles of this size.
 
         Return infinity if the data do not fit in the processor's caches.
         """
@@ -243,7 +243,7 @@ def _transforms(
         frequencies = torch.arange(around // 2 + 1).unsqueeze(1)
 
         def turned(count: int, first: int = 0) -> tuple[Tensor, Tensor]:
-            """Return cos ωt and sin ωt for all frequencies ω, (frequencies, count), and t from `first` on."""
+            """Return cos ωt and sin ωt (frequencies, count) for all frequencies ω, with t from `first` on."""
             # the remainder of whole numbers is exact, unlike the cosine of a large angle
             steps = frequencies * torch.arange(first, first + count) % around
             angles = 2 * math.pi / around * steps.double()

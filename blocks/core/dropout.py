@@ -21,7 +21,7 @@ _KEY_BOUNDS = -(2**63), 2**63 - 1  # all of int64: two keys of a draw are practi
 
 
 class Dropout(nn.Module):
-    """Dropout: zero numbers with probability `rate` in training, and scale the others to keep the mean."""
+    """Dropout: in training, set numbers to zero with probability `rate`, and scale the others up."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ RandomCall = DropoutCall | KeyCall
 
 @dataclass(slots=True)
 class _Recording:
-    """Recorder of all calls in a forward pass that draw random numbers, or player of numbers drawn before.
+    """Recorder of a forward pass's calls that draw random numbers, or supplier of numbers drawn before.
 
     Without `drawn`, it records. With `drawn`, it passes one of these tensors to each call, in order.
     """

@@ -39,7 +39,7 @@ class WeightRole(StrEnum):
 
     @property
     def decays(self) -> bool:
-        """Return whether weight decay applies to this role if norms and biases are exempt from it."""
+        """Return whether weights of this role decay when training exempts norms and biases from decay."""
         return self in (WeightRole.MATRIX, WeightRole.FILTER, WeightRole.EMBEDDING)
 
 

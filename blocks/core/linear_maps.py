@@ -23,7 +23,7 @@ LEAST_PRODUCTS = 2**23
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return x Wᵀ + b, (…, inputs) to (…, outputs), equal to torch's `linear` up to rounding.
+    """Map x (…, inputs) to x Wᵀ + b (…, outputs), equal to torch's `linear` up to rounding.
 
     The choice of the library depends only on sizes and the processor, so that trainings are bit-identical.
     """

@@ -92,7 +92,7 @@ class SelfAttention(Block):
         return self._merge(attend_unfused(q, k, v, visible, self.dropout, scoring=scoring)), known
 
     def _scoring(self, q: Tensor, seen: Tensor, mask: Tensor | None) -> Scoring:
-        """Return how products of queries q and keys become scores; a bias depends on their distances.
+        """Return how products of queries q and keys become scores; a bias depends on query-key distances.
 
         The keys are mapped from `seen` (batch, keys, …).
         """
@@ -276,7 +276,7 @@ def _loses_gradients(k: Tensor) -> bool:
 
 
 def _biases(bias: Tensor, visible: Tensor | None) -> Tensor:
-    """Return what to add to each score, −∞ where the key is hidden: (batch or 1, heads, queries, keys)."""
+    """Return the numbers to add to scores, −∞ for hidden keys: (batch or 1, heads, queries, keys)."""
     bias = bias if bias.dim() == 4 else bias[None]
     return bias if visible is None else bias.masked_fill(~visible, -torch.inf)
 

@@ -113,7 +113,7 @@ class ConvolutionalGRU(Block):
         self.candidate = Convolution.build(k, context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute the gates u and r by one convolution of x, and the new values by another one of r ⊙ x."""
+        """Compute the gates u and r by a convolution of x, and the new values by a convolution of r ⊙ x."""
         x = zero_masked(x, mask)
         u, r = saturating_sigmoid(self.gates(x)).chunk(2, -1)  # each (batch, length, width)
         return torch.lerp(torch.tanh(self.candidate(r * x)).to(x.dtype), x, u.to(x.dtype))

@@ -103,7 +103,7 @@ class _Convolution(torch.autograd.Function):
 
 
 def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slice]]:
-    """Return for each tap of a convolution its lag, and slices of the inputs and outputs that it connects."""
+    """Return the lag of each tap of a convolution, and the slices of inputs and outputs that it connects."""
     first = positions - length
     return [
         (

@@ -41,7 +41,7 @@ class BottleneckDecoder(nn.Module):
         self.maps = nn.ModuleList(Linear(width, width, bias=True) for _ in range(2))
 
     def forward(self, x: Tensor, lengths: Tensor | None) -> Tensor:
-        """Map x (batch, length, width) to its own shape, reading only its last valid position."""
+        """Map x (batch, length, width) to the same shape, from the last valid position of x only."""
         batch, length, width = x.shape
         rows = torch.arange(batch, device=x.device)
         code = x[:, -1] if lengths is None else x[rows, lengths - 1]
@@ -160,7 +160,7 @@ class Model(BaseModel[ResidualStack]):
     def _embed(
         self, inputs: Tensor, start: int, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the body's input (batch, length, width), and position vectors to add again in it, or None.
+        """Return the body's input (batch, length, width), and any position vectors that the body adds again.
 
         The first position is `start`.
         """

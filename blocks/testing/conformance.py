@@ -357,7 +357,7 @@ def states_stay_small(text: str, *, causal: bool) -> None:
 
 
 def stream_gives_what_one_pass_gives(text: str, *, causal: bool) -> None:
-    """Check that a model gives the same outputs in pieces as in one pass, for two copies of the block."""
+    """Check that a model with two copies of the block gives the same outputs in pieces as in one pass."""
     block = make_block(parse_block(text), causal=causal)
     if not causal or is_pool(text) or (block.context_length is None and not block.state_is_bounded):
         return

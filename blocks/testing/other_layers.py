@@ -357,7 +357,7 @@ def _fits(part: _Part, theirs: Mapping[str, Tensor]) -> bool:
 
 @torch.no_grad()
 def _perturb(layer: nn.Module) -> nn.Module:
-    """Add random numbers to each weight tensor whose values are equal, so that outputs depend on them."""
+    """Add random numbers to each weight tensor whose values are all equal, so that it affects outputs."""
     generator = make_generator(1)
     for parameter in layer.parameters():
         if bool((parameter == parameter.flatten()[0]).all()):

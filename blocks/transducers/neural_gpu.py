@@ -202,7 +202,7 @@ class ImageEncoder(nn.Module):
         return image, mask
 
     def _first_image(self, source: Tensor, length: int) -> Tensor:
-        """Return the image before the first step: `length` positions, from a source (batch, n, inputs)."""
+        """Return the image before the first step, with `length` positions, for a source (batch, n, ·)."""
         if self.entry is None or self.norm is None:
             x = source if self.entry is None else self.entry(source).to(source.dtype)
             return functional.pad(x.unsqueeze(1), (0, 0, 0, length - x.shape[1], 0, self.width - 1))
@@ -287,7 +287,7 @@ class NeuralGPU(ParallelNeuralGPU):
     """A Neural GPU whose outputs depend only on their position in the image (Kaiser and Sutskever 2016)."""
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """Read the outputs from the image, as many as the target is long."""
+        """Return one output for each position of the target, read from the image."""
         return image[:, 0, : target.shape[1]]
 
     def step(self, state: NeuralGPUState, previous: Tensor) -> tuple[Tensor, NeuralGPUState]:
@@ -325,11 +325,11 @@ class ExtendedNeuralGPUState(State):
 
 @register_transducer("extended_neural_gpu")
 class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
-    """A Neural GPU with a decoder: a second stack that takes one step for each output, from the last image.
+    """A Neural GPU with a second stack, its decoder, which takes one step for each output.
 
-    The convolutions of the tape are linear: an output's contribution is the same at every later step, so it
-    is computed once. Position 0 of the target, the start symbol, is not written (Kaiser and Bengio 2016,
-    section 2.2).
+    The decoder starts from the last image. The convolutions of the tape are linear, so an output's
+    contribution is the same at every later step, and is computed once. Position 0 of the target, the start
+    symbol, is not written (Kaiser and Bengio 2016, section 2.2).
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:

@@ -41,7 +41,7 @@ class EncodedSource(State):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysValues(State):
-    """The source vectors that a decoder attends to, and the keys that stand for them, each (batch, n, width).
+    """The source vectors (values) that a decoder attends to, and their keys; each is (batch, n, width).
 
     `padding` (batch, n) is true at padding.
     """
@@ -184,7 +184,7 @@ AnyDecoder = Decoder[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrentDecoderState(State):
-    """The state of a recurrent decoder and, if it has attention, the source vectors that it attends to.
+    """The state of a recurrent decoder and, if the decoder has attention, the source vectors to attend to.
 
     With input feeding, `context` (batch, 1, units) is the last weighted mean of these vectors.
     """

@@ -78,7 +78,7 @@ class MachineFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedElsewhere:
-    """Event: this run skips a trial, because another process trains it now or (`ended`) has trained it.
+    """Event: this run skips a trial, because another process trains it or, if `ended`, has trained it.
 
     `host` and `pid` identify that process, if known. `attempt` counts from the trial's first attempt.
     """
@@ -122,7 +122,7 @@ class Listener:
 
 
 class Relay(Listener):
-    """Listener that forwards all events to another listener. Subclasses also handle some of them."""
+    """Listener that forwards all events to another listener. Subclasses also handle some events."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener

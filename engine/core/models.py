@@ -151,7 +151,7 @@ def float32_products(precision: Precision) -> Iterator[None]:
 
 
 def _replace_precisions(old: Sequence[str], new: Sequence[str], of_cudnn: bool | None) -> None:
-    """Change the float32 precisions of all operations from `old` to `new`, and torch's older flags to match.
+    """Change the float32 precisions of all operations from `old` to `new`, and adapt torch's older flags.
 
     `of_cudnn` is the value for cuDNN's older TF32 flag; None leaves the flag unchanged. Torch's compiler, and
     code that disables cuDNN temporarily, read the older flags, which must not contradict the new ones.
@@ -293,7 +293,7 @@ def rebuild(file: ModelFile) -> AnyModel:
 
 
 def _unshared(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return each distinct weight on the CPU under one name, and a map from its other names to that name.
+    """Return each distinct weight on the CPU under one name, and a map from all other names to these names.
 
     Tied embeddings, for example, are one weight with two names. Safetensors refuses to store tensors that
     share memory.

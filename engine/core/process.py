@@ -77,7 +77,7 @@ def give_back_memory() -> None:
 
 
 def _glibc() -> ctypes.CDLL | None:
-    """Return the C library, with which this process can configure malloc; None if it must not or cannot.
+    """Return the C library if this process can and may configure malloc with it, else None.
 
     This needs glibc on Linux, and no environment variable that already configures malloc.
     """
@@ -188,7 +188,7 @@ class _Alarm:
         signal.setitimer(signal.ITIMER_REAL, delay_s, REPEAT_S if delay_s else 0.0)
 
     def ring(self, _signal: int, _frame: FrameType | None) -> None:
-        """Handle the timer's signal: raise StoppedMidway or TimeLimitPassed if its deadline has passed."""
+        """Handle the timer's signal: raise the interruption whose deadline has passed, if there is one."""
         now = time.monotonic()
         if self.armed and now >= self.stop_at:
             raise StoppedMidway
@@ -254,7 +254,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass(slots=True)
 class Stop:
-    """Stop state of a run: whether it must stop, and whether Ctrl-C or SIGTERM requested that."""
+    """Stop state of a run: whether it must stop, and whether Ctrl-C or SIGTERM requested the stop."""
 
     requested: bool = False
     interrupted: bool = False

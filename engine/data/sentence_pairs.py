@@ -105,7 +105,7 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
 
 
 def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
-    """Yield pairs with their splits. Leave out a pair if an earlier split (test, then dev) has its source.
+    """Yield pairs with their splits, except pairs whose source occurs in an earlier split.
 
     The splits are read in the order test, dev, train. Pairs with an empty side are left out too.
     """

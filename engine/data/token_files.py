@@ -49,7 +49,7 @@ class Split:
 
     @property
     def first_words(self) -> int:
-        """Return how many words of a split are not scored, because nothing predicts its first token.
+        """Return how many words of a split are not scored, because nothing predicts the first token.
 
         The number is 1, or 0 if the first token is a mark that stands before the text.
         """

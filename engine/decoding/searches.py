@@ -143,7 +143,7 @@ def greedy_search(
 
 
 def _likeliest(logs: Tensor, bounds: Bounds, place: int) -> tuple[Tensor, Tensor]:
-    """Return the likeliest symbol at `place` of each output within its bounds, and its log-probability.
+    """Return the likeliest symbol that the bounds allow at `place` of each output, and its log-probability.
 
     Positions count from 1. The log-probabilities are float64.
     """
@@ -469,7 +469,7 @@ def _beams(model: TransductionModel, sources: Tensor, lengths_tried: Tensor, bea
 def _best_sizes(
     model: TransductionModel, sources: Tensor, longest: Tensor, sizes: SizeSearch
 ) -> tuple[Tensor, Outputs]:
-    """Return the output length (batch,) at which greedy search finds the best output, and these outputs.
+    """Return the output length (batch,) at which greedy search finds the best output, and the outputs.
 
     A size is dropped as soon as its likelihood so far, with its lowest possible cost, cannot beat another
     output.

@@ -158,7 +158,7 @@ class ActivememTokenizer(PreTrainedTokenizer):
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
     ) -> list[int]:
-        """Return the token ids of a text, after the mark with which the model's training texts began, if any.
+        """Return the token ids of a text, preceded by the mark that began the model's training texts, if any.
 
         The mark is a line start, or the end mark of the text before.
         """

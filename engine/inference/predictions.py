@@ -40,7 +40,7 @@ UNREAD = "–"
 
 
 class InputError(ActivememError):
-    """Error for a line that a model cannot read; the message has its number and the expected input."""
+    """Error for a line that a model cannot read; the message has the line's number and the expected input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,9 +253,10 @@ def _pair_answer(
     source: Vocabulary | None = None,
     target: Vocabulary | None = None,
 ) -> _Answerer:
-    """Return a function that predicts outputs for a batch of sources; without vocabularies, as numbers.
+    """Return a function that predicts outputs for a batch of sources.
 
-    It searches with the decoding settings of the task. If the task prefers trees, outputs are trees.
+    It searches with the decoding settings of the task. If the task prefers trees, outputs are trees. Without
+    the vocabulary `target`, an output is a line of numbers.
     """
     decoding, trees = Decoding.of_task(settings), prefers_trees(settings)
     decode = number_line if target is None else target.decode

@@ -197,7 +197,7 @@ class Objective(ABC, Generic[ModelOf]):
         """
 
     def causal_view(self) -> CausalView | None:
-        """Return the data to test that outputs ignore later inputs; None if the task is not causal."""
+        """Return the data for the test that outputs ignore later inputs; None if the task is not causal."""
         return None
 
     def outputs(self) -> WrittenOutputs | None:
@@ -255,7 +255,7 @@ class FreshObjective(BatchObjective[Model, BatchOf]):
 
 
 class StreamedObjective(BatchObjective[ModelOf, BatchOf]):
-    """An objective with a stream of batches; the next batch depends only on how many were drawn before."""
+    """An objective with a stream of batches; the next batch depends only on the number of earlier batches."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)

@@ -229,7 +229,7 @@ class GuessDraws(NamedTuple):
 
     @classmethod
     def of(cls, targets: Tensor, share: float, seed: int, *, together: bool) -> GuessDraws:
-        """Draw a random number for each target (pairs, symbols): it becomes a guess with probability `share`.
+        """Draw numbers for targets (pairs, symbols); each target becomes a guess with probability `share`.
 
         With `together` the same positions are replaced in all pairs.
         """

@@ -61,7 +61,7 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScore(Likelihood):
-    """The likelihood of a text, and the part `ends` of it that is due to the ends of lines or documents.
+    """The likelihood of a text; `ends` is the part that is due to the ends of lines or documents.
 
     Document ends have 0 bytes. `padded_loss`, only for lines, is the mean over all positions of their
     batches, padding included.

@@ -73,7 +73,7 @@ def compile_body(body: nn.Module, mode: Compile = True) -> None:
 
 
 class _CompiledBody:
-    """Wrapper of a model's body that runs it compiled by torch or, if that fails, as it is.
+    """Wrapper of a model's body that runs the body compiled by torch or, if that fails, uncompiled.
 
     It tries one program for any length, then one for each length, and at last runs the body without
     compilation. From the second length on torch compiles for any length, which fails if a block branches on
@@ -213,10 +213,10 @@ class Weights:
 
     @property
     def settled(self) -> bool:
-        """Return whether the model has its own weights, all from the same step, and no others in their place.
+        """Return whether the model has its own weights, all from the same step, and no replacements.
 
-        Evaluation replaces them for a time, for example by averaged weights. After an error in such a swap,
-        they may be mixed.
+        Evaluation replaces the weights for a time, for example by averaged weights. After an error in such a
+        swap, the model may have some weights of each kind.
         """
         return not self._replaced and (self._average is None or self._average.settled)
 

@@ -38,7 +38,7 @@ _DURATION_KEYS = ("epochs", "steps_per_epoch", "seconds", "stop")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardTrials:
-    """The trials with standard attention with which another trial's memory is compared.
+    """The trials with standard attention that serve as comparison for another trial's memory.
 
     `by_attention` has one trial for each kind of attention. The decoder of a standard trial attends to the
     outputs of the encoder.
@@ -103,7 +103,7 @@ class ProbeResult:
 
     @property
     def failed(self) -> bool:
-        """Return whether the measurement failed; a model that the probe does not suit has not failed."""
+        """Return whether the measurement failed; it has not failed if the probe does not suit the model."""
         return self.reason not in (None, NO_ENCODER, NO_TRANSLATION)
 
 

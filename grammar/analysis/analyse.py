@@ -138,7 +138,7 @@ class ModelPart:
 
 
 def sum_parts(label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: Reach) -> ModelPart:
-    """Return a part that consists of `parts` and has this `reach`. Its costs are the sums of theirs.
+    """Return a part that consists of `parts`, with this `reach` and with the sums of their costs.
 
     Parameters that several of the parts share count once.
     """
@@ -206,7 +206,7 @@ class Analysis:
 
     @property
     def training_flops(self) -> int:
-        """Return the FLOPs of a training step on one sequence: three times those of a forward pass.
+        """Return the FLOPs of a training step on one sequence: three times the FLOPs of a forward pass.
 
         The backward pass counts as two forward passes.
         """
@@ -689,7 +689,7 @@ def _shared(part: ModelPart) -> list[ModelPart]:
 
 
 def _without_state(part: ModelPart) -> ModelPart:
-    """Return a copy of the part in which it and all parts inside it keep no numbers during generation.
+    """Return a copy of the part; neither the copy nor any part inside keeps numbers during generation.
 
     An encoder is such a part: generation runs it only once. The fields `state` and `window` are zero.
     """
@@ -709,7 +709,7 @@ def _is_within(name: str, modules: tuple[str, ...]) -> bool:
 
 
 def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
-    """Return a copy of the part with the bytes that it and each part inside it store for the backward pass.
+    """Return a copy of a tree of parts, with the bytes that each part stores for the backward pass.
 
     The argument `kept` maps the name of each module to its stored bytes. The field `kept` of each part is
     computed from it.

@@ -121,7 +121,7 @@ class Reach:
 
 
 def sees_everything(_settings: Settings, context: CostContext) -> Reach:
-    """Return the reach of a block that sees the whole sequence; in a causal model, only all of the past."""
+    """Return the reach of a block that sees the whole sequence or, in a causal model, all of the past."""
     return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 
 
@@ -188,7 +188,7 @@ class Spec:
     owner: str = OWNER
 
     def settings(self, block: BlockNode) -> Settings:
-        """Return all arguments of a block by name, with defaults for those that it does not state.
+        """Return all arguments of a block by name, with the defaults of arguments that the recipe omits.
 
         Arguments that no parameter declares are included, too.
         """
@@ -196,7 +196,7 @@ class Spec:
         return {p.name: p.default for p in self.parameters} | given  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
 
     def generation_state(self, settings: Settings, context: CostContext) -> tuple[int, int]:
-        """Return how many numbers generation keeps per past token, and how many independently of the past."""
+        """Return two counts of numbers that generation keeps: per past token, and independent of the past."""
         if self.state is not None or self.window is not None:
             return tuple(say(settings, context) if say else 0 for say in (self.state, self.window))  # pyright: ignore[reportReturnType] -- two
         if self.role is not Role.MIXER:

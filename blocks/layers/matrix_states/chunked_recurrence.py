@@ -134,7 +134,7 @@ def propagate_states(
 
 
 def add_states(within: Tensor, read: Tensor, states: list[Tensor]) -> Tensor:
-    """Add what queries read from earlier chunks to the outputs `within`, which cover only their own chunk.
+    """Add to each chunk's outputs `within` what the chunk's queries read from earlier chunks.
 
     The outputs `within` only have the contributions of their own chunks. The queries `read` (chunks, …, size,
     keys) are multiplied by the `states` before their chunks.

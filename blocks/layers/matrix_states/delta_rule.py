@@ -89,7 +89,7 @@ def _split_writes(x: Tensor, most: int) -> Tensor:
 
 
 def _hide_later(weights: Tensor, writes: int) -> Tensor:
-    """Set to zero the weights (…, size, size * writes) with which queries read writes at later positions."""
+    """Set the weights (…, size, size * writes) to zero where a write comes after the query's position."""
     if writes == 1:
         return weights.tril()
     rows, columns = weights.shape[-2:]
@@ -112,7 +112,7 @@ def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple
 
 
 def _at_least_single(x: Tensor) -> Tensor:
-    """Return x in single precision if its own is lower, because torch's solvers support no lower one."""
+    """Return x in at least single precision, because torch's solvers do not support lower precisions."""
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 

@@ -217,7 +217,7 @@ def run_stabilised(
 
 
 def _pairs(total: Tensor, written: Tensor) -> Tensor:
-    """Return the log of each write's weight at its own and at each later position, (…, size, size).
+    """Return the log of each write's weight at the write's position and each later one, (…, size, size).
 
     `total` (…, size) are the running sums of the log forget gates, and `written` (…, size) the log input
     gates.

@@ -151,7 +151,7 @@ class SelectiveRead(torch.autograd.Function):
 def _piece_gradient(
     piece: tuple[Tensor, ...], rates: Tensor, first: Tensor, grad_after: Tensor, negative: bool
 ) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
-    """Return the gradients of a piece's inputs (steps, u, k and q), of the rates, and of the state before it.
+    """Return the gradients of a piece's inputs (steps, u, k and q), of the rates, and of the initial state.
 
     `first` is the state before the piece, `grad_after` the gradient of the state after it.
     """
@@ -230,7 +230,7 @@ def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor
 
 
 def _state_gradients(decay: Tensor, grad_reads: Tensor, q: Tensor, grad_after: Tensor) -> Tensor:
-    """Return the gradients of a piece's states, given those of its outputs and of the next state."""
+    """Return the gradients of a piece's states, given the gradients of outputs and of the next state."""
     if decay.shape[1] > PIECE:
         grad = grad_reads.unsqueeze(-1) * q.unsqueeze(2)
         grad = torch.cat([grad[:, :-1], (grad[:, -1] + grad_after).unsqueeze(1)], 1)

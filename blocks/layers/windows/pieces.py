@@ -56,7 +56,7 @@ class QueryChunk:
 
     @property
     def shift(self) -> int:
-        """Return how many of the piece's distances reach from its first query to before its first key."""
+        """Return how many of the piece's distances, taken from the first query, end before the first key."""
         return self.max_distance - (self.start - self.key_start)
 
     @property

@@ -182,7 +182,7 @@ def iter_packed_batches(
 
 
 def _source_of_rows(bounds: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
-    """Choose for each row of a batch the text from which it is taken, and return the index of this text.
+    """Choose a text for each row of a batch, and return the index of the text.
 
     Rows are numbered over all batches, from `start` to `stop`. `bounds` are the cumulative shares of all
     texts except the last.

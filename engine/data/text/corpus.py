@@ -83,7 +83,7 @@ def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
 def _open_documents(
     documents: OwnDocuments, task: LanguageModelSettings, folder: Path, place: Path
 ) -> TokenisedCorpus:
-    """Open a corpus of the user's own documents. Each split has them in the order of their files."""
+    """Open a corpus of the user's own documents. In each split, documents keep the order of their files."""
     corpus = documents.dataset
     about = prepared(place, corpus.name, partial(_write_documents, documents, task, folder))
     splits: dict[str, Split] = {}

@@ -34,7 +34,7 @@ IntArray = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedText:
-    """An encoded split: its tokens, the offset of each line in them, and the number of words of each line.
+    """An encoded split: its tokens, the offset of each line in the tokens, and each line's number of words.
 
     The offsets end with the end of the last line. Words are separated by spaces; a line's end counts as one
     more word, as in word perplexities. `bytes` counts each line's bytes in the original text, with its line
