@@ -199,7 +199,7 @@ class ModelConfig:
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
-        """Return the clusters of the vocabulary that `cutoffs` separate; without cutoffs, a single cluster."""
+        """Return the clusters that `cutoffs` make of the vocabulary; without cutoffs, a single cluster."""
         ends = pairwise((0, *self.cutoffs, self.symbols))
         return tuple(
             Cluster(

@@ -62,7 +62,7 @@ class ModelCoordinates:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StudyCoordinates:
-    """How much the layers of each model of a study change at each width, in `steps` training steps.
+    """The change of each layer in a study's models at each width, after `steps` training steps.
 
     Its text is what `activemem study coordinates` prints.
     """
