@@ -82,7 +82,7 @@ class BucketPlace(Place):
             self._download_all([self._key(path)])
 
     def list_names(self, *folders: Path) -> None:
-        """Update the names, sizes and times of the local files in folders, as in the bucket.
+        """Give the local files in these folders the names, sizes and times that they have in the bucket.
 
         No contents are downloaded. An object without a current local copy becomes a sparse file, which has
         only its size and time.
@@ -190,7 +190,7 @@ class BucketPlace(Place):
             path.replace(target)
 
     def now(self) -> float:
-        """Return the current time of the server, read from an object that is written for this."""
+        """Return the current time of the server, read from an object that is written for this purpose."""
         key = f"unfinished/{temporary_name('now')}"
         self.bucket.put(key, b"")
         info = self.bucket.head(key)

@@ -194,7 +194,7 @@ def is_other_than_file(path: Path) -> bool:
 
 
 def _unreadable(error: OSError) -> Exception:
-    """Convert an error of the system to an `UnreadableError` if it concerns only one file; else return it."""
+    """Return an `UnreadableError` for a system error that concerns only one file, else the error itself."""
     if error.errno not in _OF_THIS_FILE:
         return error
     if error.errno == errno.ENXIO:  # what Linux answers to an attempt to open a socket

@@ -1,4 +1,4 @@
-"""The valid attempt of each trial: its latest attempt that is done or, if none is done, its latest.
+"""The valid attempt of each trial: the latest one with the status done or, if none is done, the latest one.
 
 So a trial that is done stays done, even if a later attempt fails. An attempt with damaged metrics counts as
 incomplete, not done. While a store grows, `LatestAttempts` reads each new file once.

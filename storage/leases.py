@@ -229,7 +229,7 @@ class Leases:
                 lease.beat()
 
     def _as_seen(self, trial: str, attempt: int, data: bytes) -> LeaseState:
-        """Return the state of the lease that has these bytes in its file.
+        """Return the state of a lease, given the bytes of its file.
 
         A lease whose owner cannot be read also expires.
         """
@@ -287,7 +287,7 @@ def this_process(run: str) -> Owner:
 
 
 def remove_old_leases(layout: Layout) -> None:
-    """Remove the leases of those trials of which no lease has changed for `KEPT_S` seconds.
+    """Remove all leases of each trial whose leases have not changed for `KEPT_S` seconds.
 
     The store's clock measures this time.
     """

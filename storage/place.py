@@ -56,7 +56,7 @@ class Place(ABC):
     """Whether every machine sees at once what another machine has stored."""
 
     def fetch(self, folder: Path, name: str | None = None) -> None:  # noqa: B027 -- nothing to do in a folder
-        """Update the local copies of a folder's files; with `name`, only those of files with this name."""
+        """Update the local copies of a folder's files; with `name`, update only files with this name."""
 
     def fetch_file(self, path: Path) -> None:  # noqa: B027 -- nothing to do in a folder
         """Update the local copy of one file."""

@@ -20,7 +20,7 @@ _BITS: Final = {pl.Int32(): 32, pl.Int64(): 64}
 
 
 def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
-    """Return an error message for each of a row's values that does not fit its column."""
+    """Return an error message for each value of a row that does not fit its column."""
     return [
         f"{name}: expected {expected}, got {value!r}"
         for name, value in values.items()

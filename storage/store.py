@@ -148,7 +148,7 @@ class Store:
 
     @property
     def damaged(self) -> tuple[Path, ...]:
-        """Return where the damaged files that this object has found are now."""
+        """Return the current paths of the damaged files that this object has found."""
         return tuple(self._quarantine.paths)
 
     def write(
@@ -219,7 +219,7 @@ class Store:
         return read_adopted(self._quarantine, [study])
 
     def latest_attempts(self) -> dict[str, tuple[str, int]]:
-        """Return the status and number of each trial's valid attempt (the latest done, else the latest)."""
+        """Return the status and number of each trial's valid attempt (its latest done one, or its latest)."""
         frame = read_latest(self._quarantine, ["trial", "attempt", "status"])
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
 
@@ -263,7 +263,7 @@ class Store:
         return latest
 
     def trials(self, probes: Collection[str] = (), columns: Sequence[str] = tuple(TRIALS)) -> pl.DataFrame:
-        """Return the valid attempt of each trial (the latest done one, else the latest), sorted by trial.
+        """Return the valid attempt of each trial (its latest done one, or else its latest), sorted by trial.
 
         Reading only some `columns` takes less time and memory; they must include trial, study and attempt.
 
@@ -311,7 +311,7 @@ class Store:
         return self._latest_rows(("tuned_outputs" if tuned else "outputs",), trials)
 
     def _replace(self, dataset: str, trial: TrialRow, frame: pl.DataFrame | None) -> None:
-        """Replace the rows of an attempt in a dataset by those of `frame`; remove them if it is None."""
+        """Replace the rows of an attempt in a dataset by `frame`; remove these rows if `frame` is None."""
         path = self._layout.attempt_file(dataset, trial.study, trial.trial, trial.attempt)
         self._make_way(path)
         if frame is None:

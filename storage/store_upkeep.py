@@ -81,7 +81,7 @@ def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
 
 
 def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
-    """Replace these files of a partition by one merged file; return how many they were."""
+    """Replace these files of a partition by one merged file; return the number of replaced files."""
     write_merged(place, dataset, partition, merge(dataset, contents))
     remove_merged(place, dataset, partition, contents)
     return len(contents)
@@ -271,7 +271,7 @@ def _sealed_paths(layout: Layout) -> Iterator[Path]:
 
 
 def _check(path: Path, quarantine: Quarantine) -> Finding | None:
-    """Read a file in the way that readers of its kind do; return the problem with it, or None."""
+    """Read a file with the reader for its kind of file; return the problem found, or None."""
     fault = None
     try:
         if path.suffix == ".pt":
@@ -338,7 +338,7 @@ _ORDER: Final = ("trials", *(dataset for dataset in SCHEMAS if dataset != "trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """The trials, rows and files of a study that were removed, or to remove if `removed` is false.
+    """The trials, rows and files that were removed from a study or, if `removed` is false, would be removed.
 
     `rows` counts the rows of each dataset. `files` are weights, checkpoints and last states, relative to the
     store, and `bytes` is their total size.
@@ -608,7 +608,7 @@ class StoreUpkeep:
                 lease.release()
 
     def _with_leases(self, trials: Collection[str]) -> set[str]:
-        """Return those of these trials that have a lease, whether or not their outcomes are stored."""
+        """Return the given trials that have a lease, whether or not their outcomes are stored."""
         self._layout.place.list_names(self._layout.leases)
         return {path.name.rpartition("-")[0] for path in entries(self._layout.leases)} & set(trials)
 

@@ -22,7 +22,7 @@ _NEXT_STEP: Final = "run the study again from its file to rewrite its record"
 
 
 class _OwnCorpus(Record):
-    """Schema for the user's own data files in a record: the tables that name them, and facts about them."""
+    """Schema for the part of a record about the user's data files: tables that name the files, and facts."""
 
     written: str
     facts: dict[str, Any] | None = None

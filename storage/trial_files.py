@@ -87,7 +87,7 @@ def write_note(
 
 
 def encode_begun(trial: str) -> str:
-    """Return the line with which the record of a trial's starts begins; it contains the trial.
+    """Encode a trial as the first line of the record of its starts.
 
     The JSON has the keys of `StartRecord`.
     """
@@ -203,7 +203,7 @@ class TrialFiles:
         return self._layout.checkpoints(trial)
 
     def checkpoints_folder(self, name: str) -> Path:
-        """Update the local copies of all checkpoints' files called `name`; return the common folder."""
+        """Update the local copy of each checkpoint's file `name`; return the folder of all checkpoints."""
         self.place.fetch(self._layout.checkpoints_folder, name)
         return self._layout.checkpoints_folder
 

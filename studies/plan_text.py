@@ -200,7 +200,7 @@ def _test(test: TrialTest) -> str:
 
 
 def _resumed_trials(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
-    """Yield, for each epoch at which trials continue shorter trials, a sentence on how many do so."""
+    """Yield sentences on trials that continue shorter trials, one for each epoch at which they continue."""
     by_epoch: dict[int, list[str]] = {}
     for each in shorter_trials:
         by_epoch.setdefault(each.epochs, []).append(each.trial)
@@ -243,7 +243,7 @@ def _counts(study: Study, plan: Plan) -> str:
 
 
 def _axis(name: str, count: int) -> str:
-    """Describe a factor and its number of levels: `8 mixers`, or `5 levels of N` for a short name."""
+    """Describe a factor and its number of levels: `8 mixers` or, for other names, `5 levels of N`."""
     countable = name.isalpha() and len(name) > 1 and not name.endswith("s")
     return plural(count, name) if countable else f"{count:,} levels of {name}"
 

@@ -74,7 +74,7 @@ class CohortSource(Protocol):
         ...
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Record the end of a cohort, completed or pruned; return the events that follow from it."""
+        """Record that a cohort was completed or pruned; return the events that follow from its end."""
         ...
 
 
@@ -144,7 +144,7 @@ class GridCohorts:
         return name, [job for _, job in self._jobs[first : self._next]]
 
     def _least(self, second: float, workers: int) -> float:
-        """Return the least work to give a worker at once, so that scheduling takes little of the time.
+        """Return the smallest amount of work to give a worker at once, so that scheduling costs little time.
 
         `second` is the work that one worker does in a second. Until as many cohorts have ended as there are
         workers, the minimum is at most a worker's share of the remaining work. Among cohorts that started
@@ -154,7 +154,7 @@ class GridCohorts:
         return least if self._num_ended >= workers else min(least, self._left / workers)
 
     def _gather_alike(self, workers: int) -> int:
-        """Find jobs whose trials can share a pack with the next job, and move them directly after it.
+        """Move jobs whose trials can share a pack with the next job's trial to the places after the next job.
 
         Return their number, the next job included.
         """
@@ -221,7 +221,7 @@ class OutcomeBuffer:
             self._flush()
 
     def stored(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield these events, but hold back the end of each buffered trial until its outcome is stored.
+        """Yield these events, but hold back a buffered trial's end event until the trial's outcome is stored.
 
         A machine failure is the last event.
         """

@@ -57,7 +57,7 @@ ENDED_BETWEEN_LOOKS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Numbers of a study's trials after a run: stored (by status), trained by this run, and still to train.
+    """Counts of a study's trials after a run: stored (by status), trained by this run, and still to train.
 
     `given_up` has the reasons for abandoned cohorts, whose workers died too often. `stop_reason` is set if
     `max_failures` ended the run.

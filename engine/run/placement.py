@@ -37,7 +37,7 @@ class Accelerators:
 
 
 def with_whole_gpu(machine: Machine) -> Machine:
-    """Resolve gpus = "auto" to one whole GPU for each trial, or to 0 if there is no GPU."""
+    """Resolve `gpus = "auto"` to one whole GPU for each trial, or to 0 if there is no GPU."""
     machine = with_gpu_bytes(machine)
     return replace(machine, gpus=float(has_gpu())) if machine.gpus == "auto" else machine
 
@@ -45,7 +45,7 @@ def with_whole_gpu(machine: Machine) -> Machine:
 def with_share(
     machine: Machine, all_settings: Sequence[TrialSettings], *, cpus: float, at_once: int | None = None
 ) -> Machine:
-    """Resolve gpus = "auto" to the share of a GPU that each trial gets, or to 0 if there is no GPU.
+    """Resolve `gpus = "auto"` to the share of a GPU that each trial gets, or to 0 if there is no GPU.
 
     The machine has `cpus` CPUs. At most `at_once` trials can train at the same time; None means any number.
     """
@@ -205,7 +205,7 @@ def measure_bf16(steps: Sequence[TrialSettings], machine: Machine) -> tuple[floa
 
 
 def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, float]:
-    """Return the seconds of a trial's fastest training step in float32, and of its fastest in bf16."""
+    """Return the seconds of a trial's fastest training step, first in float32 and then in bf16."""
     device, spent = torch.device(machine.device), 0.0
     trainings = list[Training]()
     for precision in ("float32", "bf16"):

@@ -142,9 +142,9 @@ def _can_measure(trials: Sequence[TrialSettings], machine: Machine) -> bool:
 
 
 def _describe_bf16(plan: Plan, machine: Machine) -> str:
-    """Compare training steps in bf16 with float32: `would take 0.66 of the time here`.
+    """Describe the time of bf16 training steps relative to float32: `would take 0.66 of the time here`.
 
-    Return "" if they are not much faster than in float32. For a study that sets bf16, the time is described
+    Return "" if bf16 is not much faster than float32. For a study that sets bf16, the time is described
     in any case. The measurement is cached.
     """
     left = [each.trial for each in plan.trials if each.status != "done"]
@@ -172,7 +172,7 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
 
 
 def _group_sizes(study: Study) -> list[GroupSize]:
-    """Return how many weights each weight group of [train] contains in each model of a study.
+    """Return how many weights of each model in a study belong to each weight group of [train].
 
     Torch is loaded only if the study has groups.
     """

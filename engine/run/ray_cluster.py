@@ -63,7 +63,7 @@ class _NeverPickled:
 
 @dataclass(slots=True)
 class _Cohort:
-    """A cohort that Tune has, and how often it has lost its worker."""
+    """A cohort that Tune has received, and the number of times that the cohort has lost its worker."""
 
     name: str
     jobs: list[Job]
@@ -139,7 +139,7 @@ class CohortSearcher(_NeverPickled, Searcher):
         return [job.trial.id for job in self._cohorts[trial_id].jobs]
 
     def worker_lost(self, trial_id: str, reason: str) -> None:
-        """Hand out a cohort again that has lost its worker, or give it up after too many losses."""
+        """Hand out a cohort again after it has lost its worker, or give it up after too many losses."""
         cohort = self._cohorts.pop(trial_id)
         cohort.losses += 1
         if cohort.losses <= MAX_COHORT_LOSSES:

@@ -172,7 +172,7 @@ def targets_are_solutions(task: Subject) -> None:
 
 
 def reach_is_needed(task: Subject) -> None:
-    """Check that targets depend on inputs exactly as far away as the task's reach states.
+    """Check that targets depend on inputs as far away as the task's stated reach, but no farther.
 
     The reach says how far to the left and to the right of a target the inputs affect it. Inputs beyond the
     reach must change no target, and inputs at the reach must change one. One input at a time is replaced by

@@ -67,7 +67,7 @@ def _checked(task: GeneratedTask, draw: Draw, generator: Generator, count: int |
 
 
 def example_faults(kind: TaskKind, sizes: TaskSizes, examples: Examples, count: int | None) -> Iterator[str]:
-    """Yield error messages for examples that do not fit the kind of a task or its sizes.
+    """Yield error messages for examples that do not fit the kind or the sizes of a task.
 
     `count` is the expected number of examples; None means any number.
     """

@@ -146,7 +146,7 @@ class Checkpoint:
         return self._load_shorter(device)
 
     def _load_shorter(self, device: torch.device) -> CheckpointData | None:
-        """Return the last state of the trial with fewer epochs that this trial continues.
+        """Return the last state of the shorter trial that this trial continues with more epochs.
 
         That trial had the same settings, but fewer epochs. Return None if its state is missing or damaged.
         The totals of the result say which trial it comes from.
@@ -187,7 +187,7 @@ def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None)
 
 
 def record_stops(store: Store, trials: Iterable[str]) -> None:
-    """Record for those of these trials that have a checkpoint that their last start is no death.
+    """Record that the processes of these trials stopped on purpose; skip trials without a checkpoint.
 
     A stop that cannot be recorded counts as a death.
     """

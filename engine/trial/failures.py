@@ -100,7 +100,7 @@ _lost: list[str] = []
 
 
 class MachineError(ActivememError):
-    """Error for a machine that cannot train, as with a full disk or no GPU; the message is one line."""
+    """Error for a machine that cannot train, such as one with a full disk; the message is one line."""
 
 
 class HeadLostError(MachineError):
@@ -145,7 +145,7 @@ def storing() -> Iterator[None]:
 
 
 def note_lost_gpu(error: BaseException) -> None:
-    """Record that this process has lost its GPU, if that caused the given error.
+    """Record that this process has lost its GPU, if this loss caused the given error.
 
     Trials that start later are then not blamed for the loss. If the error does not say so, the GPU is
     queried, because CUDA's libraries report failures without their cause.
@@ -241,7 +241,7 @@ class CrashCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashReport:
-    """The report of a dead process: `text` has its traceback or reason, `limit_s` was its time limit."""
+    """The report of a dead process: its traceback or the reason of its death (`text`), and its time limit."""
 
     limit_s: float | None
     text: str
@@ -293,7 +293,7 @@ def take_crash_report(folder: Path) -> CrashReport | None:
 def failure_by_death(
     deaths: CrashCounts, words: CrashReport | None, limit_s: float | None, where: str
 ) -> str | None:
-    """Return the message with which a trial fails after deaths of its processes; None if it is tried again.
+    """Return the message with which a trial fails after its processes died; None if the trial is retried.
 
     `words` is the report of the last death, and `where` says in which part of the training it was. A trial
     also fails if its time limit has passed in native code, unless `limit_s`, the limit of the next try, is
@@ -336,7 +336,7 @@ _PERHAPS_OUT_OF_MEMORY = (
 
 
 class OomRetries:
-    """Counter of how often a trial ran out of memory, which decides how its next try saves memory.
+    """Counter of a trial's out-of-memory failures; the count decides how the next try saves memory.
 
     The first two tries use whole batches: the first together with other trials, the second alone. Each
     further try splits batches into twice as many parts.
@@ -409,7 +409,10 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def may_be_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that memory ran out, or may mean it (some errors of CUDA's libraries)."""
+    """Return whether an error means, or may mean, that memory ran out.
+
+    Some errors of CUDA's libraries leave their cause open.
+    """
     is_likely = isinstance(error, RuntimeError) and any(text in str(error) for text in _PERHAPS_OUT_OF_MEMORY)
     return is_likely or is_out_of_memory(error)
 

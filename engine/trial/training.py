@@ -161,7 +161,7 @@ class Training:
         self._begin_epoch()
 
     def advance(self, between_steps: BetweenSteps = lambda: None) -> Metrics:
-        """Train one epoch, or the rest of it, and evaluate the model.
+        """Train one epoch, or the rest of an interrupted epoch, and evaluate the model.
 
         Return the metrics of the training and of the evaluation. Raise NotANumberError if the mean loss of
         the epoch or of one of its terms is not finite. Raise LeakError if the task is causal and the model
@@ -299,7 +299,7 @@ class Training:
 
     @property
     def can_be_saved(self) -> bool:
-        """Return whether the state can be saved now; it cannot in the middle of a step."""
+        """Return whether the state can be saved now; in the middle of a step, it cannot be saved."""
         return not self._is_torn and not self.is_stacked and self.noise.settled and self.trained.settled
 
     @property

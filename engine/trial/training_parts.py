@@ -97,9 +97,9 @@ class RecentLosses:
         self.share = 1.0
 
     def take(self, loss: Tensor) -> None:
-        """Record a step's loss; every few steps, lower the learning rate if their mean loss is too high.
+        """Record a step's loss; every few steps, lower the learning rate if the mean loss is too high.
 
-        This happens every `every` steps. Their mean is too high if it exceeds the last `patience` means.
+        Each mean is over `every` steps, and it is too high if it exceeds the last `patience` means.
         """
         # the sum stays on the device, so that a step need not wait for the GPU
         self._sum, self._steps = self._sum + loss, self._steps + 1

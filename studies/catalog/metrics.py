@@ -261,7 +261,7 @@ def better_arrow(metric: Metric) -> str:
 
 
 def format_number(value: float, decimals: int) -> str:
-    """Format a number with these decimals, grouped thousands and a true minus sign; never as minus zero."""
+    """Format a number with these decimals, grouped thousands and a true minus sign, but never write −0."""
     # the option z turns -0.0 into 0.0
     return format(value, f"z,.{decimals}f").replace("-", "−").replace("inf", "∞")
 

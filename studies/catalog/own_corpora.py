@@ -25,7 +25,7 @@ SPLITS = ("train", "dev", "test")
 
 
 def own_source(sha256: str) -> SourceFile:
-    """Return a description of the user's file that has this SHA-256, which is its name in the data folder."""
+    """Describe the user's file with this SHA-256. In the data folder, the SHA-256 is the file's name."""
     return SourceFile(names=(sha256,), digest=f"sha256:{sha256}")
 
 
@@ -89,7 +89,7 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 
 
 class OwnShards(_Facts):
-    """One source of documents (a file or folder) in a training corpus that mixes several.
+    """One source of documents (a file or folder) in a training corpus that mixes several sources.
 
     `files` has the SHA-256 of each file, and `weight` sets how often training draws from them. `documents`
     and `bytes` count only the training split.
@@ -148,7 +148,7 @@ class OwnTokenizer(_Facts):
 
 
 def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
-    """Return a dataset whose only file is the tokenizer; its folder is that of the user's corpora."""
+    """Return a dataset whose only file is the tokenizer; this file lies with the user's corpora."""
     return Dataset(**_described(tokenizer, "your own tokenizer"))
 
 
@@ -218,7 +218,7 @@ def own_name(facts: BaseModel) -> str:
 
 
 def read_facts(*kinds: type[BaseModel], named: bool = True) -> Callable[[object], object]:
-    """Return a Pydantic validator that converts a table into the first of these classes that accepts it.
+    """Return a Pydantic validator that converts a table to the first of these classes that accepts the table.
 
     If `named` is set, the validator also accepts a string, which is the name of a corpus.
     """

@@ -47,7 +47,7 @@ class PublishedNumber:
 
     @property
     def deviation_text(self) -> str:
-        """The deviation that the paper prints after the number, such as 0.3 for `1.2 ± 0.3`; else "".
+        """The deviation that the paper prints after the number, such as 0.3 in `1.2 ± 0.3`; "" without one.
 
         It is read from the beginning of `note`.
         """
@@ -56,7 +56,7 @@ class PublishedNumber:
 
     @property
     def remaining_note(self) -> str:
-        """The part of `note` that `text_with_deviation` does not show; "" if it shows all of it."""
+        """The part of `note` that `text_with_deviation` does not show; "" if there is no such part."""
         return _DEVIATION.sub("", "" if not self.text else self.note)
 
     @property

@@ -77,7 +77,7 @@ class Extrapolation:
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """The logarithm of the cost of `slow` divided by the cost of `fast`, computed for each seed."""
+    """The logarithm of the ratio of two costs, `slow` to `fast`, computed for each seed."""
 
     fast: Quantity
     slow: Quantity
@@ -263,7 +263,7 @@ GROWTH = 1.5
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """Return the numbers of seeds after which a claim is tested: first with `first`, last with `most`.
+    """Return the numbers of seeds at which a claim is tested; they grow from `first` to `most`.
 
     Each number is GROWTH times the previous one, rounded up.
     """

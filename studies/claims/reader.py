@@ -85,7 +85,7 @@ class Scope:
         object.__setattr__(self, "_cells_by_key", {cell_key(cell): cell for cell in self.cells})
 
     def at_level(self, factor: str, level: Level) -> Scope:
-        """Return the scope that has only those cells with this level of a factor."""
+        """Return a scope with only the cells that have this level of a factor."""
         wanted = cell_key([(factor, level)])
         cells = tuple(cell for key, cell in self._cells_by_key.items() if wanted <= key)
         return replace(self, factors={**self.factors, factor: (level,)}, cells=cells)
@@ -95,7 +95,7 @@ class Scope:
         return self._names[factor].find(name)
 
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
-        """Return the cells that have these levels; `named` has a level for some of the factors.
+        """Return the cells that have the levels in `named`, which need not name every factor.
 
         If several cells match, and one of them has the baseline's levels of all other factors, return only
         that cell.
@@ -205,7 +205,7 @@ _OPERATOR = re.compile(r"[+*>]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundLevel(syntax.Spanned):
-    """The level, as text, that a variable of a claim has as its value, and its position in the claim."""
+    """The value of a claim's variable: the text of a level, and the position of this text in the claim."""
 
     text: str
 
@@ -498,7 +498,7 @@ class _Resolver:
         return f"{metric}[{inside}]" if inside else metric
 
     def _ranking_example(self, call: syntax.FunctionCall) -> str:
-        """Return a valid use of a function such as `best`, such as `best(loss[task=sort]) is sa`."""
+        """Return an example for a function such as `best`: `best(loss[task=sort]) is sa`."""
         levels = next(iter(self._scope.varying_factors(self._scope.cells).values()), ("sa",))
         return f"{call.function.text}({self._example(opened=1)}) is {level_text(levels[0])}"
 
@@ -570,7 +570,7 @@ class _Resolver:
         return kept
 
     def _find_all(self, named: list[BoundLevel], known: Iterator[str], where: str) -> list[Level]:
-        """Return those levels of `known` that have these names; report names of no level."""
+        """Return the levels in `known` that have these names; report names that match no level."""
         names, found = NamedLevels(dict.fromkeys(known), where), list[Level]()
         for one in named:
             try:

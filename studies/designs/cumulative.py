@@ -28,7 +28,7 @@ class StepwiseSettings(PartSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Stepwise(Design):
-    """A design of cells in a row, each with one change more than the one before, from baseline to target."""
+    """A sequence of cells from the baseline to the target; each has one change more than the previous one."""
 
     settings: StepwiseSettings
 

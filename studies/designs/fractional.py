@@ -44,7 +44,7 @@ Row = tuple[int, ...]
 
 
 class TwoLevels(Design):
-    """Base class of designs for factors with two levels, numbered 0 (that of the baseline) and 1."""
+    """Base class of designs for factors with two levels, numbered 0 (the baseline's level) and 1."""
 
     has_conditions = False
     most_factors: ClassVar[int]
@@ -188,7 +188,7 @@ def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, 
 
 
 def rows_of(columns: Sequence[int]) -> tuple[Row, ...]:
-    """Return the runs of a fraction with these columns, bit masks of the basic factors that they combine."""
+    """Return the runs of a fraction; each column is a bit mask of the basic factors that it combines."""
     basic = max(columns, default=0).bit_length()
     return tuple(tuple((column & run).bit_count() % 2 for column in columns) for run in range(1 << basic))
 

@@ -23,7 +23,7 @@ class Grid(Design):
         return "every combination of levels" if self.conditions else ""
 
     def cells(self) -> Iterator[dict[str, Level]]:
-        """Yield every cell with every seed once; those of a plain grid are in the order of the file."""
+        """Yield every cell with every seed once; the cells of a plain grid come in the order of the file."""
         if self.conditions or self.listed_cells:
             yield from super().cells()
             return

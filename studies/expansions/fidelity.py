@@ -128,7 +128,7 @@ class Fidelity(Expansion):
 
     @property
     def least_points(self) -> int:
-        """The number of points that a search needs at least, so that one of them reaches the last rung.
+        """The smallest number of points with which a search can bring a point to the last rung.
 
         With brackets it is the number of rungs: each bracket gets one of the first points, and the last
         bracket starts on the last rung.

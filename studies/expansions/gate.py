@@ -76,7 +76,7 @@ class Gates(Expansion):
         return cls(tables=tuple((path, settings) for path, settings in read if settings is not None))
 
     def held(self, confirmed: Sequence[str] = ()) -> frozenset[str]:
-        """Return the ids of the trials that still may not train after these claims are confirmed."""
+        """Return the ids of the trials that must not train yet, even when these claims are confirmed."""
         left = frozenset[str]()
         for gate in self.gates:
             left |= gate.held.difference(*(gate.opened_by.get(name, ()) for name in confirmed))
@@ -115,7 +115,7 @@ class Gates(Expansion):
                     diagnostics.report((*path, "claims"), message)
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
-        """Return the study with its gates, and with stricter confidence levels for the claims that they name.
+        """Return the study with its gates, and with stricter confidence levels for the claims in its gates.
 
         Each of these n claims is decided at the level 1 − (1 − level) / n (Bonferroni). So the probability of
         any wrong confirmation stays below that of a single claim.

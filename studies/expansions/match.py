@@ -112,7 +112,7 @@ class SizeMatch:
 
     @property
     def largest(self) -> CostMatch:
-        """The cost with the largest difference from the baseline's cost, as a fraction of it."""
+        """The cost that differs most from the baseline's cost, relative to the baseline's cost."""
         return max(self.costs, key=lambda cost: abs(cost.relative_residual))
 
     @property
@@ -124,7 +124,7 @@ class SizeMatch:
 
     @property
     def balance(self) -> float:
-        """How evenly the costs lie around the baseline's: the smallest plus the largest relative residual.
+        """The smallest plus the largest relative residual; 0 if they lie evenly around the baseline.
 
         At 0 one cost is as far below the baseline's as another is above. At this size, the larger deviation
         is as small as possible.
@@ -150,7 +150,7 @@ def nearest_sizes(count: Callable[[int], float], target: float, low: int, high: 
 
 
 def _smallest_reaching(count: Callable[[int], float], target: float, low: int, high: int) -> int:
-    """Return the smallest size at which `count` reaches the target; `high + 1` if it does at no size.
+    """Return the smallest size at which `count` reaches the target; `high + 1` if there is no such size.
 
     Most counts are affine, so that the first two give the answer; otherwise the range is bisected.
     """

@@ -72,7 +72,7 @@ class ColumnFaults:
         return bool(self._first)
 
     def add(self, index: int, column: str, message: str, kind: str = "") -> None:
-        """Record that the value in a row and column has a fault, with a message about it.
+        """Record a fault of the value in a row and column, with a message for the user.
 
         Without `kind`, messages with the same words before `, got` are of the same kind.
         """

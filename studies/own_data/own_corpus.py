@@ -251,7 +251,7 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
 
 
 def _own_table(diagnostics: Diagnostics) -> tuple[Mapping[str, Any], type[BaseModel], _Read] | None:
-    """Return the table `[task] corpus`, the class for facts about its files, and the function to read them.
+    """Return the table `[task] corpus`, the class for its facts, and the function that reads its files.
 
     Return None if `[task] corpus` is not a table, or if the task cannot use the user's files.
     """

@@ -207,7 +207,7 @@ def _read_text(path: Path) -> bytes:
 
 
 def _position(data: bytes, place: int) -> str:
-    """Return the line and column, from 1, of a byte; all bytes before it are valid UTF-8."""
+    """Return the line and column of a byte, both counted from 1. All earlier bytes are valid UTF-8."""
     before = data[:place]
     line = before[before.rfind(b"\n") + 1 :].decode()
     number = before.count(b"\n") + 1

@@ -28,7 +28,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Tokens(str):
-    """A list of tokens in the form of one string, in which spaces separate them."""
+    """A list of tokens, written as one string with spaces between the tokens."""
 
     __slots__ = ()
 

@@ -163,7 +163,7 @@ def count_rows(rows: Sequence[Row]) -> OwnCounts:
 
 
 def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None = None) -> NamedFiles | None:
-    """Find the data files at a path, by split; report faults at the key `key`, and then return None."""
+    """Find the data files of each split at a path. Report a fault at the key `key`, and then return None."""
     try:
         found = find_files(reader.locate(name), names)
     except CorpusError as error:

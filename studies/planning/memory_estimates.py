@@ -84,7 +84,7 @@ class StepMemory:
         return None
 
     def in_parts(self, parts: int) -> int:
-        """Return the peak bytes of a step that splits its batch into parts and computes one after another."""
+        """Return the peak bytes of a step that splits its batch into parts, computed one after another."""
         largest = -(-self.activations * -(-self.sequences // parts) // self.sequences)
         return self._of_weights + max(largest, self.copies)
 
@@ -177,7 +177,7 @@ Bound = Literal["memory", "CPUs", "processes", "trials", "setting", "one"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRoom:
-    """The number of trials that can train on one GPU at once, each in its own process, and its limits.
+    """The number of trials that can train at once on one GPU, each in its own process, and what limits it.
 
     If `asked` is set, that many trials share the GPU if it has the CPUs for them, whether they fit into its
     memory or not. Otherwise the run takes as many as fit, but no more than there are trials per GPU, so that
@@ -244,7 +244,7 @@ def trials_together(held: StepMemory, device_bytes: int) -> int:
 
 
 def costliest_test(all_settings: Iterable[TrialSettings]) -> TrialTest | None:
-    """Return the test of the trial whose test costs the most; None if no trial has a test."""
+    """Return the most expensive test of a trial; None if no trial has a test."""
     found: list[TrialTest] = []
     for settings in all_settings:
         task = settings.task

@@ -43,7 +43,7 @@ from ..text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleTrial:
-    """A finished trial of which a plug-in's source has changed since: its id then and its id now.
+    """A finished trial that used a plug-in whose source has changed since: the trial's id then and now.
 
     `stored` is the id in the store; `now` is the id that the trial has with the present source. `changes`
     maps each plug-in to its old and new source; the old source is "" if it was not recorded.
@@ -55,7 +55,7 @@ class StaleTrial:
 
 
 def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTrial]:
-    """Return the study's stored trials that ran with other plug-in source, by the ids that they have now.
+    """Return the study's stored trials that ran with another version of a plug-in, by their present ids.
 
     The store has no result with the present plug-in source for these trials. If several trials match, the
     trial that ended last counts. These trials are not outcomes of the study.
@@ -270,7 +270,7 @@ class FittingTrials:
 
 
 def _plain_keys(settings: Mapping[str, Any]) -> dict[KeyPath, Any]:
-    """Return the values of the keys of each table of a trial's settings, without those of inner tables."""
+    """Return the plain values in the tables of a trial's settings, without inner tables."""
     tables = {name: table for name, table in settings.items() if isinstance(table, Mapping)}
     inside = ((name, key, value) for name, table in tables.items() for key, value in table.items())
     return {(name, key): value for name, key, value in inside if not isinstance(value, Mapping)}
@@ -331,7 +331,7 @@ class RecipeSpace:
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
-        """Return values of the search's dimensions with which its recipe becomes this recipe.
+        """Return values of the search's dimensions that turn the study's recipe into this recipe.
 
         Return None if the recipe is not in the space.
         """

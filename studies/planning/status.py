@@ -250,7 +250,7 @@ def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
 
 
 def count_devices(outcomes: pl.DataFrame) -> dict[str, int]:
-    """Return how many of these outcomes each device has trained."""
+    """Return the number of these outcomes for each device."""
     return dict(outcomes.group_by("device").len().sort("device").iter_rows())
 
 

@@ -230,7 +230,7 @@ Speed = Sequence[tuple[float, float]]
 
 
 def max_seconds_in_process(workers: int) -> float:
-    """Return how many seconds a grid may take to train in this process; longer ones use Ray workers.
+    """Return how many seconds a grid may take to train in this process; longer grids use Ray workers.
 
     For longer grids, parallel training saves more than the start of Ray costs.
     """

@@ -190,7 +190,7 @@ class Spent:
     gpu_seconds: float = 0.0
 
     def add(self, row: Mapping[str, Any], times: int = 1) -> None:
-        """Add what the trial of a row has cost; with `times = -1`, subtract what was added for it before."""
+        """Add the cost of a row's trial. With `times = -1`, subtract the cost that was added before."""
         self.trainings += times
         self.flops += times * (row["flops"] or 0)
         self.seconds += times * row["seconds"]
@@ -288,7 +288,7 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
 
 
 def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozenset[str]:
-    """Return the ids of a study's selected trials, with stored trials of earlier versions of its file.
+    """Return the ids of a study's selected trials, including stored trials of earlier study files.
 
     With selectors, these are the trials that match, as in `select_trials`; without, all trials. Begun and
     handed-in trials are included. Stored trials match by their levels, even if they ran with other code or

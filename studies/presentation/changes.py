@@ -191,7 +191,7 @@ def _takes_steps(spec: CellsTable, design: Design) -> bool:
 
 
 def _choices(design: Design, step: int, *, by_step: bool) -> int:
-    """Return from how many possible changes an ablation path has chosen the one of this step."""
+    """Return the number of possible changes from which an ablation path chose the change of this step."""
     if design.kind != "path" or not step:
         return 1
     left = len(cast("Stepwise", design).steps) + 1 - step

@@ -223,7 +223,7 @@ def factor_faults(
     factors: Iterable[str],
     special: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[KeyFault]:
-    """Yield a fault for each key that names an unknown factor, or a factor that another key names.
+    """Yield a fault for each key that names an unknown factor, or the same factor as another key.
 
     `named` has the paths of keys with the factors that they name. `special` has, for some keys, further valid
     values.

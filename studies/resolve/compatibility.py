@@ -71,7 +71,7 @@ def incompatibilities(
 
 
 def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if the task needs another kind of output than the recipe gives, such as one vector."""
+    """Yield a fault if the recipe's kind of output, such as one vector, is not what the task needs."""
     task, root = settings.task.spec, read_recipe(settings.model.recipe).root
     gives, needs = output_kind(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:
@@ -325,7 +325,7 @@ def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _has_dev_loss(settings: TrialSettings) -> bool:
-    """Return whether the task has dev examples, the same after each epoch, on which it computes a loss."""
+    """Return whether a loss is computed after each epoch, always on the same dev examples."""
     if settings.train.lengths is not None or isinstance(settings.task, GeneratedTask | LabelledSettings):
         return True
     return settings.task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION)
@@ -416,7 +416,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
 
 
 def _offending_part(root: Node, gives: str | None) -> str:
-    """Return the text of that part of a recipe which gives the model its kind of output (`gives`).
+    """Return the text of the part that gives a recipe its kind of output (`gives`).
 
     For a vector, it is the part that pools positions; otherwise it is the first block with this output.
     """

@@ -83,7 +83,7 @@ def parameter_count(settings: TrialSettings) -> int:
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
-    """Return the number of tokens of the sequence for which a trial's costs are computed: the longest one.
+    """Return the number of tokens in a trial's longest sequence, for which the trial's costs are computed.
 
     Return REFERENCE_TOKENS if the length grows.
     """
@@ -168,7 +168,7 @@ def flops_per_token(settings: TrialSettings) -> float:
 
 
 def state_bytes(settings: TrialSettings) -> int:
-    """Return the bytes that a trial's model keeps in generation after `sequence_tokens` tokens.
+    """Return the bytes of state that a trial's model holds when it has generated `sequence_tokens` tokens.
 
     Each number takes four bytes. A part of the state grows with every token, and a window has a fixed size.
     """

@@ -63,14 +63,14 @@ class Draft:
     space: Mapping[str, Dimension]
 
     def declared_names(self) -> set[str]:
-        """Return the names that placeholders such as `{mixer}` may use, even those whose values are invalid.
+        """Return the names that placeholders such as `{mixer}` may use, even names with invalid values.
 
         They are the names of factors, search dimensions and fragments.
         """
         return {*filler_kinds(self.diagnostics.data), *named_fragments(self.diagnostics.data)} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
-        """Return the values that may fill each placeholder, by its name; each value has its path in the file.
+        """Return the values that may fill each placeholder, with their paths in the file, by placeholder.
 
         The values are a factor's levels, representative values of a search dimension, or a size. A factor has
         the levels in [factors] first, then the levels that only [[cells]] have.

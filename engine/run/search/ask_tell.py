@@ -55,7 +55,7 @@ FIRST_DRAWN = 10
 
 
 class SobolSampler(optuna.samplers.QMCSampler):
-    """Optuna's sampler of a scrambled Sobol sequence, which always proposes the element number `place`."""
+    """Sampler that always proposes element number `place` of Optuna's scrambled Sobol sequence."""
 
     def __init__(self, seed: int, place: int, *, draw_seed: int) -> None:
         drawn = optuna.samplers.RandomSampler(seed=draw_seed)
@@ -396,7 +396,7 @@ class RungStudies:
 
     @property
     def current(self) -> optuna.Study:
-        """Return the study that proposes points: that of the highest rung with enough ended points.
+        """Return the study that proposes points: the study of the highest rung with enough ended points.
 
         If no rung has enough, return the study of the first rung.
         """
@@ -446,7 +446,7 @@ class RungStudies:
 
 
 class UnseenPoints:
-    """Source of search points that have not been tried: drawn uniformly, or taken in a fixed order.
+    """Source of untried search points, which it draws uniformly or takes in a fixed order.
 
     Draws depend on the search's seed and on the number of known points, so that a resumed search repeats
     them.

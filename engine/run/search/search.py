@@ -168,7 +168,7 @@ class PointState(Enum):
 
 @dataclass(slots=True)
 class TrackedPoint:
-    """A search point on one of its rungs, with those of its trials that this driver trains (its jobs).
+    """A search point on one rung, with its jobs: the trials of the point that this driver trains.
 
     `trial` is Optuna's trial for the point, if Optuna proposed it.
     """
@@ -181,7 +181,7 @@ class TrackedPoint:
 
 
 class TrackedPoints:
-    """The points of a search by state; points on different rungs are tracked separately."""
+    """The points of a search, grouped by state; points on different rungs are tracked separately."""
 
     def __init__(self) -> None:
         self._points: dict[PointState, dict[str, TrackedPoint]] = {state: {} for state in PointState}

@@ -12,7 +12,7 @@ PADDING = 0
 
 
 def draw_lengths(task: LengthTask, count: int, test_set: str | None, generator: Generator) -> Tensor:
-    """Draw the lengths of `count` training sequences; in a test set, all have the length that is its name."""
+    """Draw the lengths of `count` sequences; in a test set, every length is the number in the set's name."""
     if test_set is not None:
         return torch.full((count,), int(test_set))
     low, high = task.lengths
@@ -20,7 +20,10 @@ def draw_lengths(task: LengthTask, count: int, test_set: str | None, generator: 
 
 
 def pad_behind(inputs: Tensor, ends: Tensor) -> Tensor:
-    """Replace the tokens of inputs (count, tokens) by padding from each sequence's end (count,) on."""
+    """Replace every token after the end of its sequence by padding.
+
+    `inputs` is (count, tokens), and `ends` (count,) are the lengths of the sequences.
+    """
     return inputs.masked_fill(torch.arange(inputs.shape[1]) >= ends[:, None], PADDING)
 
 

@@ -111,7 +111,7 @@ def _fuzzy(task: MadSettings, generator: Generator, training: bool) -> tuple[Ten
 
 
 def _copying(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw symbols mixed with blanks, then a marker and blanks, at which the targets are the symbols.
+    """Draw symbols mixed with blanks, then a marker and more blanks. The last targets are the symbols.
 
     The marker is followed by as many blanks as there are symbols. The targets have the order of the symbols.
     """
@@ -141,7 +141,7 @@ def _memorization(task: MadSettings, generator: Generator, training: bool) -> tu
 
 
 def _compression(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw symbols with a marker as the last one; the targets equal the inputs."""
+    """Draw sequences of symbols that end with a marker; the targets equal the inputs."""
     del training
     symbols = torch.randint(task.usual, (task.length,), generator=generator)
     symbols[-1] = task.usual

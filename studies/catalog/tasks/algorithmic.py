@@ -128,7 +128,7 @@ class SymbolSettings(AlgorithmicSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlgorithmicTask(TaskSpec):
-    """An algorithmic task: its valid lengths, and how far away an input can be and still change an output.
+    """An algorithmic task: its valid lengths, and the largest distance at which an input changes an output.
 
     `length` always means the nominal length, which a curriculum grows and tables report. `required_reach` is
     the distance of the furthest input on each side that can change some output. `unguessable_reach` is the

@@ -78,7 +78,7 @@ class GeneratedTask(TaskSettings, ABC):
         """Draw `count` training examples with a random generator."""
 
     def test_sets(self) -> Mapping[str, Draw]:
-        """Return, for each test set, the function that draws it, by its name, such as `50` for length 50."""
+        """Return the functions that draw the test sets, by the sets' names, such as `50` for length 50."""
         return {}
 
     @property

@@ -70,7 +70,7 @@ class TranslationSettings(SentencePairSettings):
 
 
 class ParsingSettings(SentencePairSettings):
-    """Keys of `[task]` for the task `parsing`, from sentences to their trees."""
+    """Keys of `[task]` for the task parsing, which converts sentences to trees."""
 
     corpus: Annotated[str, KnownNames(lambda: dataset_names(Treebank))]
     """the treebank"""

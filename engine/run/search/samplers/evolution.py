@@ -51,7 +51,7 @@ class Population:
         self._worths: list[Worth] = []  # values of the living points, computed when needed
 
     def learn(self, before: int) -> None:
-        """Add the newly ended ones of the Optuna trials numbered below `before` to the population."""
+        """Add newly ended Optuna trials to the population, if their number is below `before`."""
         if before == self._before:
             return
         self._before = before

@@ -58,7 +58,7 @@ class KernelSettings:
     noise: float
 
     def scaled(self, points: Sequence[Numbers]) -> Numbers:
-        """Return a matrix with a row for each point: its features, divided by their group's length scale."""
+        """Return the features of points (a row for each), each divided by the length scale of its group."""
         pairs = zip(points, self.lengths, strict=True)
         return np.hstack([each / length for each, length in pairs])
 
@@ -104,7 +104,7 @@ class GaussianProcess:
 
 
 def likeliest(points: Sequence[Numbers], values: Numbers, grid: Iterable[KernelSettings]) -> KernelSettings:
-    """Return those kernel settings in `grid` that give the values the highest likelihood."""
+    """Return the kernel settings in `grid` under which the values have the highest likelihood."""
     distances = [squared_distances(each, each) for each in points]
     return max(grid, key=lambda settings: log_likelihood(distances, values, settings))
 
@@ -235,7 +235,7 @@ class TreeSampler(optuna.samplers.BaseSampler):
         return values if is_whole else self._completed(values, rng)
 
     def _completed(self, values: Mapping[str, Level], rng: Random) -> Values:
-        """Make a valid search point of these values.
+        """Change these values into a valid search point.
 
         Dimensions that are inactive for the values are dropped, and missing active ones are drawn.
         """

@@ -103,7 +103,7 @@ class ChomskySettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the task's sizes; symbols are padding, the empty token, and those of strings and answers."""
+        """Return the task's sizes; symbols are padding, the empty token, and the problem's own symbols."""
         return TaskSizes(tokens=self.longest_input, vocab=FIRST_SYMBOL + PROBLEMS[self.problem].symbols)
 
     @property

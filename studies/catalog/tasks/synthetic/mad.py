@@ -20,7 +20,7 @@ RECALL = ("in_context_recall", "noisy_recall", "fuzzy_recall")
 
 
 class MadSettings(SyntheticTask):
-    """Keys of `[task]` for the task mad; the defaults are those of the paper's in-context recall."""
+    """Keys of `[task]` for the task mad; the defaults are the paper's settings for in-context recall."""
 
     problem: Literal[
         "in_context_recall",

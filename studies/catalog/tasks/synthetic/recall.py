@@ -29,7 +29,7 @@ TRIGGER = 1
 
 
 class MqarSettings(SyntheticTask):
-    """Keys of `[task]` for mqar: sequences of key-value pairs, in which each key later queries its value."""
+    """Keys of `[task]` for mqar: key-value pairs, and later each key again as a query for its value."""
 
     vocab: int = Field(default=8192, ge=4, le=1_000_000)
     """the number of symbols: 0, then keys up to half of them, then values"""
