@@ -232,7 +232,7 @@ class Linear(nn.Linear, Initialisable):
 
 
 class Embedding(nn.Embedding, Initialisable):
-    """Token embeddings, initialised by `rule`. With some rules, the model multiplies them by a scale."""
+    """Token embeddings, initialised by `rule`. With some rules, the model scales the embeddings."""
 
     weight_roles = roles(weight=WeightRole.EMBEDDING)
 

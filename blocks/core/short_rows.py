@@ -25,7 +25,7 @@ def cross_entropy(logits: Tensor, targets: Tensor, *, reduction: str = "mean") -
 
 
 def _padded(rows: Tensor) -> Tensor:
-    """Return rows with −∞ appended until they fill a CPU vector; unchanged on a GPU or when compiling."""
+    """Append −∞ to rows until they fill a CPU vector; on a GPU or when compiling, return the same rows."""
     # the compiler comes first: a compiled or exported program must not depend on sizes
     if torch.compiler.is_compiling() or rows.is_cuda or rows.shape[-1] >= VECTOR:
         return rows

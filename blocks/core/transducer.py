@@ -90,7 +90,7 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def step(self, state: StateT, previous: Tensor) -> tuple[Tensor, StateT]:
-        """Return the next output (batch, outputs), and the state after it.
+        """Return the next output (batch, outputs), and the next state.
 
         `previous` is the embedding of the output before it.
         """

@@ -156,7 +156,7 @@ def gradients_are_right(text: str, *, causal: bool) -> None:
 
 
 def flops_are_counted(text: str, *, causal: bool) -> None:
-    """Check that the FLOPs that the analysis states are within one percent of those that torch counts."""
+    """Check that the FLOPs in the analysis are within one percent of the FLOPs that torch counts."""
     node = parse_block(text)
     block = use_plain_operations(make_block(node, causal=causal, dtype=torch.float32))
     for length in (3, 40):

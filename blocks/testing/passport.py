@@ -49,7 +49,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passport:
-    """The results of all checks of a block; `against` is the layer it was compared with, if any.
+    """The results of all checks of a block; `against` is the layer that the block was compared with, if any.
 
     `passed` is true if no check has failed, and `comparable` is false if the two could not be compared.
     """

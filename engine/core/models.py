@@ -50,7 +50,7 @@ def meta_model(settings: TrialSettings) -> AnyModel:
 def autocast(
     settings: TrialSettings, device: torch.device, positions: int | None = None
 ) -> AbstractContextManager[object]:
-    """Return an autocast context for bf16 precision; for other precisions, a context that does nothing.
+    """Return an autocast context for bf16 precision, or a context that does nothing for other precisions.
 
     On a CPU, steps of so few `positions` that bf16 would be slower are computed in float32. None means many
     positions.
@@ -63,7 +63,7 @@ def autocast(
 
 
 def sequence_flops(model: ModelSettings, interface: ModelInterface, *, tokens: int, past: int) -> int:
-    """Return the FLOPs of a training step on one sequence: those of the forward and the backward pass.
+    """Return the FLOPs of a training step on one sequence, for the forward and the backward pass.
 
     The sequence has `tokens` positions, and can see `past` earlier ones.
     """

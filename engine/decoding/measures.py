@@ -61,7 +61,7 @@ Bracket = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BracketScore:
-    """Numbers of labelled brackets in the trees of a split, and the scores from them in per cent.
+    """Numbers of labelled brackets in the trees of a split, and the scores in per cent that result.
 
     `right` counts the brackets of the gold trees, `guessed` those of the model's trees, and `matched` those
     in both. EVALB's scores leave out a sentence that has no guess, or whose words differ from the gold words

@@ -323,7 +323,7 @@ class BeamSearch:
         return torch.cat([best, ends[:, None]], 1).double(), torch.cat([symbols, end], 1)
 
     def _end(self, best: Candidates, alive: Hypotheses, coverage: Tensor | None) -> None:
-        """Store the outputs that end at this step, if they are better than their sentence's best so far.
+        """Store each output that ends at this step, if it is better than its sentence's best output so far.
 
         Only outputs among the `beam` best continuations count.
         """

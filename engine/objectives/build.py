@@ -49,7 +49,7 @@ def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
 
 
 def has_one_shape(settings: TrialSettings) -> bool:
-    """Return whether the batches of a trial have one shape, so that it may train in a pack.
+    """Return whether the batches of a trial have one shape, so that the trial may train in a pack.
 
     Its objective must be Stackable, and its batches of equal length must have equal shapes.
     """

@@ -180,7 +180,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
-        """Return the metrics of a split from its sums; `index`, such as `[long]`, is added to their names.
+        """Return the metrics of a split from its sums; `index`, such as `[long]`, is added to metric names.
 
         The index names one of several test sets.
         """

@@ -110,7 +110,7 @@ class Decoding:
 
     @classmethod
     def of_task(cls, settings: TrialSettings) -> Decoding:
-        """Return the decoding settings in a trial's [task] table, by default those of greedy search."""
+        """Return the decoding settings in a trial's [task] table, by default settings of greedy search."""
         task = settings.task
         if not isinstance(task, SentencePairSettings):
             return cls()

@@ -98,7 +98,7 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
         return self._losses(outputs, labels).sum() * parts / scored
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Return the metrics of the dev split and, after the last epoch, also those of the test split."""
+        """Return the metrics of the dev split and, after the last epoch, also of the test split."""
         measured = self._scores(model, self._corpus.dev, "dev")
         return measured | self._scores(model, self._corpus.test, "test") if last else measured
 
@@ -148,7 +148,7 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
 
     @abstractmethod
     def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
-        """Return a model's metrics on a split, with `name` in their names; each sequence is scored once."""
+        """Return a model's metrics on a split, which are named after `name`; score each sequence once."""
 
 
 class ClassificationObjective(LabelledObjective):

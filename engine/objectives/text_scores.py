@@ -187,7 +187,7 @@ class _Total:
             self._tokens[place] += int(counted.sum())
 
     def score_after_first_token(self, split: Split) -> TextScore:
-        """Return the score of a split whose first token is not scored, because it has no context."""
+        """Return the score of a split whose first token is not scored, because the token has no context."""
         sizes = 0 if split.line_bytes is None else int(split.line_bytes.sum()) - split.first_bytes
         return self.score(split.words - split.first_words, sizes)
 

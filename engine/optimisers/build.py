@@ -326,7 +326,7 @@ def _changes(group: Mapping[str, Any], settings: ParameterGroupSettings | None) 
 
 
 class OptimizerError(ActivememError):
-    """Error for an optimiser of a plug-in that leaves out weights of the model or has some of them twice."""
+    """Error for a plug-in's optimiser that leaves out weights of the model, or has some weights twice."""
 
 
 def build_optimizer(

@@ -29,7 +29,7 @@ from .stacked_steps import StackedSteps, stacking_fault
 
 
 def form_of(settings: TrialSettings) -> str | None:
-    """Return a text that is equal for trials that can share a pack; this text is called their form.
+    """Return the form of a trial, a text that is equal for trials that can share a pack.
 
     Return None if the trial cannot join a pack. Trials of the same form have models and batches of the same
     shapes. Algorithmic tasks with the same interface share a form; for other tasks all task settings must be

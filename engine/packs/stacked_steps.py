@@ -1,4 +1,4 @@
-"""Joint steps of several trainings: one pass over stacked weights gives the gradients of all of them."""
+"""Joint steps of several trainings: one pass over stacked weights gives the gradients of all trainings."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class CoordinateError(ActivememError):
 
 
 def check_coordinates(study: Study, data: Path = Path("data"), *, steps: int = STEPS) -> StudyCoordinates:
-    """Compare the layers of each model of a study across the widths of its [ladder]; see `compare_widths`.
+    """Compare the layers of a study's models across the widths in [ladder]; see `compare_widths`.
 
     Raise CoordinateError for a study without a ladder.
     """

@@ -1,4 +1,4 @@
-"""All measurements of a study's trained models, and the probes of plug-ins among them.
+"""All measurements of a study's trained models, including the probes of plug-ins.
 
 A plug-in's probe is a function that measures every trained model; its results are stored.
 """

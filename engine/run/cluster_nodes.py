@@ -124,11 +124,11 @@ def check_node(
     plugins: tuple[PluginFile, ...],
     settings: bytes,
 ) -> tuple[str, int]:
-    """Check this node; return why it cannot train trials (or ""), and the free bytes of its fullest GPU.
+    """Check this node; return a fault or "", and the free bytes of the GPU with the least free memory.
 
-    It runs on the node as a Ray task. The node needs the code and the version of torch of the `driver`, the
-    store, the plug-ins and the corpora. The pickled settings may need the plug-ins. The bytes are 0 if
-    trials train on CPUs.
+    The fault says why the node cannot train trials. The check runs on the node as a Ray task. The node needs
+    the code and the version of torch of the `driver`, the store, the plug-ins and the corpora. The pickled
+    settings may need the plug-ins. The bytes are 0 if trials train on CPUs.
     """
     gpu_bytes = 0
     try:

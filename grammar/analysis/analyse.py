@@ -232,7 +232,7 @@ class Analysis:
 
     @property
     def window(self) -> int:
-        """Return how many numbers the model keeps during generation, not counting those in `state`.
+        """Return how many numbers the model keeps during generation, not counting the numbers in `state`.
 
         They do not grow with the past. An example is a recurrent state.
         """

@@ -1,4 +1,4 @@
-"""Specifications of blocks, their registry, and properties of recipe parts that follow from them.
+"""Specifications of blocks, their registry, and properties of recipe parts that specifications decide.
 
 A part gives a sequence, a vector, or a sequence of another length: its output kind. Sums and series are
 checked by the output kinds of their parts, because the parts must fit together. Channel blocks keep the kind

@@ -117,7 +117,7 @@ def _at_least_single(x: Tensor) -> Tensor:
 
 
 def _next_state(k: Tensor, new: Tensor, total: Tensor | None, state: Tensor | None) -> Tensor:
-    """Return the state after a chunk: the state before it, decayed, plus Σ k_t new_tᵀ.
+    """Return the state after a chunk: the decayed state before the chunk, plus Σ k_t new_tᵀ.
 
     k and new are (batch, heads, size, ·), and `total` has the running sums of the chunk's log decays.
     """

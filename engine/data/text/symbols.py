@@ -326,7 +326,7 @@ class TextSymbols:
         return subwords.subword_encoder(self.content, normalise)
 
     def encode_text(self, text: str) -> EncodedText:
-        """Encode a text, each line with its end. Raise DataError if a part of it has no symbol."""
+        """Encode a text, each line with its end. Raise DataError if a part of the text has no symbol."""
         return self.encode_bytes(text.encode())
 
     def encode_beginning(self, text: str) -> list[int]:

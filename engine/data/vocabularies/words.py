@@ -108,7 +108,7 @@ class ListedVocabulary(Vocabulary):
 
 
 class SymbolVocabulary(ListedVocabulary):
-    """Vocabulary of all symbols that occur in the sentences it is learnt from."""
+    """Vocabulary of all symbols that occur in the sentences from which it is learnt."""
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
