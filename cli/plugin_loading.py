@@ -1,4 +1,4 @@
-"""Loading of plug-ins: those in a command's options, and those in the environment or activemem.toml."""
+"""Loading of plug-ins that a command's options, the environment or activemem.toml name."""
 
 from __future__ import annotations
 

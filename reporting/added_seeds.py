@@ -1,4 +1,4 @@
-"""The choice of the seeds to add next: those that decide the most open questions per hour of training.
+"""The choice of the seeds to add next: the seeds that decide the most open questions per training hour.
 
 A question is an undecided comparison of a claim, or an undecided difference in a table.
 """
@@ -90,7 +90,7 @@ class OpenResult(ABC, Generic[QuestionT]):
     @property
     @abstractmethod
     def looks(self) -> Sequence[Sequence[int]]:
-        """Return, for each look (interim test), the seeds whose results it uses."""
+        """Return, for each look (interim test), the seeds whose results the look uses."""
 
     @abstractmethod
     def groups(self) -> list[list[QuestionT]]:
@@ -113,7 +113,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def expect(self, group: Sequence[QuestionT], ahead: int) -> tuple[Sequence[QuestionT], float]:
-        """Return the questions of a group that get more seeds, and how many of them will probably be decided.
+        """Return the questions of a group that get more seeds, and the expected number of decided questions.
 
         The second number is an expected value for the next `ahead` looks.
         """

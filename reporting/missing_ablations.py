@@ -619,7 +619,7 @@ def _labels(cell: RequestedCell, names: Sequence[str]) -> dict[str, str]:
 
 
 class _NoHoleError(Exception):
-    """Error if the tables of cells differ by more than placeholders for single values can express."""
+    """Error if placeholders for single values cannot express how the tables of cells differ."""
 
 
 def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:

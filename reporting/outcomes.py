@@ -233,7 +233,7 @@ def chance_of(metric: str, settings: TrialSettings) -> float | None:
 
 
 def chance_sentence(metric: str, chance: float, values: Collection[float]) -> str:
-    """Return a sentence that says that no model has learnt a task; "" unless all values are near chance."""
+    """If all values are near chance, return a sentence that says that no model has learnt a task; else ""."""
     if not values or max(values) > chance + NEAR_CHANCE * (1 - chance):
         return ""
     far = f"{100 * NEAR_CHANCE:g} % of the way from guessing ({chance:.2g}) to 1"

@@ -95,7 +95,7 @@ def task_names(spec: ScoreKeys, levels: Mapping[str, tuple[Level, ...]]) -> tupl
 
 
 def bounds_of(spec: ScoreKeys, metric: str, task: str) -> tuple[float, float] | None:
-    """Return the values of a metric that count as the scores 0 and 1 on a task; None if none are set."""
+    """Return the values of a metric that count as the scores 0 and 1 on a task; None if no values are set."""
     found = spec.bounds.get(f"{metric}:{task}", spec.bounds.get(metric))
     return (found[0], found[1]) if found else None
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A study and all outcomes in its store at one moment, including those of other studies."""
+    """A study and all outcomes in its store at one moment, including outcomes of other studies."""
 
     study: Study
     store: Store

@@ -97,7 +97,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
-        """Show these tables of a study in the tracker, in place of those shown before."""
+        """Show these tables of a study in the tracker, in place of earlier tables."""
 
     @abstractmethod
     def close(self) -> None:
@@ -109,7 +109,7 @@ TRACKER_NAMES = ("tensorboard", "mlflow", "wandb", "trackio")
 
 
 def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
-    """Open the named trackers at their locations; raise TrackingError with the faults of all of them."""
+    """Open the named trackers at their locations; raise TrackingError with the faults of all trackers."""
     faults = [fault for name in places if (fault := library_fault(name))]
     opened: dict[str, Tracker] = {}
     for name, place in places.items() if not faults else ():

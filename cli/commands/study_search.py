@@ -265,7 +265,7 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
 
 
 def _compared(study: Study) -> list[str]:
-    """Return the metrics by which cells are compared: a search's objectives, or those in a grid's tables.
+    """Return the metrics by which cells are compared: a search's objectives, or a grid's table metrics.
 
     Costs are left out, since seeds hardly change them.
     """

@@ -118,7 +118,7 @@ def _names(kind: str) -> Iterable[str]:
 
 
 def _titles(kind: str) -> dict[str, str]:
-    """Map each design, or each kind of table or figure, to a short description of it."""
+    """Return a short description of each design, or of each kind of table or figure, by name."""
     if kind == "designs":
         return {name: find_design(name).title for name in DESIGNS}
     return {  # the first line of the docstring is `[[table]] kind = "points"`: then what the table shows

@@ -35,7 +35,7 @@ def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown",
 
 
 def save(answer: pl.DataFrame, path: Path) -> None:
-    """Write the result of a query to a file, in the format of its suffix. Raise QueryError for others."""
+    """Write a query's result to a file, in the format of the suffix; raise QueryError for other suffixes."""
     writers: Mapping[str, Callable[[BytesIO], object]] = {
         ".parquet": answer.write_parquet,
         ".csv": lambda file: file.write(_csv(answer).encode()),

@@ -156,7 +156,7 @@ class CellResults:
         return found
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return the trials of a comparison that have no value, including those of added seeds."""
+        """Return the trials of a comparison that have no value, including trials of added seeds."""
         gaps = [gap for part in iter_quantities(comparison) for gap in self._answers[part].gaps]
         undefined = len(self.seeds) - len(self.differences(comparison, self.seeds))
         if undefined and not gaps:
@@ -222,7 +222,7 @@ class CellResults:
         return 10.0**-known.decimals
 
     def _evaluate(self, number: Number, seed: int) -> float | None:
-        """Return the value of a side of a comparison, or of a part of it, for one seed; None if unknown.
+        """Return the value of a comparison's side, or of a part of this side, for one seed; None if unknown.
 
         A value is unknown if it is undefined, such as ∞ − ∞, or if a trial lacks a value.
         """

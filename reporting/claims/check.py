@@ -373,7 +373,7 @@ class _LabelWriter:
         return text
 
     def levels(self, cell: Cell, only: CellKey) -> list[str]:
-        """Return the names of those levels of a cell that are in `only`."""
+        """Return the names of a cell's levels, but only of levels that are in `only`."""
         return [
             self._name(*each)
             for each in cell

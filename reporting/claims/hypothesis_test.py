@@ -78,7 +78,7 @@ class PairedTest:
 
     @cached_property
     def _limit(self) -> PairedTest | None:
-        """Return a test that replaces infinite differences by finite ones; None if all are finite already.
+        """Return a test with finite values in place of infinite differences; None if all values are finite.
 
         Infinite differences count as 1 or −1, and finite differences as 0.
         """

@@ -95,7 +95,7 @@ class CellFigure(CurveKind):
 
     @property
     def roles(self) -> dict[str, str]:
-        """Return those of the keys x, y, series, panels and rows that are set, each with its value.
+        """Return the values of the keys x, y, series, panels and rows, by key, but only of keys that are set.
 
         A value is a factor or another name, such as `epoch`.
         """
@@ -112,7 +112,7 @@ class CellFigure(CurveKind):
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return a mapping from each key whose value is a level (`accent`) to the factor of this level.
+        """Return the factor of the level, for each key whose value is a level (`accent`), by key.
 
         It is empty for figures without this key.
         """
@@ -129,7 +129,7 @@ class CellFigure(CurveKind):
 
     @property
     def needs_history(self) -> bool:
-        """Return whether the figure needs all stored values of its metric, not only the final ones.
+        """Return whether the figure needs all stored values of its metric, not only the final values.
 
         It does if an axis is a time in training or an index.
         """
@@ -159,7 +159,7 @@ class CellFigure(CurveKind):
         return faults
 
     def key_faults(self) -> Iterator[KeyFault]:
-        """Yield a fault for each key that needs another key, if that other key is missing."""
+        """Yield a fault for each key that is set without another key that it needs."""
         if self.rows is not None and self.panels is None:
             yield ("rows",), "rows of panels need columns: add the key panels"
 

@@ -401,7 +401,7 @@ def _point(cell: LawCell) -> Point:
 
 
 def _law(law: FittedLaw, costs: Sequence[float], fitted: int) -> Law:
-    """Return a fitted law with its lines for the figure: over the fitted cells, and predicted beyond them.
+    """Return a fitted law with two lines for the figure: one over the fitted cells, and a predicted one.
 
     `costs` are those of all cells in rising order; the first `fitted` of them were fitted.
     """

@@ -72,7 +72,7 @@ def _length(line: str) -> int:
 
 
 def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dict[str, str]:
-    """Return a mapping from numerals that count as copied by hand to the error messages for them.
+    """Return, by numeral, the error message for each numeral that counts as copied by hand.
 
     A numeral is a copy if it equals a number's current value, or its value when the files were built.
     """

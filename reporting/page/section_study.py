@@ -115,7 +115,7 @@ def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
 
 
 def setting_texts(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings of a trial as text, by dotted name; those without a value are left out."""
+    """Return the settings of a trial as text, by dotted name. Leave out settings without a value."""
     return {
         ".".join(map(str, path)): _unquoted(json.dumps(value, ensure_ascii=False))
         for path, value in _flat(settings)
@@ -148,7 +148,7 @@ def reproduce(inputs: Snapshot) -> Mapping[str, object]:
 
 
 def study_file_name(study: Study) -> str:
-    """Return the name by which commands find a study: that of a shipped study, or a file name."""
+    """Return the name by which commands find a study: the name of a shipped study, or a file name."""
     try:
         shipped = find_study_file(study.name).read_text(encoding="utf-8") == study.text
     except (StudyError, OSError):

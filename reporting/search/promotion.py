@@ -92,7 +92,7 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
 
 
 def find_winners(study: Study, found: SearchPoints, best: int) -> list[FoundPoint]:
-    """Return the best points other than the baseline, at most `best` of them."""
+    """Return up to `best` of a search's best points, without the baseline."""
     return [point for point in found.ranked() if point.key != point_key(study.baseline)][:best]
 
 

@@ -112,7 +112,7 @@ def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str
 
 
 def metric_words(metrics: Mapping[str, float], own: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Return the names and values of the metrics to show: those in `own` first, then others.
+    """Return the names and values of the metrics to show: first the metrics in `own`, then other metrics.
 
     At most MAX_METRICS are returned.
     """

@@ -124,7 +124,7 @@ class StudyValues:
 
     @cached_property
     def courses(self) -> pl.DataFrame:
-        """Return the metric histories of ended trials, including those of added seeds.
+        """Return the metric histories of ended trials, including trials of added seeds.
 
         Indexed metrics such as `attention[3]` are left out.
         """

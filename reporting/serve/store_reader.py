@@ -225,7 +225,7 @@ class StoreReader:
     def _begun_trials(
         self, study: Study, added: Sequence[Trial], notes: Mapping[str, CheckpointNote | None]
     ) -> Sequence[Trial]:
-        """Return the study's unfinished trials, including those of added seeds.
+        """Return the study's unfinished trials, including trials of added seeds.
 
         The trials of a search are read from the folders of their checkpoints.
         """
@@ -235,7 +235,7 @@ class StoreReader:
         return [trial for trial in recorded if trial is not None and trial.study == study.name]
 
     def _recorded_trial(self, trial: str) -> Trial | None:
-        """Return the trial that the checkpoint folder of this id records; None if it is unreadable."""
+        """Return the trial in the checkpoint folder of this id; None if the folder is unreadable."""
         if trial not in self._trials:
             try:
                 found = read_unfinished(self._store.files.checkpoint_dir(trial))

@@ -1,4 +1,4 @@
-"""Decisions on differences between cells: whether one exists, or is smaller than a margin.
+"""Decisions on differences between cells: whether a difference exists, or is smaller than a margin.
 
 A difference is tested at several looks with growing numbers of seeds. Two tests cover all looks, each
 corrected for the other differences (Holm 1979), and each keeps its own level. One tests whether the

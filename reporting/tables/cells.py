@@ -299,7 +299,7 @@ class TableCells:
 
     @cached_property
     def published_match(self) -> PublishedMatch | None:
-        """Match the rows and columns of this table with those of the paper's table.
+        """Match the rows and columns of this table with the rows and columns of the paper's table.
 
         Return None if it is not requested or does not exist.
         """

@@ -433,7 +433,7 @@ def note_unsolved(table: Table, settings: Iterable[TrialSettings]) -> Table:
 
 
 def note_chance(table: Table, chances: Mapping[tuple[int, int], tuple[str, float]]) -> Table:
-    """Return the table. If no model is better than guessing on a task, add a footnote to its cells.
+    """Return the table. If no model is better than guessing on a task, add a footnote to the task's cells.
 
     `chances` has, by row and column of a cell, its task and the accuracy that guessing reaches. No model has
     learnt a task if all of its cells have a value, and all values are near chance.

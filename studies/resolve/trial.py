@@ -59,7 +59,7 @@ def code_here(settings: TrialSettings) -> dict[str, str]:
 
 
 def changed_code(stored: str) -> dict[str, tuple[str, str]]:
-    """Return the plug-ins whose code differs from that in a trial's stored settings.
+    """Return the plug-ins whose code has changed since a trial's settings were stored.
 
     Each name maps to a pair of digests: the stored one, then the current one. The stored one is "" if it was
     not recorded. Plug-ins that are not loaded are left out.
@@ -100,7 +100,7 @@ def _blocks(recipe: str) -> tuple[str, ...]:
 
 
 def code_fault(settings: TrialSettings) -> str | None:
-    """Return an error message if loaded plug-ins differ from those recorded in the settings; else None."""
+    """Return an error message if loaded plug-ins differ from the plug-ins in the settings, else None."""
     here = code_here(settings)
     whats = here.keys() | settings.code.keys()
     other = [what for what in whats if digest(here.get(what, "")) != digest(settings.code.get(what, ""))]
@@ -174,14 +174,14 @@ class Trial:
 
     @classmethod
     def from_json(cls, text: str) -> Trial:
-        """Return the trial that `to_json` wrote; its id is computed again."""
+        """Return the trial that `to_json` wrote, and compute the trial's id again."""
         record = json.loads(text)
         settings = settings_from_json(record["settings"])
         return cls(study=record["study"], levels=record["levels"], settings=settings)
 
 
 def first_of_each_kind(trials: Iterable[Trial]) -> list[Trial]:
-    """Return one trial of each group of trials that differ only in their seed: the first one."""
+    """Return the first trial of each group of trials that differ only in the seed."""
     cells: dict[int, Trial] = {}
     for trial in trials:
         cells.setdefault(id(trial.common), trial)  # faster than a Kind for each of many seeds

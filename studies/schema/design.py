@@ -71,11 +71,11 @@ class Expansion:
         raise NotImplementedError
 
     def changed_tables(self) -> Mapping[str, Any]:
-        """Return new versions of those tables of the study file that the feature replaces."""
+        """Return the tables with which the feature replaces tables of the study file."""
         return {}
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        """Return values for those fields of `Design` that this feature determines; report faults."""
+        """Return the fields of `Design` that this feature determines, with their values; report faults."""
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
@@ -272,7 +272,7 @@ class Design(ABC):
         return self.baseline[name] if name in self.baseline else self.factors[name][0]
 
     def other_level(self, name: str) -> Level:
-        """Return the first level of a factor other than its baseline level.
+        """Return the first level of a factor that is not the baseline level.
 
         If there is no other level, return the baseline level.
         """
@@ -282,7 +282,7 @@ class Design(ABC):
 
     @property
     def inner(self) -> dict[str, tuple[Level, ...]]:
-        """The factors that this kind of design combines: all except the seeds and those in `around`.
+        """The factors that this kind of design combines: all factors, but not `seed` nor factors in `around`.
 
         Factors in `around` are then combined with every resulting cell.
         """

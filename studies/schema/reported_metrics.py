@@ -57,7 +57,7 @@ def final_metrics(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
-    """Return the metrics that a trial reports only after its last epoch, such as those of test sets."""
+    """Return the metrics that a trial reports only after its last epoch, such as metrics on test sets."""
     task, kind = settings.task, settings.task.spec.kind
     if isinstance(task, AlgorithmicSettings):
         return ("test_loss", "test_accuracy", "test_exact") if task.test_lengths else ()

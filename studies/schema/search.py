@@ -271,7 +271,7 @@ def search_dimensions(
     own: Mapping[str, Dimension],
     across: Collection[str] = (),
 ) -> dict[str, Dimension]:
-    """Return all dimensions of a search: those in [factors], in [search.space] and in the recipe (`own`).
+    """Return all dimensions of a search, from [factors], [search.space] and the recipe (`own`).
 
     A factor is a dimension if it has several levels and is not in `across`. The options of a choice are plain
     data, parts of a recipe as text.

@@ -100,7 +100,7 @@ def quantity_fault(name: str) -> str:
 
 
 def usual_direction(name: str) -> Direction | None:
-    """Return "max" if higher values of a quantity are better, "min" if lower ones are; None if unknown."""
+    """Return "max" if higher values of a quantity are better, "min" if lower values are, None if unknown."""
     metric = find_quantity(name)
     if metric is None or metric.higher_is_better is None:
         return None
@@ -291,7 +291,7 @@ class SearchSettings(StrictModel, table="search"):
 
     @property
     def compares_epochs(self) -> bool:
-        """True if a scheduler compares points after each epoch, to stop the worse ones."""
+        """True if a scheduler compares points after each epoch, to stop the worse points."""
         return self.scheduler.name not in (NONE, RACE) and self.fidelity == EPOCHS
 
     @property

@@ -303,7 +303,7 @@ class TrainSettings(StrictModel, table="train"):
         return found
 
     def sequences(self, tokens: int) -> int:
-        """Return how many sequences a training step takes if the longest of them has `tokens` tokens."""
+        """Return how many sequences a training step takes if the longest sequence has `tokens` tokens."""
         if self.batch_tokens is None:
             return self.batch_size
         return max(1, min(self.batch_size, self.batch_tokens // tokens))
@@ -341,7 +341,7 @@ DESIGNS = tuple(sorted(module.name for module in iter_modules([_DESIGNS_FOLDER])
 
 
 def find_design(name: str) -> type[Design]:
-    """Return the class of the design with this name; raise ValueError with the nearest name if none has it.
+    """Return the class of the named design; for an unknown name, raise ValueError with the nearest name.
 
     Only its module is loaded, so that a study loads only its own design.
     """

@@ -1,4 +1,4 @@
-"""[source]: the origin of each setting: the paper, its authors' program, or the author of the study."""
+"""[source], the origin of each setting: the paper, its authors' program, or the author of the study."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SourcedSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSheet:
-    """All settings of a study with their sources: first those in the file, then the default values."""
+    """All settings of a study with their sources: first the settings in the file, then the default values."""
 
     settings: tuple[SourcedSetting, ...]
     is_given: bool

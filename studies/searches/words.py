@@ -174,7 +174,7 @@ def _value_word(value: float | None) -> str:
 
 
 def best_words(found: SearchPoints, shown: int) -> str:
-    """Describe which points a list shows: the best ones, or those on the Pareto front."""
+    """Describe which points a list shows: the best points, or the points on the Pareto front."""
     of = f"{shown} of {plural(len(found.complete), 'point')}"
     if not shown:
         return "No complete point yet."

@@ -58,7 +58,7 @@ class StudyError(ActivememError):
 
 
 def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> StudyFault:
-    """Return a fault at a span of a text, with the line in which the span begins and the columns of the span.
+    """Return a fault at a span of a text, with the span's first line and the span's columns in this line.
 
     A span is cut at the end of the line; unprintable characters are shown as spaces.
     """

@@ -246,7 +246,7 @@ class NamedSettings(StrictModel):
 
 
 def read_named(base: type[NamedSettings]) -> BeforeValidator:
-    """Return a Pydantic validator that reads a table with the class that is registered for its `name`.
+    """Return a Pydantic validator that reads a table with the class registered for the table's `name`.
 
     A table without a known name keeps only the keys of `base`, since its other keys cannot be checked.
     """
