@@ -150,7 +150,7 @@ BudgetOption = Annotated[
     _claim_option(
         "--budget",
         metavar="TIME",
-        help="With --until-decided: the limit on the training time of added seeds, such as 90m or 20h.",
+        help="The limit on the training time of the seeds that --until-decided adds, such as 90m or 20h.",
     ),
 ]
 

@@ -67,10 +67,10 @@ def show(
 ) -> None:
     """Show a block, a task, a metric, a key of study files or another name.
 
-    The output lists the keys that belong to the name in a study file, and the publication it is from. A block
-    is also shown with its equation, its cost and its reach, in a model of width --d-model for sequences of
-    --length tokens. Required parameters that are not given get a small value. A task from a plug-in is shown
-    with a generated example.
+    The command prints where NAME was published, and which keys a study file can set for it. For a block, it
+    also prints the equation, the cost and the reach, in a model of width --d-model and for sequences of
+    --length tokens. A required parameter without a given value gets a small one. For a task from a plug-in,
+    the command prints a generated example.
     """
     from ...grammar import CostContext, ModelConfig
     from ..views import blocks, catalog, study_keys

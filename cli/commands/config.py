@@ -16,9 +16,9 @@ app = typer.Typer(help="Show the settings of this machine.", no_args_is_help=Tru
 def show(as_json: JsonOption = False) -> None:
     """Show the value of each setting of this machine, and where it is set.
 
-    The first of these sources that has a setting decides: the command line, the environment (for example
-    ACTIVEMEM_RESULTS), and the nearest activemem.toml in the working directory or above it. Otherwise the
-    default applies.
+    A setting is looked up on the command line, then in the environment (for example ACTIVEMEM_RESULTS), then
+    in the nearest activemem.toml, in the working directory or above it. The first place that has the setting
+    decides. If none has it, the default applies.
     """
     from ...storage.place import is_address
     from ..machine_settings import SETTING_NAMES, load_settings

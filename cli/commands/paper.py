@@ -39,9 +39,8 @@ def show(
 ) -> None:
     """Show the results for each table, claim and figure of a published paper.
 
-    Each of them is listed with its studies, its verdicts and the trials that are still missing. Verdicts for
-    models of the paper's size and for smaller models are listed separately. Missing trials are shown with
-    their cost.
+    The command lists each of these with its studies, its verdicts, and the missing trials with their cost.
+    Verdicts for models of the paper's size and for smaller models are listed separately.
     """
     from ...reporting.paper import paper_sheet, papers
     from ..machine_settings import load_settings
@@ -107,8 +106,8 @@ def check(
 
     In the text, \am{NAME} prints the number that FILE calls NAME. The command reports a NAME that FILE does
     not have, a number without results, a number of FILE that is typed by hand, and generated files that are
-    out of date. To type a number by hand, end its line with `% am: NAME`: the command then compares the two.
-    It also checks the files that the text includes. Exits with 1 if there is a fault.
+    out of date. To type a number by hand, end its line with `% am: NAME`: the command then compares it with
+    the number in FILE. It also checks the files that the text includes. Exits with 1 if there is a fault.
     """
     from ...reporting.manuscript.text_check import check_text
     from ...studies.text.errors import command_line

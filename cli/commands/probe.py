@@ -111,7 +111,10 @@ def compare(
         ),
     ],
     tuned: Annotated[
-        bool, typer.Option("--tuned", help="Use the outputs of tuned decoding parameters.")
+        bool,
+        typer.Option(
+            "--tuned", help="Compare the outputs that `probe run` wrote with the tuned search settings."
+        ),
     ] = False,
     tokenizer: Annotated[
         Literal["13a", "intl", "char", "zh", "none"],

@@ -61,7 +61,7 @@ def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
 def render(recipe: RecipeText, as_json: JsonOption = False) -> None:
     """Print a recipe's canonical text, which is its standard spelling.
 
-    Rendering that text again gives the same text.
+    Rendering the canonical text gives the same text again.
     """
     from ...grammar import parse
 
@@ -92,9 +92,10 @@ def show(
 ) -> None:
     """Show the cost of each part of a recipe, and its reach: how far back and ahead it sees.
 
-    FLOPs are those of a forward pass. Memory is what is kept for the backward pass of a batch, in 32-bit
-    numbers. State is the memory that generation needs for each past token, such as keys and values. Window is
-    the memory of fixed size that it needs, such as a recurrent state. State and window are in 16-bit numbers.
+    FLOPs count a forward pass. Memory is what a batch keeps for its backward pass, in 32-bit numbers. A model
+    that generates keeps two kinds of memory, in 16-bit numbers. The column state is the memory for each past
+    token, such as keys and values. The column window is memory of a fixed size, such as the last inputs of a
+    convolution or the hidden vector of a recurrent layer.
     """
     from ...grammar import ModelConfig
     from ...reporting.recipes.display import show_recipe
@@ -210,8 +211,8 @@ def sample(
     """Print distinct architectures of a recipe with choices, drawn with equal probability.
 
     If the recipe has ranges of real numbers, the command first draws an architecture without them, and then
-    the numbers. The limits --max-parameters and --max-flops count as `recipe show` does, for a model of the
-    same sizes. FLOPs are those of one sequence.
+    the numbers. For --max-parameters and --max-flops, it counts parameters and FLOPs as `recipe show` does.
+    FLOPs count one sequence.
     """
     from random import Random
 

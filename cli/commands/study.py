@@ -55,9 +55,9 @@ def plan(
 ) -> None:
     """Show what a study will train, on which device, and at what cost.
 
-    The plan also warns if no model reaches across the longest sequence. FLOPs are those of a training step on
-    sequences of the task's length, or of 40 tokens if the length grows during training. Times come from
-    stored trials, or from a few measured steps.
+    The plan also warns if no model reaches across the longest sequence. FLOPs count a training step on
+    sequences of the task's length, or of 40 tokens if the length grows during training. The command estimates
+    times from stored trials, or from a few measured steps.
     """
     from ...reporting.results import StudyResults
     from ...studies.last_run import load_to_run
@@ -199,7 +199,7 @@ def forget(
 ) -> None:
     """Remove a study's trials from the store: rows, metrics, outputs, weights and checkpoints.
 
-    Nothing is removed while one of these trials is in training. Trials that another study has run are kept.
+    While one of these trials is in training, nothing is removed. Trials that another study has run are kept.
     Without --only, trials of earlier versions of the study are removed as well.
     """
     from ...studies.planning.trials_to_run import stored_part
@@ -251,7 +251,7 @@ def export(
     *,
     to: Annotated[
         Literal["tensorboard", "mlflow", "wandb", "trackio", "optuna"],
-        typer.Option("--to", help="The program to export the results to."),
+        typer.Option("--to", help="The program that receives the results."),
     ],
     out: Annotated[
         str, typer.Option("--out", metavar="PLACE", help="The folder, file or server of that program.")
@@ -290,7 +290,7 @@ def export(
 
 @app.command("list")
 def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """List the studies in the store, your own first, and those that come with activemem."""
+    """List your own studies in the store, and then the studies that come with activemem."""
     from ..machine_settings import load_settings
     from ..views.status import format_studies, studies_with_status
 
@@ -325,9 +325,10 @@ def query(
     """Query the store with SQL; its tables are trials, metrics and outputs.
 
     Table `trials` has a row for each trial, with a column for each final metric. Table `metrics` has a row
-    for each value of a metric, with the columns epoch, step, name and value. Both have a column for each
-    factor. It is called factor_NAME if another column has the factor's name. SELECT * FROM trials shows all
-    columns. Table `outputs` has what models wrote for the test splits: line, source, reference and output.
+    for each value of a metric, with the columns epoch, step, name and value. Both tables have a column for
+    each factor. If another column already has the name of a factor, the factor's column is factor_NAME.
+    SELECT * FROM trials shows all columns. Table `outputs` has a row for each line that a model wrote for a
+    test split, with the columns line, source, reference and output.
     """
     from ...reporting.sql import query as answered
     from ..machine_settings import load_settings

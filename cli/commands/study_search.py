@@ -101,7 +101,7 @@ def new(
 ) -> None:
     """Write a small study file with a comment at each key, as a start for your own.
 
-    It runs unchanged, in a minute or two on a CPU. An existing file is not overwritten.
+    The study can run as it is, in a minute or two on a CPU. An existing file is not overwritten.
     """
     from ...studies.new_study import new_study_text
 
@@ -135,7 +135,9 @@ def promote(
     study: StudyName,
     *,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The study file to write.")],
-    best: Annotated[int, number_option("--best", help="The number of points to take, the best first.")] = 1,
+    best: Annotated[
+        int, number_option("--best", help="The number of best points that the new study trains.")
+    ] = 1,
     path: Annotated[
         bool,
         typer.Option("--path", help="Write an ablation path from the baseline to the best point instead."),
@@ -190,7 +192,8 @@ def missing(
     a baseline that has only one learning rate, settings that were never varied, and cells with one seed. It
     proposes half and twice the width, depth, length and batch size, and another norm, dropout, schedule,
     weight decay and gradient clipping. It only changes cells in which all factors other than the recipe have
-    the baseline's level. Times are those of the unchanged model, by FLOPs.
+    the baseline's level. It estimates times from the speed of the unchanged model and the FLOPs of the
+    changed one.
     """
     from ...reporting.missing_ablations import MissingError, find_missing
     from ...studies.study import load_study
@@ -289,8 +292,8 @@ def propose(
     """Print the points that a search would try next, as JSON lines. Nothing is trained or stored.
 
     The sampler of the search chooses the points by the results in the store. Points whose training has begun
-    are left out. The next `study run` would train the first of these points. It trains the others only if you
-    pass their lines to `study tell`.
+    are left out. The next `study run` would train the first printed point. It trains the other points only if
+    you pass their lines to `study tell`.
     """
     opened = _search_of(study, overrides, results)
     proposals = opened.propose(count)
@@ -303,7 +306,7 @@ def propose(
 
 @app.command()
 def tell(study: StudyFile, *, overrides: OverridesOption = None, results: ResultsOption = None) -> None:
-    """Add your own points to a search: read JSON lines from standard input, and answer each line.
+    """Add your own points to a search: read JSON lines from standard input, and print an answer to each.
 
     A line is {"values": {"k": 16}}, {"recipe": "…"} or the output of `study propose`. The answer is
     "accepted" if the next `study run` will train the point, and "waiting" if it was accepted before or its
