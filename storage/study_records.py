@@ -85,7 +85,7 @@ class StudyRecords:
         return None if page is None else page.record.model_dump(exclude_unset=True)
 
     def find_damaged(self, name: str) -> Path | None:
-        """Return where a study's damaged record is in quarantine; None if there is no such record."""
+        """Return the path of a study's damaged record in quarantine; None if there is no such record."""
         folder = self._layout.quarantine / "studies"
         self._layout.place.list_names(folder)
         found = [path for path in entries(folder) if path.name.startswith(f"{name}.json")]

@@ -230,7 +230,7 @@ START_S = 300.0
 
 
 class Code(TypedDict):
-    """The copy of activemem that a process imports: its folder and source digest, or the import's error."""
+    """The copy of activemem that a process imports: its folder and source digest, or the import error."""
 
     folder: str
     digest: str

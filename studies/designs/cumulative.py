@@ -36,7 +36,7 @@ class Stepwise(Design):
 
     @property
     def target(self) -> dict[str, Level]:
-        """The levels that `[study] design` names as the target, by factor."""
+        """The levels of the target in `[study] design`, by factor."""
         named = self.settings.target.items()
         return {name: NamedLevels(self.factors[name], f"of {name}").find(level) for name, level in named}
 

@@ -162,7 +162,7 @@ def smallest_fraction(factors: int, resolution: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, ...] | None:
-    """Return the columns of the fraction of 2 ** basic runs that has minimum aberration.
+    """Return the columns of the fraction that has `2 ** basic` runs and minimum aberration.
 
     Return None if no fraction has this resolution.
 

@@ -1,4 +1,4 @@
-"""`match`: a size that is computed for each cell so that its model costs as much as the baseline's."""
+"""`match`: a size computed for each cell, so that the cell's model costs as much as the baseline's model."""
 
 from __future__ import annotations
 

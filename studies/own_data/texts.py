@@ -261,7 +261,7 @@ def iter_documents(path: Path, column: str) -> Iterator[str]:
 
 
 def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
-    """Return the SHA-256 of the Parquet file at a path, or of all those in a folder, in order of their names.
+    """Return the SHA-256 of the Parquet file at a path, or of all Parquet files in a folder, sorted by name.
 
     Return None if faults are reported.
     """

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachLimit:
-    """Models with the same reach, and the longest length of each task that this reach lets them learn.
+    """Models with the same reach, and the longest length that they can learn in each task.
 
     `labels` names the models. Reach is how many tokens to the left and right can change an output. A length
     is 0 if none can be learnt; `left` and `right` are in tokens, None if a side sets no bound. `layers` is
@@ -166,7 +166,7 @@ def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple
 
 
 def _binding_reach(settings: TrialSettings, bound: int) -> tuple[int | None, int | None]:
-    """Return how far a model sees to the left and to the right; None where that does not limit the length."""
+    """Return how far a model sees to the left and right; None for a side that does not limit the length."""
     task, sees = require_algorithmic(settings.task.name), reach(settings)
     needed = task.unguessable_reach(bound + task.length_step if bound else task.min_length)
     left = int(sees.left) if needed.left > sees.left else None

@@ -101,7 +101,7 @@ def keep_stale_trials(
 
 
 def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
-    """Describe in a sentence how many stored trials ran with other plug-in source, and what has changed."""
+    """Return a sentence on how many stored trials ran with another version of a plug-in, and what changed."""
     pairs = {both for each in stale.values() for both in each.changes.values()}
     changes = ", ".join(sorted(_change(then, now) for then, now in pairs))
     count = len(stale)

@@ -1,4 +1,4 @@
-"""Tables with `rows = "changes"`: each row is named by how a cell differs from the baseline."""
+"""Tables with `rows = "changes"`: the name of each row says how a cell differs from the baseline."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def _block_rows(
 
 
 def step_name(factor: str, before: Level, after: Level) -> str:
-    """Name the change of a step for a row: `+ gate`, `+ norm = post`, `sa → conv(k=9)`."""
+    """Return a row's name, which is the change of a step: `+ gate`, `+ norm = post`, `sa → conv(k=9)`."""
     if isinstance(after, bool):
         return f"+ {factor}" if after else f"− {factor}"
     name = change_name(factor, before, after)
@@ -263,7 +263,7 @@ def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tupl
 
 
 def change_name(factor: str, before: Level, after: Level) -> str:
-    """Name how one level differs from another: `norm = post`, `sa → conv(k=9)`, `− highway_conv(k=20)`."""
+    """Describe a change of levels in a name: `norm = post`, `sa → conv(k=9)`, `− highway_conv(k=20)`."""
     old, new = _recipe(before), _recipe(after)
     difference = describe_difference(old, new) if old and new else ""
     return _PART.sub(r"\1", difference) or f"{factor} = {level_name(after)}"

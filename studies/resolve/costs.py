@@ -183,7 +183,7 @@ def step_bytes(settings: TrialSettings) -> int:
 
 
 def reach(settings: TrialSettings) -> Reach:
-    """Return how many tokens to its left and right a position of a trial's model can see."""
+    """Return how far a position of a trial's model can see, in tokens to the left and to the right."""
     return _reach(settings.model.recipe, _with_min_vocab(settings.model.config_for(settings.task.interface)))
 
 

@@ -96,7 +96,7 @@ _BATCHES = 64  # batches that are drawn to estimate the padding
 
 
 def separated_padding(settings: TrialSettings, summary: CorpusSummary) -> str:
-    """Return a sentence on how much of a training step is padding with `separate_documents`; else "".
+    """Return a sentence on the share of padding in training with `separate_documents`; without this key, "".
 
     With `separate_documents`, rows are cut where documents end, and the pieces are padded. The share of
     padding is estimated from the sizes of the documents.

@@ -70,7 +70,7 @@ class Draft:
         return {*filler_kinds(self.diagnostics.data), *named_fragments(self.diagnostics.data)} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
-        """Return the values that may fill each placeholder, with their paths in the file, by placeholder.
+        """Map each placeholder to the values that may fill it; each value has its path in the file.
 
         The values are a factor's levels, representative values of a search dimension, or a size. A factor has
         the levels in [factors] first, then the levels that only [[cells]] have.
@@ -309,7 +309,7 @@ def _holes_as_written(draft: Draft) -> set[str]:
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
-    """Return why a key must not use a placeholder of this name; "" if it may.
+    """Return why a key must not use a placeholder of this name; "" if the key may use it.
 
     Entries of [recipes] are allowed only in recipes; a computed size also in [model] d_model.
     """
@@ -509,7 +509,7 @@ def report_problem(
     origin: KeyPath | None = None,
     names: Collection[str] = (),
 ) -> None:
-    """Report an invalid setting at `origin`, the path of the level that causes it, or else at its own key.
+    """Report an invalid setting at `origin`, the path of the level that causes it, or at the setting's key.
 
     `names` are the factors that fill the setting. At a level, the message names the setting:
     `[factors] width, used as [model] d_model: expected …`. If the level fills another setting, the message

@@ -65,7 +65,7 @@ class Template:
         return {*inside, *(name for names in self.holes.values() for name in names)}
 
     def names_in(self, text: str) -> list[str]:
-        """Return the names of the placeholders in a text, and of those in the fragments that it uses."""
+        """Return the names of the placeholders in a text and in the fragments that the text uses."""
         names = _with_inner_names(
             HOLE_PATTERN.findall(text), lambda name: HOLE_PATTERN.findall(self.fragments.get(name, ""))
         )
@@ -114,7 +114,7 @@ class Template:
         return self._expanded[text]
 
     def fill(self, values: Mapping[str, Level], left_out: Collection[str] = ()) -> dict[str, Any]:
-        """Return the tables with their placeholders filled, except those in the recipe.
+        """Return the tables with all placeholders filled, except the placeholders in the recipe.
 
         Raise KeyError for a placeholder without a value. A text that is only a placeholder becomes the value
         itself. A key whose value is a placeholder in `left_out` is omitted. Parts without placeholders are

@@ -63,7 +63,7 @@ class SobolSampler(optuna.samplers.QMCSampler):
         self._place = place
 
     def _find_sample_id(self, study: optuna.Study, search_space: dict[str, BaseDistribution]) -> int:
-        """Return the element's number in the sequence, which the constructor was given.
+        """Return the number of the element in the sequence, as passed to the constructor.
 
         Optuna counts positions in its own study, but a study restored from the store lacks this count.
         """

@@ -111,7 +111,7 @@ class SeedRace:
         self._eligible: list[bool] = []  # whether they are within the limits and can be the best
 
     def add(self, losses: Mapping[int, float], *, eligible: bool = True) -> None:
-        """Add the losses of an ended search point by seed; ignore a point that has no loss for some seed."""
+        """Add the losses of an ended search point by seed; ignore a point if any of its losses is missing."""
         found = [losses.get(seed, math.nan) for seed in self._seeds]
         if all(map(math.isfinite, found)):
             self._losses.append(found)
@@ -280,7 +280,7 @@ class Search:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Within this context, no other driver begins a search point, unless all points have been begun.
+        """Within this context, let no other driver begin a search point, unless all points have been begun.
 
         So several drivers together begin no more points than the search has. The turn is a lease, which
         another driver takes over from a dead one. Raise MachineError if it cannot be claimed.

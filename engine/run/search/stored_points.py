@@ -167,7 +167,7 @@ class StoredPoints:
         return any(row["status"] == "pruned" for row in rows)
 
     def losses(self, point: SearchPoint) -> dict[int, float]:
-        """Return a search point's loss by seed, for those seeds of which all trials have ended.
+        """Return a search point's loss by seed, for the seeds whose trials have all ended.
 
         The loss is the first objective, signed so that lower is better. The loss is NaN if a trial of the
         seed failed.
