@@ -91,7 +91,7 @@ def reset_peak_memory(device: torch.device) -> None:
 
 
 def peak_mib(device: torch.device) -> float:
-    """Return the peak memory since the last reset in MiB: of the GPU, or else of the process."""
+    """Return the peak memory (in MiB) of the GPU, or else of the process, since the last reset."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
     if sys.platform == "linux":

@@ -36,7 +36,7 @@ _MAX_BESIDE = 1000  # files of a folder among which the nearest name is searched
 
 
 class RowsError(CorpusError):
-    """Error for faults in the rows of a file; `faults` has the first ones and the number of the others."""
+    """Error for faults in the rows of a file; `faults` has the first faults and the number of all others."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         more = len(faults) - MOST_FAULTS
@@ -164,7 +164,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def missing_column(wanted: str, found: Sequence[str]) -> str:
-    """Return the message for a missing column, which names the columns that were found."""
+    """Return the message for a missing column, with the names of the columns that were found."""
     names = ", ".join(f"'{quoted(name)}'" for name in found[:_MAX_NAMED])
     names += f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""
     message = f"expected a column '{wanted}', got {names or 'none'}"

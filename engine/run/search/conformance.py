@@ -94,7 +94,7 @@ def sampler_seed_decides(name: str) -> None:
 
 
 def restarted_search_is_the_same(name: str) -> None:
-    """Check that a search that is stopped after any point, and then restarted, proposes the same points."""
+    """Check that a search proposes the same points even if it is stopped after a point and then restarted."""
     whole = _study(name, 0)
     expected = [_ask(whole, name) for _ in range(_POINTS)]
     for stopped in range(1, _POINTS):
@@ -127,7 +127,7 @@ SAMPLER_CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def best_point_is_kept(name: str) -> None:
-    """Check that a search point that is better than all others at each epoch is not pruned."""
+    """Check that a search point is not pruned if it is better than all others at each epoch."""
     courses = [[place / 40 + epoch / 100 for epoch in range(_EPOCHS)] for place in range(_POINTS)]
     given_up = _given_up(name, courses)
     assert given_up[-1] is None, f"the best of {_POINTS} points is pruned after epoch {given_up[-1]}"
