@@ -7,7 +7,7 @@ import sys
 
 def main() -> None:
     """Run the command line; end quietly if Ctrl-C comes before a command handles it."""
-    gc.set_threshold(200_000)  # the trials of a large study live until the end
+    gc.set_threshold(500_000)  # the trials of a large study live until the end
     interrupt = signal.getsignal(signal.SIGINT)
     try:
         if interrupt is signal.default_int_handler:  # until a command begins, the process just ends

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
@@ -149,7 +150,7 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         # wrong types are refused at once, because the checks of bounds cannot compare them
-        if faults := _type_faults({each.name: getattr(self, each.name) for each in fields(self)}):
+        if faults := _type_faults({name: getattr(self, name) for name in _field_types()}):
             raise ModelConfigError.of_faults(faults)
 
     def faults(self) -> list[str]:
@@ -334,7 +335,7 @@ def configure(config: ModelConfig | None, settings: Mapping[str, Any]) -> ModelC
 
     Raise ModelConfigError for unknown names and for values of another type.
     """
-    names = [field.name for field in fields(ModelConfig)]
+    names = _field_types().keys()
     unknown = [name for name in settings if name not in names]
     faults = [f"unknown setting '{name}'{hint(name, names)}" for name in unknown]
     faults += _type_faults({name: value for name, value in settings.items() if name in names})
@@ -344,22 +345,31 @@ def configure(config: ModelConfig | None, settings: Mapping[str, Any]) -> ModelC
         faults.append("d_model is missing, for example d_model=64")
     if faults:
         raise ModelConfigError.of_faults(faults)
-    return replace(config, **settings) if config else ModelConfig(**settings)
+    if config is None:
+        return ModelConfig(**settings)
+    return replace(config, **settings) if settings else config
 
 
 def _type_faults(settings: Mapping[str, object]) -> list[str]:
     faults: list[str | None] = []
-    for field in fields(ModelConfig):
-        if field.name not in settings:
+    for name, (kind, expected, is_optional) in _field_types().items():
+        if name not in settings or (is_optional and settings[name] is None):
             continue
-        value, (name, _, optional) = settings[field.name], str(field.type).partition(" | ")
-        if optional and value is None:
-            continue
-        kinds, expected = _KINDS.get(name, (str, "a word"))
-        faults.append(argument_fault(field.name, value, kinds, expected))
+        value = settings[name]
+        faults.append(argument_fault(name, value, kind, expected))
         if isinstance(value, tuple):
-            faults += [argument_fault(field.name, each, Integral, expected) for each in value]
+            faults += [argument_fault(name, each, Integral, expected) for each in value]
     return [fault for fault in faults if fault is not None]
+
+
+@cache
+def _field_types() -> dict[str, tuple[type, str, bool]]:
+    """Return the type of each field of a config, its name in messages, and whether None is allowed."""
+    found: dict[str, tuple[type, str, bool]] = {}
+    for field in fields(ModelConfig):
+        name, _, optional = str(field.type).partition(" | ")
+        found[field.name] = (*_KINDS.get(name, (str, "a word")), bool(optional))
+    return found
 
 
 _KINDS: dict[str, tuple[type, str]] = {

@@ -185,6 +185,8 @@ def device_fault(
 
     These are all trainings with a time budget, and the metrics `timed` of the trials for which `is_shown`.
     """
+    if outcomes["device"].n_unique() < 2:
+        return ""
     counts = timed_devices(study, outcomes)
     why, instead = f"study {study.name} has [train] seconds", ""
     if len(counts) < 2 and timed:
@@ -217,8 +219,10 @@ NEAR_CHANCE = 0.05
 
 def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettings]) -> str:
     """Return a hint to train longer if no training solved the first length of its curriculum; else ""."""
+    if set(lengths) != {0.0}:
+        return ""
     starts = {each.train.curriculum.start for each in settings if each.train.curriculum is not None}
-    if not starts or set(lengths) != {0.0}:
+    if not starts:
         return ""
     first = number_range(sorted(starts))
     return f"no training solved length {first}, the start of the curriculum: train longer or start shorter"

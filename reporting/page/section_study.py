@@ -29,7 +29,7 @@ from ...studies.planning.status import outcome_trials
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.costs import REFERENCE_TOKENS, parameter_count, reach, sequence_tokens
-from ...studies.resolve.trial import Trial
+from ...studies.resolve.trial import Trial, first_of_each_kind
 from ...studies.schema.factors import level_name, level_names, one_line
 from ...studies.schema.search_settings import find_quantity
 from ...studies.schema.settings import RECIPE_PATH, TrialSettings
@@ -106,12 +106,12 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
-    """Yield the settings of every trial of a grid, or of every trained trial of a search."""
+    """Yield the settings of a grid, or those of the trained trials of a search, once for all seeds."""
     if inputs.study.search is None:
-        yield from (trial.common for trial in inputs.study.trials)
+        trials = inputs.study.trials
     else:
-        trials = outcome_trials(inputs.study, inputs.own_outcomes)
-        yield from (trial.common for trial in trials.values())
+        trials = outcome_trials(inputs.study, inputs.own_outcomes).values()
+    yield from (trial.common for trial in first_of_each_kind(trials))
 
 
 def setting_texts(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -289,7 +289,7 @@ def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
 
     The diagram has the costs of the trial with the most parameters.
     """
-    every = (trial.common for trial in trials)
+    every = (trial.common for trial in first_of_each_kind(trials))
     settings = max(every, key=parameter_count)
     interface = settings.task.interface
     shown = show_recipe(

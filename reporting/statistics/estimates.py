@@ -74,7 +74,7 @@ def sample_sd(values: Sequence[float]) -> float | None:
     if len(values) < 2:
         return None
     center = mean(values)
-    return math.sqrt(math.fsum((value - center) ** 2 for value in values) / (len(values) - 1))
+    return math.sqrt(math.fsum([(value - center) ** 2 for value in values]) / (len(values) - 1))
 
 
 @lru_cache(maxsize=1024)
@@ -87,9 +87,9 @@ def t_quantile(level: float, count: float) -> float:
 
 def finite_values(values: Iterable[float]) -> list[float]:
     """Return the values as a list; raise StatisticsError if the list is empty or a value is not finite."""
-    found = [float(value) for value in values]
-    wrong = [value for value in found if not math.isfinite(value)]
-    if not found or wrong:
+    found = list(map(float, values))
+    if not found or not all(map(math.isfinite, found)):
+        wrong = [value for value in found if not math.isfinite(value)]
         raise StatisticsError(f"expected finite values, got {', '.join(map(str, wrong)) or 'none'}")
     return found
 

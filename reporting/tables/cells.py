@@ -156,6 +156,8 @@ class TableCells:
         """
         seeds = set(self.study.seeds)
         added = {trial.id for trial in self.trials if trial.levels[SEED] not in seeds}
+        if not added:
+            return self.trials
         ended = added.intersection(self.outcomes["trial"])
         return [trial for trial in self.trials if trial.levels[SEED] in seeds or trial.id in ended]
 

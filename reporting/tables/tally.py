@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -16,6 +16,7 @@ from ...studies.planning.final_values import ValueStatus, combined_status, trial
 from ...studies.presentation.kinds import Spread
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import ABSENT, SEED, level_names, level_text
+from ...studies.schema.settings import Level
 from ..statistics.estimates import Estimate, estimate, mean
 from .table import NOT_RUN, CellStatus
 
@@ -172,15 +173,22 @@ def _locate_trials(
     # typed, because 1, 1.0 and True are different levels but equal keys
     text = lru_cache(maxsize=None, typed=True)(level_text)
     names = {factor: _names(trials, factor) for factor in over}
-    data: Mapping[str, list[Any]] = {name: [] for name in _LOCATED_SCHEMA}
-    for trial in trials:
-        levels = trial.levels
+
+    def label(levels: Mapping[str, Level]) -> str:
         named = [factor for factor in over if levels[factor] != ABSENT] or over
-        label = ", ".join(f"{factor} {names[factor][text(levels[factor])]}" for factor in named)
-        data["unit"].append(units.setdefault((levels[SEED], label), len(units)))
-        data["row"].append(text(levels[rows]))
-        data["column"].append("" if columns is None else text(levels[columns]))
-        data["over"].append(label)
+        return ", ".join(f"{factor} {names[factor][text(levels[factor])]}" for factor in named)
+
+    located = [trial.levels for trial in trials]
+    labels = [label(levels) if over else "" for levels in located]
+    data = {
+        "row": [text(levels[rows]) for levels in located],
+        "column": ["" if columns is None else text(levels[columns]) for levels in located],
+        "over": labels,
+        "unit": [
+            units.setdefault((levels[SEED], name), len(units))
+            for levels, name in zip(located, labels, strict=True)
+        ],
+    }
     return pl.DataFrame(data, schema=_LOCATED_SCHEMA)
 
 

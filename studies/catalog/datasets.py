@@ -250,7 +250,7 @@ def require_dataset(name: str, kind: type[DatasetT] = Dataset) -> DatasetT:
 class _Tables(BaseModel):
     """Schema of `datasets.toml`; both unknown and missing keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, defer_build=True)
 
     texts: dict[str, Corpus]
     pairs: dict[str, ParallelCorpus]

@@ -38,7 +38,7 @@ def _described(facts: BaseModel, title: str) -> dict[str, Any]:
 class _Facts(BaseModel):
     """Base class for facts about the user's files, such as hashes, that are part of a trial's settings."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
 
 class OwnPart(_Facts):

@@ -420,12 +420,15 @@ def group_by_model(study: Study, trials: Iterable[Trial]) -> list[list[Trial]]:
     If `match` solves other sizes at other levels of a factor such as the task, a model has a group at each.
     """
     groups: dict[tuple[object, ...], list[Trial]] = {}
+    group_by_settings: dict[int, list[Trial]] = {}  # the trials of a cell share their settings
     apart = factors_of_sizes(study)
     for trial in trials:
-        sizes = (getattr(trial.common.model, name) for name in SIZE_KEYS)
-        levels = (level_key(trial.levels[name]) for name in apart if name in trial.levels)
-        key = (*sizes, _learned_positions(trial), *levels)
-        groups.setdefault(key, []).append(trial)
+        if id(trial.common) not in group_by_settings:
+            sizes = (getattr(trial.common.model, name) for name in SIZE_KEYS)
+            levels = (level_key(trial.levels[name]) for name in apart if name in trial.levels)
+            key = (*sizes, _learned_positions(trial), *levels)
+            group_by_settings[id(trial.common)] = groups.setdefault(key, [])
+        group_by_settings[id(trial.common)].append(trial)
     return list(groups.values())
 
 

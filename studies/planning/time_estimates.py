@@ -17,7 +17,7 @@ import polars as pl
 
 from ..catalog.tasks import AlgorithmicTask
 from ..resolve.costs import flops_of_test, highest_length, max_training_flops, sequence_tokens
-from ..resolve.trial import CellKey, Trial, first_of_each_kind
+from ..resolve.trial import CellKey, Kind, Trial, first_of_each_kind
 from ..schema.settings import TrialSettings, read_recipe
 from .final_values import final_value
 
@@ -81,14 +81,14 @@ class TimeEstimator:
             if trial.id in seconds:
                 cells.setdefault(trial.cell, []).append(seconds[trial.id])
         self._cells: Mapping[CellKey, float] = {cell: fmean(found) for cell, found in cells.items()}
-        self._known: dict[CellKey, TimeEstimate] = {}
+        self._known: dict[Kind, TimeEstimate] = {}
 
     def estimate(self, trial: Trial) -> TimeEstimate:
         """Estimate the training time of one trial."""
-        cell = trial.cell
-        if cell not in self._known:
-            self._known[cell] = self._estimate_cell(trial, cell)
-        return self._known[cell]
+        kind = Kind(trial.common)  # shared by the trials of a cell
+        if kind not in self._known:
+            self._known[kind] = self._estimate_cell(trial, trial.cell)
+        return self._known[kind]
 
     def _estimate_cell(self, trial: Trial, cell: CellKey) -> TimeEstimate:
         """Estimate the time of a trial from finished trials of its cell or, without any, from its FLOPs.

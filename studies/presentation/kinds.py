@@ -419,7 +419,7 @@ def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
 
     A factor in `select` that the trial does not have is ignored.
     """
-    return all(_keeps(select, factor, levels[factor]) for factor in select if factor in levels)
+    return not select or all(_keeps(select, factor, levels[factor]) for factor in select if factor in levels)
 
 
 def select_faults(
@@ -463,8 +463,10 @@ def fixed_levels(
     """
     found: dict[str, Level] = {}
     for name, known in design.known_levels.items():
+        if name in shown or len(known) < 2:
+            continue
         levels = {level_key(levels[name]): levels[name] for levels in trials if name in levels}
-        if name not in shown and len(known) > 1 and len(levels) == 1 and level_key(ABSENT) not in levels:
+        if len(levels) == 1 and level_key(ABSENT) not in levels:
             found[name] = next(iter(levels.values()))
     return found
 

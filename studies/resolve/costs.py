@@ -25,6 +25,7 @@ from ..catalog.tasks import (
     require_algorithmic,
 )
 from ..schema.settings import ModelSettings, TrialSettings, read_recipe
+from .trial import Kind
 
 REFERENCE_TOKENS = 40
 """The length at which the FLOPs of a training step are counted if it grows in training."""
@@ -266,6 +267,12 @@ def max_training_flops(settings: TrialSettings) -> float:
     If a curriculum makes the length grow, it is assumed to grow in every epoch. The length grows until one
     step past its ceiling and stays there. A random length counts by its mean.
     """
+    return _max_training_flops(Kind(settings))
+
+
+@lru_cache(maxsize=4096)
+def _max_training_flops(kind: Kind) -> float:
+    settings = kind.settings
     train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask):
         return float(train.epochs * train.steps_per_epoch * step_flops(settings))

@@ -20,7 +20,7 @@ from ..text.toml_positions import KeyPath
 from .costs import model_cost, parameter_count, step_flops
 from .draft import report_cell_problem
 from .template import Template, resolve_settings
-from .trial import Trial
+from .trial import Kind, Trial
 
 if TYPE_CHECKING:
     from ..expansions.match import SizeMatch
@@ -126,8 +126,18 @@ class GridBuilder:
         cells: list[Trial] = []
         over_budget: list[Trial] = []
         size_matches: dict[str, SizeMatch] = {}
-        for levels, settings, match, allowed in self._resolved_cells():
-            trial = Trial(study=self.study, levels=levels, settings=settings, seed=int(levels[SEED]))
+        resolved: dict[object, tuple[Kind, SizeMatch | None, bool] | None] = {}
+        for levels in self.design.cells():
+            # cells that differ only in the seed are resolved once
+            key = tuple([level_key(level) for factor, level in levels.items() if factor != SEED])
+            if key not in resolved:
+                if len(self.diagnostics.faults) >= _MAX_FAULTS:
+                    break
+                resolved[key] = self._resolve_cell(levels)
+            if (cell := resolved[key]) is None:
+                continue
+            kind, match, allowed = cell
+            trial = Trial(study=self.study, levels=levels, settings=kind, seed=int(levels[SEED]))
             (cells if allowed else over_budget).append(trial)
             if match is not None:
                 size_matches.setdefault(trial.id, match)
@@ -135,24 +145,11 @@ class GridBuilder:
             self._report_over_budget(over_budget)
         return TrialGrid(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
-    def _resolved_cells(self) -> Iterator[tuple[dict[str, Level], TrialSettings, SizeMatch | None, bool]]:
-        """Yield every cell with every seed: its levels, settings, computed size, and whether limits allow it.
+    def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[Kind, SizeMatch | None, bool] | None:
+        """Return a cell's settings, the size computed for it, if any, and whether the limits allow it.
 
-        Cells that differ only in the seed are resolved once. It stops after _MAX_FAULTS faults.
+        Return None if faults are reported.
         """
-        resolved: dict[object, tuple[TrialSettings, SizeMatch | None, bool] | None] = {}
-        for levels in self.design.cells():
-            key = tuple([level_key(level) for factor, level in levels.items() if factor != SEED])
-            if key not in resolved:
-                if len(self.diagnostics.faults) >= _MAX_FAULTS:
-                    return
-                found = self._resolve_cell(levels)
-                resolved[key] = None if found is None else (*found, self.budget.allows(found[0]))
-            if (cell := resolved[key]) is not None:
-                yield levels, *cell
-
-    def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[TrialSettings, SizeMatch | None] | None:
-        """Return the settings of a cell and the size computed for it, if any; None if faults are reported."""
         values, match = dict(levels), None
         for each in self.expansions:
             if (filling := each.fill(self, levels)) is None:
@@ -167,7 +164,7 @@ class GridBuilder:
             return None
         for each in self.expansions:
             settings = each.change(settings, levels)
-        return settings, match
+        return Kind(settings), match, self.budget.allows(settings)
 
     def _report_over_budget(self, trials: Sequence[Trial]) -> None:
         """Report that the limits exclude every cell, and by how much the smallest model exceeds them."""

@@ -143,15 +143,24 @@ class Trial:
     id: str  # 16 hex digits
 
     def __init__(
-        self, *, study: str, levels: Mapping[str, Level], settings: TrialSettings, seed: int | None = None
+        self,
+        *,
+        study: str,
+        levels: Mapping[str, Level],
+        settings: TrialSettings | Kind,
+        seed: int | None = None,
     ) -> None:
-        """Make a trial with these settings, in which `seed` (if given) replaces the seed."""
-        seed = settings.seed if seed is None else seed
+        """Make a trial with these settings, in which `seed` (if given) replaces the seed.
+
+        A `Kind` saves time if many trials share their settings.
+        """
+        kind = settings if isinstance(settings, Kind) else Kind(settings)
+        seed = kind.settings.seed if seed is None else seed
         object.__setattr__(self, "study", study)
         object.__setattr__(self, "levels", levels)
-        object.__setattr__(self, "common", settings)
+        object.__setattr__(self, "common", kind.settings)
         object.__setattr__(self, "seed", seed)
-        object.__setattr__(self, "id", trial_id(settings, seed))
+        object.__setattr__(self, "id", _seeded_id(kind, seed))
 
     @property
     def settings(self) -> TrialSettings:
@@ -246,15 +255,18 @@ class Kind(tuple[int, ...]):
         return kind
 
 
-def trial_id(settings: TrialSettings, seed: int | None = None) -> str:
-    """Return the id of the trial with these settings, or with another seed: 16 hex digits of a SHA-256.
+def trial_id(settings: TrialSettings) -> str:
+    """Return the id of the trial with these settings: 16 hex digits of a SHA-256.
 
     The hash covers the settings as canonical JSON without default values, with the recipe's identity text,
     the digests of plug-in source, and RESULTS_VERSION. So a new key with a default does not change older ids;
     a renamed key keeps its old name here, as its serialization alias.
     """
-    before, after = _canonical_parts(Kind(settings))
-    seed = settings.seed if seed is None else seed
+    return _seeded_id(Kind(settings), settings.seed)
+
+
+def _seeded_id(kind: Kind, seed: int) -> str:
+    before, after = _canonical_parts(kind)
     between = f'"seed":{seed},' if seed else ""
     return hashlib.sha256(f"{before}{between}{after}".encode()).hexdigest()[:16]
 

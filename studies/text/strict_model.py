@@ -35,7 +35,7 @@ class StrictModel(BaseModel):
     The docstring below a key is its description, shown in `docs/reference/`.
     """
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
     def __init_subclass__(cls, *, table: str = "", **kwargs: Any) -> None:  # noqa: ANN401 -- Pydantic's
         """Register the subclass in KEY_OWNERS under the name `table`, if one is given.
