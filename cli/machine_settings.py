@@ -14,7 +14,6 @@ from pydantic import Field, field_validator
 from ..engine.core.resources import Gpus, Machine, gpus_fault
 from ..errors import ActivememError, nearest_hint
 from ..reporting.tables.render import FORMATS
-from ..storage.bucket import address_fault
 from ..storage.place import is_address
 from ..studies.own_data.cells import MAX_DATA_VARIABLE
 from ..studies.text.document import Document, read_document
@@ -86,7 +85,11 @@ class MachineSettings(StrictModel):
     @classmethod
     def validate_results(cls, text: str) -> str:
         """Check that an address belongs to an object store."""
-        if is_address(text) and (fault := address_fault(text)):
+        if not is_address(text):
+            return text
+        from ..storage.bucket import address_fault
+
+        if fault := address_fault(text):
             raise ValueError(fault)
         return text
 

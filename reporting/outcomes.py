@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ..storage import Store
+from ..storage.rows import has_trial
 from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, is_target, metric_family
 from ..studies.catalog.tasks import GeneratedTask
 from ..studies.planning.final_values import (
@@ -60,8 +61,8 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     targets = sorted(name for name in named if is_target(name))
     completed = outcomes if targets or named & BITS_PER_BYTE else outcomes.filter(may_diverge())
     trials = (outcome_trials(study, completed) for study in studies)
-    tasks = {name: trial.settings.task for several in trials for name, trial in several.items()}
-    is_own = pl.col("trial").is_in(list(tasks))
+    tasks = {name: trial.common.task for several in trials for name, trial in several.items()}
+    is_own = has_trial(tasks)
     outcomes = with_bits_per_byte(outcomes, named, tasks)
     if targets:
         outcomes = with_targets(outcomes, targets, lambda name, rows: find_course(name, rows.filter(is_own)))
@@ -139,7 +140,7 @@ def program_words(rows: pl.DataFrame) -> Iterator[str]:
 def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
     """Describe the origin of the numbers: how many trials, which code, which machine and when."""
     shown = ("version", "commit", "torch_version", "cuda_version", "device", "finished")
-    known = outcomes.select("trial", *shown).filter(pl.col("trial").is_in(trials))
+    known = outcomes.select("trial", *shown).filter(has_trial(trials))
     count = f"{len(known)}" if len(known) == len(trials) else f"{len(known)} of {len(trials)}"
     parts = [f"{count} trial{'' if len(trials) == 1 else 's'}"]
     parts.extend(program_words(known))
@@ -192,7 +193,7 @@ def device_fault(
     if len(counts) < 2 and timed:
         done = outcomes.filter(pl.col("status") == "done")
         trials = [trial for trial, known in outcome_trials(study, done).items() if is_shown(known)]
-        counts = count_devices(done.filter(pl.col("trial").is_in(trials)))
+        counts = count_devices(done.filter(has_trial(trials)))
         why = f"the device changes {' and '.join(dict.fromkeys(timed))}"
         instead = "select cells of one device, or "
     if len(counts) < 2:

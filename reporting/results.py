@@ -22,11 +22,8 @@ from ..studies.schema.factors import one_line
 from ..studies.study import Study, overrides_fault
 from ..studies.text.document import parse_document
 from ..studies.text.errors import command_line
-from .curves.curve import Curve, CurveError
 from .outcomes import load_outcomes
 from .snapshot import Snapshot
-from .subject import metrics_frame, study_levels, trials_frame
-from .tables.table import Table, TableError
 
 if TYPE_CHECKING:
     from ..engine.core.resources import Machine
@@ -38,8 +35,10 @@ if TYPE_CHECKING:
     from ..studies.searches.points import BestPoint, SearchPoints
     from .added_seeds import NextSeeds
     from .claims.verdicts import ClaimResult
+    from .curves.curve import Curve
     from .kept_models import KeptModel
     from .page import LatexSection
+    from .tables.table import Table
 
 SpecT = TypeVar("SpecT", bound=ResultKeys)
 
@@ -84,12 +83,16 @@ class StudyResults:
         There is a row for each cell and seed. The factors are columns; a factor with the name of another
         column is called `factor_NAME`.
         """
+        from .subject import study_levels, trials_frame  # noqa: PLC0415 -- a status does without it
+
         outcomes = self.store.trials()
         return trials_frame(outcomes, study_levels(self.study, outcomes))
 
     @property
     def metrics(self) -> pl.DataFrame:
         """Return every metric over time in long form, with the factors as columns."""
+        from .subject import metrics_frame, study_levels  # noqa: PLC0415 -- as above
+
         levels = study_levels(self.study, stored_outcomes(self.store, self.study))
         return metrics_frame(self.store.metrics(levels["trial"].to_list()).lazy(), levels).collect()
 
@@ -116,6 +119,8 @@ class StudyResults:
 
     def best_table(self, points: int = 10) -> Table:
         """Return the best points of a search as a table; raise TableError for a grid."""
+        from .tables.table import TableError  # noqa: PLC0415 -- a status does without it
+
         if self.study.search is None:
             raise TableError(f"study {self.study.name} has no best points: it has no [search]")
         check_arguments(number_fault("points", points, least=1), error=TableError)
@@ -233,6 +238,8 @@ class StudyResults:
 
     def tables(self, name: str | None = None, *, published: bool = True) -> list[Table]:
         """Return all tables of the study file, or the named one; raise TableError if there is none."""
+        from .tables.table import TableError  # noqa: PLC0415 -- a status does without it
+
         specs = _select_specs(self, "table", self.study.tables, name, TableError)
         omit = _BESIDE_TABLES if self.study.search else (*_BESIDE_TABLES, "factors")
         return Snapshot.of(self.study, self.store, omit).tables(specs, published=published)
@@ -243,6 +250,8 @@ class StudyResults:
 
     def curves(self, name: str | None = None) -> list[Curve]:
         """Return all figures of the study file, or the named one; raise CurveError if there is none."""
+        from .curves.curve import CurveError  # noqa: PLC0415 -- a status does without it
+
         return self.now.curves(_select_specs(self, "curve", self.study.curves, name, CurveError))
 
     def check_claims(self) -> tuple[ClaimResult, ...]:

@@ -15,14 +15,14 @@ import polars as pl
 from ..storage import Store
 from ..studies.planning.status import StudyStatus, started_trials, study_outcomes, study_status
 from ..studies.study import Study
-from .curves.curve import Curve, build_curve
 from .outcomes import load_outcomes
-from .tables.table import Table, build_table
 
 if TYPE_CHECKING:
     from ..studies.presentation.kinds import CurveKind, TableKind
     from ..studies.searches.points import SearchPoints
     from .claims.verdicts import ClaimResult
+    from .curves.curve import Curve
+    from .tables.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +91,8 @@ class Snapshot:
 
         `begun` replaces the begun trials that are found by their checkpoints.
         """
+        from .tables.table import build_table  # noqa: PLC0415 -- a status does without it
+
         started = self.begun if begun is None else begun
         return [
             build_table(self.study, spec, self.outcomes, published=published, begun=started)
@@ -99,6 +101,8 @@ class Snapshot:
 
     def curves(self, specs: Sequence[CurveKind] | None = None) -> list[Curve]:
         """Return the figures for `specs` (default: the study's own); raise CurveError if one is invalid."""
+        from .curves.curve import build_curve  # noqa: PLC0415 -- as above
+
         return [
             build_curve(self.study, spec, self.outcomes, self.metrics if spec.needs_history else None)
             for spec in (self.study.curves if specs is None else specs)

@@ -1,5 +1,7 @@
 """The store: the rows of trials, in a folder or at the address of a bucket."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +9,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -23,7 +25,6 @@ from .latest_attempts import (
     with_adopters,
     with_probes,
 )
-from .leases import Leases, this_process
 from .place import FolderPlace, Layout, entries, is_address, new_group_name, study_name_fault, trial_id_fault
 from .read import RANK, Quarantine, latest_copies, read, read_attempts
 from .rows import (
@@ -38,13 +39,17 @@ from .rows import (
     TrialRow,
     WrittenOutputs,
     check_stored_rows,
+    has_trial,
     metric_frame,
     output_frame,
     trial_frame,
 )
-from .store_upkeep import StoreUpkeep
 from .study_records import StudyRecords
 from .trial_files import NOTE_FILE, TrialFiles
+
+if TYPE_CHECKING:
+    from .leases import Leases
+    from .store_upkeep import StoreUpkeep
 
 _RECORD: Final = ".json"
 
@@ -124,6 +129,8 @@ class Store:
     @cached_property
     def upkeep(self) -> StoreUpkeep:
         """Return the operations that check, compact and remove files."""
+        from .store_upkeep import StoreUpkeep  # noqa: PLC0415 -- reading does without it
+
         return StoreUpkeep(self._quarantine)
 
     @property
@@ -232,11 +239,15 @@ class Store:
 
         Raise `StoreError` if a bucket's server has no conditional writes.
         """
+        from .leases import Leases, this_process  # noqa: PLC0415 -- reading does without them
+
         self._layout.place.check_claims()
         return Leases(self._layout, this_process(run))
 
     def watched_leases(self) -> Leases:
         """Return the leases of the store, for a process that only watches and claims nothing."""
+        from .leases import Leases, this_process  # noqa: PLC0415 -- as above
+
         return Leases(self._layout, this_process("watch"))
 
     def state(self) -> StoreState:
@@ -335,7 +346,7 @@ class Store:
         columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
         wanted = read_latest(self._quarantine, ["trial", "attempt"]).lazy()
         if trials is not None:
-            wanted = wanted.filter(pl.col("trial").is_in(list(trials)))
+            wanted = wanted.filter(has_trial(trials))
         frames = [latest_copies(read(self._quarantine, dataset, columns)).drop(RANK) for dataset in datasets]
         frame = pl.concat(frames).join(wanted, on=["trial", "attempt"], how="semi")
         return frame.sort(SORT_KEYS[datasets[0]], maintain_order=True).collect()

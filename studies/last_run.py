@@ -20,7 +20,7 @@ import polars as pl
 from ..errors import check_arguments, hint
 from ..plugins import loaded_files
 from ..storage import Store, StoreError, open_store, store_fault
-from ..storage.rows import KEY_COLUMNS
+from ..storage.rows import KEY_COLUMNS, has_trial
 from ..storage.trial_files import STARTS_FILE, read_begun
 from .resolve.trial import first_of_each_kind
 from .study import (
@@ -99,7 +99,7 @@ def known_traits(store: Store, loaded: Iterable[Study] = ()) -> set[Traits]:
     trials = [trial for study in loaded for trial in study.trials]
     kinds = [each.settings for each in first_of_each_kind(trials)]
     found: set[Traits] = {tuple(getattr(getattr(each, table), key) for table, key in _KEYS) for each in kinds}
-    other = ~pl.col("trial").is_in([trial.id for trial in trials])
+    other = ~has_trial(trial.id for trial in trials)
     texts = list[str]()
     if len(store.trials(columns=KEY_COLUMNS).filter(other)):
         stored = store.trials(columns=(*KEY_COLUMNS, "settings")).filter(other)["settings"]

@@ -15,8 +15,6 @@ from ..grammar import Recipe, registered_names
 from ..grammar.nodes import Dimension
 from .catalog.metrics import METRICS
 from .catalog.tasks import task_names
-from .claims.comparisons import Claim
-from .claims.reader import check_claimed_metrics, read_claims
 from .presentation.kinds import (
     CurveKind,
     TableKind,
@@ -54,6 +52,7 @@ from .text.units import plural
 
 if TYPE_CHECKING:
     from ..storage import Store
+    from .claims.comparisons import Claim
     from .expansions.fidelity import Fidelity
     from .expansions.gate import Gates
     from .expansions.ladder import Ladder
@@ -427,7 +426,7 @@ def _read_study(
             design = replace(design, as_written=as_written)
     paper = header.paper if header else None
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
-    claims, source_sheet = read_claims(diagnostics, design), read_source_sheet(diagnostics, written.data)
+    claims, source_sheet = _read_claims(diagnostics, design), read_source_sheet(diagnostics, written.data)
     search, space = read_search(diagnostics) if diagnostics.has_search else (None, {})
     decode = _read_decode(diagnostics, header)
     check_tuned_metrics(diagnostics, tables, curves)
@@ -558,6 +557,14 @@ def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudyS
     return expansions, header, reader.design(expansions.values())
 
 
+def _read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
+    if "claim" not in diagnostics.data:
+        return ()
+    from .claims.reader import read_claims  # noqa: PLC0415 -- a study without claims does without it
+
+    return read_claims(diagnostics, design)
+
+
 def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:
     """Return the table [decode], if any; report a fault if the study does not keep trained weights."""
     data = diagnostics.data
@@ -631,6 +638,8 @@ def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trial
     for path, message in design.trial_faults(trials):
         diagnostics.report(path, message)
     if shown.claims:
+        from .claims.reader import check_claimed_metrics  # noqa: PLC0415 -- as above
+
         check_claimed_metrics(diagnostics, shown.claims, trials)
 
 

@@ -48,6 +48,8 @@ def explain_failures(study: Study, store: Store, now: StudyStatus) -> list[str]:
 
 def format_unfinished(study: Study, now: StudyStatus) -> list[str]:
     """Return a line for each begun trial, the latest first: its progress, and its last activity."""
+    if not (now.progress or now.begun or now.waiting):
+        return []
     trials = {**{trial.id: trial for trial in study.trials}, **now.begun}
     clock = datetime.now(UTC)
     rows: list[tuple[Trial, list[str]]] = []
@@ -58,8 +60,6 @@ def format_unfinished(study: Study, now: StudyStatus) -> list[str]:
         )
     rows += [(trial, ["begun"]) for name, trial in now.begun.items() if name not in now.progress]
     rows += [(trial, ["waiting"]) for trial in now.waiting]
-    if not rows:
-        return []
     return trial_lines.format_trials(rows, TrialNameColumns([*trials.values(), *now.waiting]), output_width())
 
 

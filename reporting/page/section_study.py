@@ -16,6 +16,7 @@ import polars as pl
 
 from ...grammar.canonical import render
 from ...plugins import PluginError
+from ...storage.rows import has_trial
 from ...studies.catalog.metrics import METRICS
 from ...studies.planning.plan import (
     SIZE_KEYS,
@@ -276,8 +277,7 @@ def _size_cells(model: ModelCost, size: float, *, matched: bool) -> Iterator[str
 
 
 def _training_cells(inputs: Snapshot, trials: Sequence[Trial]) -> Iterator[str]:
-    ids = [trial.id for trial in trials]
-    done = inputs.own_outcomes.filter(pl.col("trial").is_in(ids) & (pl.col("status") == "done"))
+    done = inputs.own_outcomes.filter(has_trial(trial.id for trial in trials) & (pl.col("status") == "done"))
     yield format_reach(reach(trials[0].settings))
     yield f"{len(done)} of {len(trials)}"
     yield format_duration(fmean(done["seconds"])) if len(done) else _NONE

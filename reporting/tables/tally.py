@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...studies.catalog.metrics import find_metric
-from ...studies.planning.final_values import ValueStatus, combined_status, trial_values
+from ...studies.planning.final_values import ValueStatus, combined_status, find_outcomes, values_at
 from ...studies.presentation.kinds import Spread
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import ABSENT, SEED, level_names, level_text
@@ -132,9 +132,9 @@ def tally_trials(
     """
     located = _locate_trials(trials, spec.rows, spec.columns, spec.over)
     tallies: dict[CellKey, tuple[Tally, ...]] = {}
-    ids = [trial.id for trial in trials]
+    places = find_outcomes((trial.id for trial in trials), outcomes)
     for metric in dict.fromkeys(spec.shown_metrics):
-        valued = located.hstack(trial_values(study, ids, outcomes, metric, begun=begun))
+        valued = located.hstack(values_at(study, places, outcomes, metric, begun=begun))
         if spec.pick:  # cells of different levels are still paired by their seeds
             valued = valued.with_columns(unit="seed")
         for row, column, tally in _tallies(valued, separate=spec.pick is not None):

@@ -23,6 +23,7 @@ from ...grammar import nodes
 from ...grammar.seq2seq import is_recurrent
 from ...grammar.vocabulary.spec import Settings as Arguments
 from ...grammar.vocabulary.spec import spec_of
+from ...storage.rows import has_trial
 from ..catalog.metrics import (
     COSTS,
     METRICS,
@@ -163,20 +164,40 @@ def trial_values(
     for "done". The value of a censored trial is the cost of its whole training. Metrics of diverged trainings
     are marked only if `outcomes` have the column DIVERGED; costs count as usual.
     """
-    target = read_target(metric)
+    places = find_outcomes(trials, outcomes)
+    return values_at(study, places, outcomes, metric, metrics=metrics, begun=begun)
+
+
+def find_outcomes(trials: Iterable[str], outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Return the columns trial and place: the row of `outcomes` that has each trial, or null."""
     wanted = pl.DataFrame({"trial": list(trials)}, schema={"trial": pl.String})
+    known = outcomes.select("trial").with_row_index("place")
+    return wanted.join(known, on="trial", how="left", maintain_order="left")
+
+
+def values_at(
+    study: str,
+    places: pl.DataFrame,
+    outcomes: pl.DataFrame,
+    metric: str,
+    *,
+    metrics: pl.DataFrame | None = None,
+    begun: Collection[str] = (),
+) -> pl.DataFrame:
+    """Return the result of `trial_values` for trials that `find_outcomes` has found."""
+    target = read_target(metric)
     ends = outcomes.select(
         *("trial", "seed", "status", "reason"),
         diverged=pl.col(DIVERGED) if DIVERGED in outcomes.columns else pl.lit(None, dtype=pl.String),
         value=final_value(metric),
         total=pl.lit(None, dtype=pl.Float64) if target is None else total_cost(target.currency),
-        awaits_probe=_awaits_probe(wanted, outcomes, metric),
+        awaits_probe=_awaits_probe(places, outcomes, metric),
     )
     if metrics is not None and "[" in metric:
         last = last_members(metrics, metric_family(metric)).filter(pl.col("name") == metric)
         ends = ends.join(last.select("trial", last="value"), on="trial", how="left", maintain_order="left")
         ends = ends.with_columns(value=pl.coalesce("last", "value"))
-    found = wanted.join(ends, on="trial", how="left", maintain_order="left")
+    found = places.select("trial").hstack(ends.drop("trial").select(pl.all().gather(places["place"])))
     stored, value = pl.col("status"), pl.col("value")
     diverged = pl.lit(value=False) if metric in COSTS else pl.col("diverged").is_not_null()
     status = (
@@ -373,7 +394,7 @@ def with_bits_per_byte(
     if not splits:
         return outcomes
     scales = {id(task): _bits_per_nat(task) for task in tasks.values()}
-    rows = outcomes.filter(pl.col("trial").is_in(list(tasks))).select("trial", "metrics")
+    rows = outcomes.filter(has_trial(tasks)).select("trial", "metrics")
     added = {
         trial: list(_missing(metrics or (), scales[id(tasks[trial])], splits))
         for trial, metrics in rows.iter_rows()

@@ -511,7 +511,8 @@ def _label_names(study: Study) -> list[str]:
     """
     if study.search:
         return list(study.dimensions)
-    paths = (*_SIZE_PATHS, *(_POSITION_PATHS if any(map(_learned_positions, study.trials)) else ()))
+    learns = any(map(_learned_positions, first_of_each_kind(study.trials)))
+    paths = (*_SIZE_PATHS, *(_POSITION_PATHS if learns else ()))
     names = {name for path in paths for name in study.template.names_at(path, study.factors)}
     if study.ladder is not None:
         (_, first), *others = study.ladder.sizes.items()

@@ -12,7 +12,7 @@ import polars as pl
 
 from ...plugins import has_plugins
 from ...storage import CheckpointNote, Store
-from ...storage.rows import TRIALS
+from ...storage.rows import TRIALS, has_trial
 from ...storage.trial_files import STARTS_FILE
 from ..resolve.trial import Trial
 from ..schema.factors import SEED, first_line
@@ -236,7 +236,7 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = Fa
     if study.search is not None:
         own = _own_outcomes(study, outcomes, all_seeds=all_seeds)
         return pl.concat([own, _elsewhere(study, outcomes, own)]) if study.search.warm_start else own
-    return outcomes.filter(pl.col("trial").is_in([trial.id for trial in study.trials]))
+    return outcomes.filter(has_trial(trial.id for trial in study.trials))
 
 
 def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:

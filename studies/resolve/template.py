@@ -189,8 +189,10 @@ class Template:
         if key not in self._recipes:
             chosen = {name: values[name] for name, _ in recipe.dimensions if name in values}
             recipe = recipe.choose(chosen) if chosen else recipe
-            levels = {name: self._filled_level(level, values) for name, level in values.items()}
-            filled = _filled_recipe(recipe, {**levels, **self.fragments})
+            outer = {
+                name: self._filled_level(values[name], values) for name in recipe.holes if name in values
+            }
+            filled = _filled_recipe(recipe, {**values, **outer, **self.fragments})
             keep_recipe(filled.text, filled)
             self._recipes[key] = filled.text
         return self._recipes[key]
