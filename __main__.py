@@ -19,6 +19,8 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         sys.exit(130)
+    finally:
+        gc.freeze()  # at its end, a process need not search its objects for cycles
 
 
 if __name__ == "__main__":
