@@ -8,6 +8,7 @@ import tomllib
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -115,19 +116,26 @@ def _expected_value(got: str) -> str:
     return "expected a value, got nothing"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Document:
     """A parsed study file: its data, and where each value is written.
 
-    `places` maps each path to a text, the file or an override, and to the span in this text. `as_written` is
-    the file without its overrides; None if there are no overrides.
+    `as_written` is the file without its overrides, and `overridden` has its places with them; both are None
+    if there are no overrides.
     """
 
     source: str  # the name of the file in messages
     text: str
     data: Mapping[str, Any]
-    places: Mapping[KeyPath, tuple[str, KeyValueSpan]]
+    overridden: Mapping[KeyPath, tuple[str, KeyValueSpan]] | None = None
     as_written: Document | None = None
+
+    @cached_property
+    def places(self) -> Mapping[KeyPath, tuple[str, KeyValueSpan]]:
+        """Return, for each path, the text that has it (the file or an override), and its span there."""
+        if self.overridden is not None:
+            return self.overridden
+        return {path: (self.text, place) for path, place in locate(self.text).items()}
 
     def fault(
         self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None, verb: str = ""
@@ -176,12 +184,14 @@ def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Doc
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise StudyError(source, [syntax_fault(text, str(error))]) from error
+    if not overrides:
+        return Document(source=source, text=text, data=data)
     places = {path: (text, place) for path, place in locate(text).items()}
     faults = [fault for override in overrides for fault in apply_override(data, places, override)]
     if faults:
         raise StudyError(source, faults)
-    as_written = parse_document(source, text) if overrides else None
-    return Document(source=source, text=text, data=data, places=places, as_written=as_written)
+    as_written = parse_document(source, text)
+    return Document(source=source, text=text, data=data, overridden=places, as_written=as_written)
 
 
 def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
