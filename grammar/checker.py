@@ -459,7 +459,8 @@ class _Checker:
             if pool is not None and part is not None and not is_positionwise(part):
                 what, next_one = (self._faults.quote(one.start, one.end) for one in (pool, operand))
                 law = "only channel blocks, such as ff, may follow a pool"
-                self._report(pool, f"{what} gives a vector, but {next_one} needs a sequence: {law}")
+                after = f"the next {next_one}" if next_one == what else next_one
+                self._report(pool, f"{what} gives a vector, but {after} needs a sequence: {law}")
                 pool = None
             if part is not None and output_kind(part) == VECTOR:
                 pool = operand

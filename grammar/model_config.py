@@ -296,7 +296,8 @@ class ModelConfig:
             ends = (0, *self.cutoffs, *(() if self.vocab is None else (self.vocab,)))
             cut = ", ".join(map(str, self.cutoffs))
             rising = all(low < high for low, high in pairwise(ends))
-            yield rising, f"expected increasing cutoffs below the vocabulary's {self.vocab}, got {cut}"
+            below = "" if self.vocab is None else f" below {self.vocab}, the size of the vocabulary"
+            yield rising, f"expected increasing cutoffs{below}, got {cut}"
             count, narrowest = len(self.cutoffs), CLUSTER_WIDTH_DIVISOR ** len(self.cutoffs)
             plural = f"{count} cut-off" + ("" if count == 1 else "s")
             yield (

@@ -563,7 +563,7 @@ class _Resolver:
                 BoundLevel(start=factor.start, end=factor.end, text=level_text(level)) for level in levels
             )
         excluded = [self._substituted(level, bound) for level in level_set.excluded]
-        less = set(self._find_all(excluded, (other.text for other in listed), "among those of the loop"))
+        less = set(self._find_all(excluded, (other.text for other in listed), "of the loop"))
         kept = tuple(one for one in listed if one.text not in less)
         if less and not kept:
             self.fail(level_set, "'except' leaves no level: remove one of those after it")
@@ -646,7 +646,7 @@ class _Resolver:
         if candidates is None or self._faults:
             return None
         sign = self._sign(winner, candidates)
-        levels = self._find_all(list(named), (level for level, _ in candidates), "among those compared")
+        levels = self._find_all(list(named), (level for level, _ in candidates), "of the comparison")
         if sign is None or len(levels) < len(named):
             return None
         ahead = [value for name in levels for level, value in candidates if level == name]

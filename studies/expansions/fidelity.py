@@ -220,7 +220,7 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
             message = (
                 f"rungs of {name} (scheduler.fidelity) need integer(lo, hi), got {format_value(space[name])}"
             )
-            remedy = "write integer, or make it a factor whose levels are the rungs"
+            remedy = f"write integer(lo, hi), or make {name} a factor whose levels are the rungs"
             raise _FidelityError(("search", "space", name), f"{message}: {remedy}")
         if first is not None:
             message = f"min_fidelity has no effect, since {name} begins with {dimension.low}: remove it"
@@ -284,7 +284,7 @@ def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
             return low, top, {"train": {**train, "curriculum": {**curriculum, "end": hole}}}
     needed = "lengths = [shortest, longest] in [train] or [task], or the end of a curriculum"
     raise _FidelityError(
-        _PATH, f"the fidelity {LENGTH} is the longest training length: expected {needed}, got none"
+        _PATH, f'fidelity = "{LENGTH}" raises the longest training length: expected {needed}, got none'
     )
 
 

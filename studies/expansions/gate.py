@@ -160,7 +160,7 @@ class Gates(Expansion):
                 if own is not None:
                     what = f"the claim '{claim.spec.name}' compares {cell_label(tuple(own.items()))}"
                     why = "which this gate or a later one holds back"
-                    message = f"{what}, {why}: name a claim about cells that train before"
+                    message = f"{what}, {why}: name a claim about cells that train before this gate"
                     diagnostics.report((*path, "claims"), message)
                 others = {_key(cell, sizes) for cell in compared}
                 opened[claim.spec.name] = frozenset(

@@ -24,9 +24,7 @@ class Labels(Expansion):
         reader.check_factor_names("labels", header.labels, reader.names)
         for name in header.labels:
             if name in reader.crossed and (header.design.name != "zip" or name in header.around):
-                message = (
-                    f"{name} is crossed with all factors, so its levels would name the same trials again"
-                )
+                message = f"{name} is crossed with all factors, so it cannot name single cells"
                 text = f'{message}: use design = "zip", or list the cells in [[cells]]'
                 reader.diagnostics.report(("study", "labels"), text)
         return {"labels": tuple(dict.fromkeys(name for name in header.labels if name in reader.names))}

@@ -86,8 +86,12 @@ class CostMatch:
         return text.replace("-", "−").replace("inf", "∞")
 
     def __str__(self) -> str:
-        """Return the cost and its relative residual as text: `1,603,940 (+0.032 %)`."""
-        return f"{cost_text(self.name, self.amount)} ({self.percent})"
+        """Return the cost and its relative residual as text: `1,603,940 (+0.032 %)`.
+
+        An infinite residual is left out.
+        """
+        cost = cost_text(self.name, self.amount)
+        return cost if math.isinf(self.relative_residual) else f"{cost} ({self.percent})"
 
 
 def cost_text(name: MatchedCost, amount: float) -> str:
@@ -314,7 +318,8 @@ class Match(Expansion):
             case several:
                 names = ", ".join(name for name, _ in several)
                 report(
-                    BASELINE_PATH, f"match solves one size, but these have no levels in [factors]: {names}"
+                    BASELINE_PATH,
+                    f"expected one size for match to solve, got {names}: add levels for the others",
                 )
         return {}
 
@@ -359,9 +364,11 @@ class Match(Expansion):
             f"{cost_text(each.name, each.target)} {_NOUNS[each.name]}".rstrip() for each in nearest[0].costs
         )
         target = f"as much as the baseline ({costs}) within {100 * grid.tolerance:g} %"
-        solved = f"no value of `{name}` makes it cost {target}"
+        solved = f"no value of `{name}` makes this cell cost {target}"
         if nearest[0].size is None:
-            message = f"expected it to cost {target}, but it has {nearest[0]}: write {{{name}}} into it"
+            message = (
+                f"expected a cell that costs {target}, got {nearest[0]}: write {{{name}}} into its recipe"
+            )
         elif not matcher.is_changed_by_size(levels, nearest):
             message = f"{solved}; with every {name} it has {nearest[0]}"
         elif len(nearest[0].costs) > 1:

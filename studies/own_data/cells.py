@@ -170,7 +170,7 @@ def missing_column(wanted: str, found: Sequence[str]) -> str:
     message = f"expected a column '{wanted}', got {names or 'none'}"
     near = nearest(wanted, found)
     if wanted in USUAL_COLUMNS and found:
-        return f'{message}; add to corpus which one it is, as in {wanted} = "{near or "my column"}"'
+        return f'{message}; name your column in corpus, as in {wanted} = "{near or "my column"}"'
     return f"{message}; nearest: {near}" if near and len(found) > _MAX_NAMED else message
 
 

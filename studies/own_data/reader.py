@@ -79,7 +79,9 @@ def _by_split(path: Path, form: str, found: Files, names: Mapping[str, str] | No
     known = ", ".join(map(quoted, found)) or "none"
     if names:
         if lacking := [name for name in names.values() if name not in found]:
-            raise CorpusError(f"{path}: expected splits named {', '.join(lacking)}, got {known}")
+            raise CorpusError(
+                f"{path}: expected the split{'s' if lacking[1:] else ''} {', '.join(lacking)}, got {known}"
+            )
         splits = {split: found[name] for split, name in names.items()}
         return FoundFiles(
             form=form, files=splits, left_out=[name for name in found if name not in names.values()]

@@ -151,7 +151,7 @@ def read_rows(
     counts = Counter(row.split for row in rows)
     if missing := [each for each in SPLITS if not counts[each]]:
         without = " and ".join(missing)
-        reader.report(f"expected rows in every split, got none in {without} of {len(rows):,} rows")
+        reader.report(f"expected rows in every split, got {len(rows):,} rows and none in {without}")
         return None
     reader.summary = summarise_rows(rows, kind, reader.tokens)
     return layout, rows
@@ -248,7 +248,8 @@ def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: s
         if split not in found:
             shares[f"{split}_share"] = _DEFAULT_SHARE if share is None else share
         elif share is not None:
-            reader.report(f"it has no effect, since there are rows of {split}: remove it", split)
+            why = f"{split} rows are in the data already, so this share has no effect"
+            reader.report(f"{why}: remove {split}", split)
     return layout.model_copy(update=shares)
 
 

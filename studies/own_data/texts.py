@@ -83,8 +83,8 @@ def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, 
     if ends is None:
         lines = len(read[1].splitlines())
         reader.report(
-            f"{one.path}: expected a text that can be split at the ends of lines, {one.dev:g} for dev and "
-            f"{one.test:g} for test, got {lines} line{'' if lines == 1 else 's'}",
+            f"{one.path}: expected enough lines for the shares dev = {one.dev:g} and test = {one.test:g}, "
+            f"got {lines} line{'' if lines == 1 else 's'}",
             "path",
         )
         return None

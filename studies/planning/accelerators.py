@@ -37,7 +37,7 @@ def time_on(plan: Plan, name: str) -> str:
     precisions = sorted({each.trial.settings.train.precision for each in plan.trials} or {"float32"})
     if lacking := [each for each in precisions if each not in peaks]:
         raise AcceleratorError(
-            f"{name} has no {lacking[0]}, which trials have as [train] precision; it has {', '.join(peaks)}"
+            f"{name} cannot compute in [train] precision {lacking[0]}; it supports {', '.join(peaks)}"
         )
     slowest = min(precisions, key=peaks.__getitem__)
     seconds = plan.flops / (REACHED_SHARE * peaks[slowest] * 1e12)

@@ -312,12 +312,14 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
     """
     if study.search is not None:
         message = (
-            "a search has no shards, because its trials are not known in advance: runs of one store share it"
+            "a search has no shards, because its trials are not known in advance; "
+            "runs that you start with one store share the trials"
         )
         raise StudyError(study.name, [StudyFault(message=f"--shard {text}: {message}")])
     if study.design.kind == "path":
         message = (
-            "a path has no shards, because a round depends on the previous one: runs of one store share it"
+            "a path has no shards, because a round depends on the previous one; "
+            "runs that you start with one store share the trials"
         )
         raise StudyError(study.name, [StudyFault(message=f"--shard {text}: {message}")])
     found = _SHARD.fullmatch(text)

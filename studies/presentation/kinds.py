@@ -362,8 +362,8 @@ def _report_wrong_kind(
     The message lists the kinds that the study can have.
     """
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
-    has = ("the cells of a grid; a search has none", "the points of a search; a grid has none")
-    message = f"'{kind}' is about {has[not diagnostics.has_search]}: expected {', '.join(own)}"
+    has = ("the cells of a grid, and a search has none", "the points of a search, and a grid has none")
+    message = f"'{kind}' shows {has[not diagnostics.has_search]}: expected {', '.join(own)}"
     diagnostics.report((*path, "kind") if in_file else path, message)
 
 

@@ -88,9 +88,10 @@ def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
     if not isinstance(task, SentencePairSettings) or not task.coverage_penalty:
         return
     if output_kind(root) == _NEEDS.get(task.spec.kind, SEQUENCE) and covers_nothing(root):
-        no_effect = f"it has no effect, since {render(root)} has no attention weights"
         yield ValidationProblem(
-            ("task", "coverage_penalty"), f"{no_effect}: remove it, or give the decoder an attention"
+            ("task", "coverage_penalty"),
+            f"{render(root)} has no attention weights to penalise: remove coverage_penalty, or give the "
+            "decoder an attention",
         )
 
 
@@ -104,7 +105,7 @@ def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
     if not spec.depends_on_target_length:
         yield ValidationProblem(
             ("task", "sizes"),
-            f"it has no effect, since {render(root)} does not use the output length: remove it",
+            f"{render(root)} does not use the output length, so sizes has no effect: remove sizes",
         )
 
 
@@ -166,7 +167,7 @@ def _separate_documents(settings: TrialSettings) -> Iterator[ValidationProblem]:
     if not isinstance(task.corpus, OwnDocuments):
         message = 'expected a corpus of documents, got lines: batching = "lines" separates these'
     elif task.by_line:
-        message = "lines are separate documents already: remove it"
+        message = "lines are separate documents already: remove separate_documents"
     elif task.batching != "packed":
         message = f'expected batching = "packed", got "{task.batching}", whose state spans documents'
     else:
@@ -246,12 +247,12 @@ def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
     longest = kind.longest
     if kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
         unknown = f"{name} positions need the length of the whole sequence, which {task.name} does not know"
-        return f'{unknown}: use others, such as position = "timing"'
+        return f'{unknown}: use other positions, such as position = "timing"'
     if (fault := pair_position_fault(read_recipe(settings.model.recipe).root, name)) is not None:
         return fault
     if longest is not None and _streams(task):
         endless = f"{name} has {plural(longest, 'position')}, but a stream has no end"
-        return f'{endless}: use others, or read lines (batching = "lines")'
+        return f'{endless}: use other positions, or read lines (batching = "lines")'
     if longest is not None and (tokens := most_tokens(settings)) is not None and tokens > longest:
         too_few = f"{name} has {plural(longest, 'position')}, but a sequence has {tokens:,}"
         return f"{too_few}: set max_positions = {tokens}" if isinstance(kind, SizedPosition) else too_few
@@ -263,13 +264,15 @@ def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
     task, curriculum, lengths = settings.task.spec, settings.train.curriculum, settings.train.lengths
     if not isinstance(task, AlgorithmicTask):
         for path in [_CURRICULUM] * (curriculum is not None) + [_LENGTHS] * (lengths is not None):
-            yield ValidationProblem(path, f"{task.name} does not train on growing lengths: remove it")
+            yield ValidationProblem(path, f"{task.name} does not train on growing lengths: remove {path[-1]}")
     elif curriculum is None and lengths is None:
         yield ValidationProblem(
             _CURRICULUM, f"{task.name} needs an initial length, such as {{ start = 5 }}, or lengths = [1, 40]"
         )
     elif curriculum is not None and lengths is not None:
-        yield ValidationProblem(_LENGTHS, "a curriculum sets the lengths itself: remove one of the two")
+        yield ValidationProblem(
+            _LENGTHS, "a curriculum sets the lengths itself: remove lengths or curriculum"
+        )
     else:
         given = {} if curriculum is None else {(*_CURRICULUM, "start"): curriculum.start}
         given |= {(*_LENGTHS, place): length for place, length in enumerate(lengths or ())}
@@ -286,7 +289,7 @@ def _for_pairs(key: str) -> Rule:
         if task.kind is not TaskKind.TRANSDUCTION and getattr(settings.train, key):
             yield ValidationProblem(
                 ("train", key),
-                f"it needs source and target sequences, and {task.name} has none: remove it",
+                f"expected a task with source and target sequences, got {task.name}: remove {key}",
             )
 
     return rule
@@ -301,7 +304,7 @@ def _room_for_longest(settings: TrialSettings) -> Iterator[ValidationProblem]:
         each = f"a pair of {tokens} tokens" + (f" in each of accumulate = {parts} parts" if parts > 1 else "")
         yield ValidationProblem(
             ("train", "batch_tokens"),
-            f"expected at least {parts * tokens:,}, room for {each}, got {train.batch_tokens:,}",
+            f"expected at least {parts * tokens:,}, to hold {each}, got {train.batch_tokens:,}",
         )
 
 

@@ -155,8 +155,8 @@ def data_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str
     most = getattr(task, "longest", 0)
     yield (
         f"expected at least {plural(rows, unit)} of at most {most:,} tokens in the train split, got "
-        f"{lengths.num_fitting:,} of {whole:,}: raise [task] longest, to {lengths.shortest_of_all - 1:,} "
-        "or more for the shortest of them, or shorten them"
+        f"{lengths.num_fitting:,} of {whole:,}: raise [task] longest to at least "
+        f"{lengths.shortest_of_all - 1:,}, so that the shortest {unit} fits, or shorten the {unit}s"
     )
 
 
@@ -186,4 +186,4 @@ def _piece_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[s
         elif pieces > most:
             others = '"words"' if isinstance(task, TranslationSettings) else '"characters" or "words"'
             fewer = "lower [task] pieces, " if most > MIN_PIECES else ""
-            yield f"{what}, which yields fewer than {most:,}: {fewer}use tokens = {others}, or more text"
+            yield f"{what}: the text yields fewer than {most:,}; {fewer}use tokens = {others}, or more text"

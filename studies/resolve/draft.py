@@ -236,7 +236,7 @@ def check_recipes(draft: Draft) -> list[str] | None:
         parts = [(path, level) for path, level in axes.get(name, ()) if isinstance(level, str)]
         for path, level in parts:
             if level in draft.template.table_levels.get(name, {}):
-                named = f'write [recipes] {level} = "…", and "{{{level}}}" as the level, for a short name'
+                named = f'for a short name, write [recipes] {level} = "…", and "{{{level}}}" as the level'
                 report.report_invalid(path, f"expected a recipe, got a table; {named}")
                 continue
             part = _read(report, path, level)

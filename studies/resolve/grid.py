@@ -172,6 +172,6 @@ class GridBuilder:
         cell = ", ".join(
             f"{name}={level_text(level)}" for name, level in smallest.levels.items() if name != SEED
         )
-        what = f"every cell exceeds the budget; the smallest{f' is {cell}' if cell else ''}: "
+        what = f"every cell exceeds the budget; the smallest{f', {cell},' if cell else ''} has "
         key = "max_parameters" if self.budget.max_parameters is not None else "max_step_flops"
         self.diagnostics.report(("study", key), what + self.budget.describe_excess(smallest.settings))

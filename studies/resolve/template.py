@@ -365,7 +365,9 @@ def _unfilled(
             continue
         for name in template.names_at(path, levels):
             if name in absent:
-                message = f"no value for the hole {{{name}}}: its condition in [when] leaves {name} out here"
+                message = (
+                    f"no value for the hole {{{name}}}: the condition of {name} in [when] does not hold here"
+                )
                 yield ValidationProblem(path, message)
 
 

@@ -501,7 +501,7 @@ class DesignReader:
             extra = [name for name in absent if name in table and name in conditions]
             for name in extra:
                 condition = describe_condition(conditions[name])
-                message = f"this cell has no {name}, which exists only with {condition}: remove it"
+                message = f"this cell has no {name}, which exists only if {condition}: remove {name}"
                 self.diagnostics.report((*path, name), message, key=True)
             if all(fits) and not missing and not extra:
                 listed[index] = cell

@@ -133,7 +133,7 @@ def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
         name = level.get(_LABEL, level.get(_NAME))
         if not isinstance(name, str) or "{" in name:
             example = '{ label = "slow", grow_at = 0.99 }'
-            diagnostics.report_invalid(path, f"expected a name or a label in a table, as in {example}")
+            diagnostics.report_invalid(path, f"expected a label or a name for this table, as in {example}")
             continue
         table = {key: value for key, value in level.items() if key != _LABEL}
         replaced[path] = name

@@ -182,8 +182,8 @@ def course_fault(name: str, axis: str, trials: Iterable[TrialSettings]) -> str:
     is_probe = family in METRICS and METRICS[family].is_probe
     if not trials or family in known or not (family in at_end or is_probe):
         return ""
-    why = f"{name} has one value a training, at its end, so it has no curve over time"
-    return f"{why}: expected a factor as x, or a metric measured after each epoch: {', '.join(known)}"
+    why = f"{name} has only one value for each training, so it has no curve over time"
+    return f"{why}; expected a factor as x, or a metric measured after each epoch: {', '.join(known)}"
 
 
 def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:

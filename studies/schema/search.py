@@ -85,8 +85,8 @@ def check_search(
     if real and settings.sampler_name == "grid":
         diagnostics.report(
             ("search", "sampler"),
-            f"a grid cannot enumerate the real numbers of {', '.join(real)}: write choice(…) there, or use "
-            "another sampler",
+            f"a grid cannot enumerate the real numbers of {', '.join(real)}: write choice(…) instead of "
+            "real(…), or use another sampler",
         )
     for number, name in enumerate(settings.across):
         if name not in factors or name in (SEED, settings.fidelity):
@@ -191,7 +191,7 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
         diagnostics.report(
             ("search", "sampler"),
             f"{settings.sampler_name} does not support limits on metrics that are known only after training: "
-            f"remove {', '.join(learnt)}, or use another sampler",
+            f"remove {', '.join(f'limits.{name}' for name in learnt)}, or use another sampler",
         )
 
 

@@ -134,7 +134,7 @@ class EvolutionSettings(PartSettings):
     @model_validator(mode="after")
     def _check_sample(self) -> EvolutionSettings:
         if self.sample > self.population and "sample" in self.model_fields_set:
-            raise ValueError(f"sample: expected at most the population, {self.population}, got {self.sample}")
+            raise ValueError(f"expected sample of at most population = {self.population}, got {self.sample}")
         return self
 
 

@@ -34,7 +34,7 @@ _BEHIND_A_VALUE = "Expected newline or end of document after a statement"
 _HINTS = [
     (r"true|yes|on", "expected true or false, got {got}: write true"),
     (r"false|no|off", "expected true or false, got {got}: write false"),
-    (r"none|null|nil", "expected a value, got {got}: remove the key if there is none"),
+    (r"none|null|nil", "expected a value, got {got}: to set no value, remove the key"),
     (
         r"[\d.,_' +-]+(e[+-]?[\d.]*)?",
         "expected a number, got {got}: numbers look like 10000, 0.5 or 1e-3",
@@ -87,7 +87,7 @@ def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
         quote = "" if value is None else text[value.end() : value.end() + 1]
         if value is not None and quote and text[start - 1] == quote and quote in "\"'":
             other = "'" if quote == '"' else '"'
-            message = f"the text ends at this {quote}: write a text that contains {quote} between two {other}"
+            message = f"this {quote} ends the text: write a text with {quote} in it between two {other}"
         elif value is not None and value.end() < start and quote not in "\"'[{":
             span = (value.end(), _value_end(text, value.end(), ends="#"))
             message = _expected_value(text[slice(*span)])

@@ -210,7 +210,7 @@ def test_the_keys_of_a_plug_in_task_are_checked_before_anything_runs(folder):
     (folder / "wrong.toml").write_text(wrong, encoding="utf-8")
     plan = command(folder, "activemem study plan wrong.toml --plugin key_recall.py")
     assert plan.returncode == 2
-    assert "key_recall: unknown key 'keys'" in plan.stderr
+    assert "unknown key 'keys' of key_recall" in plan.stderr
     assert 'pairs = "3"' in plan.stderr
 
 

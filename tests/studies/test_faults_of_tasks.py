@@ -19,15 +19,15 @@ def translation(models, key):
 def test_a_penalty_on_coverage_needs_attention():
     told = translation('"seq2seq(lstm, lstm)"', "coverage_penalty = 0.2")
     assert told.splitlines()[-1] == (
-        "       [task] coverage_penalty: it has no effect, since seq2seq(lstm, lstm) has no attention "
-        "weights: remove it, or give the decoder an attention"
+        "       [task] coverage_penalty: seq2seq(lstm, lstm) has no attention weights to penalise: "
+        "remove coverage_penalty, or give the decoder an attention"
     )
 
 
 def test_sizes_are_estimated_only_for_models_that_use_them():
     told = translation('"seq2seq(lstm, lstm)", "neural_gpu"', 'sizes = "estimated"')
-    assert told.count("[task] sizes: it has no effect") == 1
-    assert "since seq2seq(lstm, lstm) does not use the output length: remove it" in told
+    assert told.count("so sizes has no effect: remove sizes") == 1
+    assert "[task] sizes: seq2seq(lstm, lstm) does not use the output length" in told
 
 
 LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
@@ -40,7 +40,8 @@ LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
     [
         (
             "train.sampling=0.1",
-            "[train] sampling: it needs source and target sequences, and language_model has none: remove it",
+            "[train] sampling: expected a task with source and target sequences, got language_model: "
+            "remove sampling",
         ),
         (
             'task.tokens="spelled"',
@@ -48,10 +49,10 @@ LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
         ),
         (
             "task.beam=1",
-            "[task] language_model: unknown key 'beam'; known: batching, context, corpus, dev_tokens, "
+            "[task] unknown key 'beam' of language_model; known: batching, context, corpus, dev_tokens, "
             "longest, name, pieces, random_offset, separate_documents, tokenizer, tokens",
         ),
-        ("task.contxt=64", "[task] language_model: unknown key 'contxt'; nearest: context"),
+        ("task.contxt=64", "[task] unknown key 'contxt' of language_model; nearest: context"),
     ],
 )
 def test_keys_that_a_task_would_ignore_are_reported(override, told):
@@ -61,7 +62,7 @@ def test_keys_that_a_task_would_ignore_are_reported(override, told):
 
 def test_a_vocabulary_that_its_clusters_do_not_fit_is_reported():
     text = LANGUAGE.replace('"sa", "conv(k=3)"', '"conv(k=3)", "conv(k=2)"')
-    assert "expected increasing cutoffs below the vocabulary's 65, got 900" in message(
+    assert "expected increasing cutoffs below 65, the size of the vocabulary, got 900" in message(
         text, "model.cutoffs=[900]"
     )
 
@@ -75,7 +76,8 @@ def test_a_plateau_needs_a_dev_split():
 def test_a_key_that_a_task_does_not_take_is_a_fault_even_with_its_default():
     text = TEXT.replace("[task]\n", "[task]\nbeam = 1\n")
     assert message(text).splitlines()[-1].strip() == (
-        "[task] reverse: unknown key 'beam'; known: dev_sequences, name, test_lengths, test_sequences, vocab"
+        "[task] unknown key 'beam' of reverse; known: "
+        "dev_sequences, name, test_lengths, test_sequences, vocab"
     )
     found = message(LANGUAGE.replace('corpus = "paradise-lost"', ""))
     assert found.splitlines()[-1].strip() == (
@@ -86,10 +88,10 @@ def test_a_key_that_a_task_does_not_take_is_a_fault_even_with_its_default():
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [
-        (["train.batch_tokens=20"], "expected at least 61, room for a pair of 61 tokens, got 20"),
+        (["train.batch_tokens=20"], "expected at least 61, to hold a pair of 61 tokens, got 20"),
         (
             ["train.batch_tokens=100", "train.accumulate=2"],
-            "expected at least 122, room for a pair of 61 tokens in each of accumulate = 2 parts, got 100",
+            "expected at least 122, to hold a pair of 61 tokens in each of accumulate = 2 parts, got 100",
         ),
         (
             ["train.batch_tokens=1000", "train.accumulate=100"],

@@ -135,7 +135,7 @@ def test_values_that_are_nested_without_an_end_are_reported_at_their_place(value
         ("a = {b = gru}", 'got gru: a text needs quotes, "gru"'),
         ("a = True", "expected true or false, got True: write true"),
         ("a = off", "expected true or false, got off: write false"),
-        ("a = None", "got None: remove the key"),
+        ("a = None", "got None: to set no value, remove the key"),
         ("a = .5", "expected a number, got .5: numbers look like"),
         ("a = 10 000", "expected a number, got 10 000: numbers look like"),
         ("a = (2, 4)", "got (2, 4): write a list in brackets"),
@@ -144,7 +144,7 @@ def test_values_that_are_nested_without_an_end_are_reported_at_their_place(value
         ("a = 'sa", "this text has no closing quote"),
         ('a = ["sa" "gru"]', "expected a comma between two values of a list"),
         ("a = {b = 1,\nc = 2}", "a table in braces must end on its line"),
-        ('a = "loss[m="sa"] > 1"', 'the text ends at this ": write a text that contains " between two \''),
+        ('a = "loss[m="sa"] > 1"', 'this " ends the text: write a text with " in it between two \''),
         ("a =", "expected a value, got nothing"),
         ("[study]", "the table [study] occurs twice"),
     ],
@@ -379,8 +379,9 @@ def test_faults_that_do_not_depend_on_a_wrong_key_are_reported_together_with_it(
         '[task] corpus: batching = "sentences" needs spaces before the marks that end sentences, which '
         'paradise-lost does not have: use "stream" or "lines"',
         "^^^^^^^  [train] missing key 'epochs'",
-        "[train] curriculum: language_model does not train on growing lengths: remove it",
-        "[train] sampling: it needs source and target sequences, and language_model has none: remove it",
+        "[train] curriculum: language_model does not train on growing lengths: remove curriculum",
+        "[train] sampling: expected a task with source and target sequences, got language_model: "
+        "remove sampling",
     ]
 
 

@@ -167,7 +167,7 @@ class AlgorithmicTask(TaskSpec):
         """Raise TaskError for a length that the task does not allow."""
         if length < self.min_length or (self.odd_lengths_only and length % 2 == 0):
             kind = "an odd length" if self.odd_lengths_only else "a length"
-            raise TaskError(f"{self.name}: expected {kind} of at least {self.min_length}, got {length}")
+            raise TaskError(f"expected {kind} of at least {self.min_length} for {self.name}, got {length}")
 
     def max_learnable_length(self, reach: Reach) -> int | None:
         """Return the longest length that a model can learn if it sees only `reach` tokens to each side.

@@ -10,7 +10,13 @@ from typing import ClassVar
 
 from ....errors import ActivememError, nearest_hint
 from ....plugins import Registry
-from ...text.strict_model import InvalidTableError, NamedSettings, key_descriptions, validate
+from ...text.strict_model import (
+    InvalidTableError,
+    NamedSettings,
+    ValidationProblem,
+    key_descriptions,
+    validate,
+)
 
 LINE_TOKENS = 40
 """The assumed length of sequences whose length depends on the data."""
@@ -153,9 +159,12 @@ def read_task_settings(table: object) -> object:
     try:
         return validate(spec.settings, table)
     except InvalidTableError as error:
-        raise InvalidTableError(
-            tuple(
-                replace(one, message=f"{name}: {one.message}" if one.key else one.message)
-                for one in error.problems
-            )
-        ) from error
+        raise InvalidTableError(tuple(_with_task(one, name) for one in error.problems)) from error
+
+
+def _with_task(problem: ValidationProblem, name: object) -> ValidationProblem:
+    """Return a problem whose message names the task if it is about an unknown key of `[task]`."""
+    if not problem.key or len(problem.path) > 1:
+        return problem
+    unknown = f"unknown key '{problem.path[-1]}'"
+    return replace(problem, message=problem.message.replace(unknown, f"{unknown} of {name}", 1))

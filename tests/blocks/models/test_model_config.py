@@ -393,7 +393,7 @@ def test_impossible_settings_are_reported_together():
             "  logit_cap needs logits as outputs, got clusters",
             "  tied weights need symbols as inputs and outputs, got numbers",
             "  cutoffs need symbols as inputs and outputs, got numbers",
-            "  expected increasing cutoffs below the vocabulary's 20, got 10, 10",
+            "  expected increasing cutoffs below 20, the size of the vocabulary, got 10, 10",
             "  expected d_model of at least 16 for 2 cut-offs, got 3",
         ]
     )

@@ -173,7 +173,7 @@ def test_an_exception_is_an_outcome_with_its_traceback(store, task):
     even = task(task="addition", curriculum={"start": 6})
     finish(Attempt(even, store, CPU))
     reason = row(store, even)["reason"].splitlines()
-    assert reason[0] == ("TaskError: addition: expected an odd length of at least 5, got 6 at epoch 1")
+    assert reason[0] == ("TaskError: expected an odd length of at least 5 for addition, got 6 at epoch 1")
     assert reason[1] == "Traceback (most recent call last):"
 
 

@@ -137,7 +137,7 @@ def test_invalid_settings_raise_one_error_with_all_faults():
 
 def test_a_cutoff_at_the_end_of_the_vocabulary_is_none():
     config = ModelConfig(d_model=16, vocab=10, cutoffs=(4, 10))
-    assert config.faults() == ["expected increasing cutoffs below the vocabulary's 10, got 4, 10"]
+    assert config.faults() == ["expected increasing cutoffs below 10, the size of the vocabulary, got 4, 10"]
     assert ModelConfig(d_model=16, vocab=11, cutoffs=(4, 10)).faults() == []
     clusters = ModelConfig(d_model=16, vocab=11, cutoffs=(4, 10)).clusters
     assert [cluster.size for cluster in clusters] == [4, 6, 1]

@@ -46,7 +46,7 @@ def test_every_format_has_the_points(table, form):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('[[table]]\nname = "t"\nrows = "lr"\nvalue = "loss"\n', "'cells' is about the cells of a grid"),
+        ('[[table]]\nname = "t"\nrows = "lr"\nvalue = "loss"\n', "'cells' shows the cells of a grid"),
         ('[[table]]\nname = "t"\nkind = "points"\nvalue = "los"\n', "unknown metric 'los'; nearest: loss"),
         ('[[curve]]\nname = "t"\nkind = "front"\nvalue = "loss"\n', "expected two metrics or costs, got 1"),
     ],
@@ -57,5 +57,5 @@ def test_tables_that_do_not_fit_a_search_are_reported(text, told):
 
 
 def test_a_grid_has_no_points(everything):
-    with pytest.raises(StudyError, match="'points' is about the points of a search; a grid has none"):
+    with pytest.raises(StudyError, match="'points' shows the points of a search, and a grid has none"):
         load_study(everything.text + TABLE)

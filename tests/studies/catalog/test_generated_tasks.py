@@ -53,7 +53,7 @@ def test_its_settings_are_those_of_its_class(small):
         read_task_settings({"name": "small", "size": 0, "sise": 2})
     assert sorted(problem.message for problem in caught.value.problems) == [
         "expected at least 1, got 0",
-        "small: unknown key 'sise'; nearest: size",
+        "unknown key 'sise' of small; nearest: size",
     ]
 
 

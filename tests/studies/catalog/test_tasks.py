@@ -105,9 +105,9 @@ def test_an_unknown_task_that_is_like_none_is_an_error_that_names_all():
 @pytest.mark.parametrize(
     ("name", "length", "message"),
     [
-        ("addition", 6, "addition: expected an odd length of at least 5, got 6"),
-        ("multiply", 3, "multiply: expected an odd length of at least 5, got 3"),
-        ("reverse", 0, "reverse: expected a length of at least 1, got 0"),
+        ("addition", 6, "expected an odd length of at least 5 for addition, got 6"),
+        ("multiply", 3, "expected an odd length of at least 5 for multiply, got 3"),
+        ("reverse", 0, "expected a length of at least 1 for reverse, got 0"),
     ],
 )
 def test_a_length_that_a_task_cannot_have_is_refused(name, length, message):
@@ -192,7 +192,7 @@ def test_a_task_has_the_requested_number_of_symbols_and_the_papers_number_is_the
         ),
         (
             {"name": "addition", "test_lengths": {"first": 41, "last": 50, "step": 3}},
-            "test_lengths: addition: expected an odd length of at least 5, got 44",
+            "test_lengths: expected an odd length of at least 5 for addition, got 44",
         ),
     ],
 )

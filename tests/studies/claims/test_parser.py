@@ -210,7 +210,7 @@ def test_levels_that_an_override_takes_away_are_no_fault():
         ),
         (
             "all(max_length[task=not, mixer=m] > 3 for m in mixer except [conv(k=2)])",
-            "unknown level 'conv(k=2)' among those of the loop; nearest: conv(k=20)",
+            "unknown level 'conv(k=2)' of the loop; nearest: conv(k=20)",
         ),
         (
             "all(max_length[task=not, mixer=m] > 3 for m in [sa, conv(k=2)])",
@@ -218,11 +218,11 @@ def test_levels_that_an_override_takes_away_are_no_fault():
         ),
         (
             "best(max_length[task=not]) is conv(k=2)",
-            "unknown level 'conv(k=2)' among those compared; nearest: conv(k=20)",
+            "unknown level 'conv(k=2)' of the comparison; nearest: conv(k=20)",
         ),
         (
             "best(max_length[task=not]) in [sa, conv(k=2)]",
-            "unknown level 'conv(k=2)' among those compared; nearest: conv(k=20)",
+            "unknown level 'conv(k=2)' of the comparison; nearest: conv(k=20)",
         ),
     ],
 )

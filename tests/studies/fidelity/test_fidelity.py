@@ -46,7 +46,7 @@ WRONG = {
     "search.scheduler.min_fidelity=4": "min_fidelity has no effect, since width begins with 8: remove it",
     "search.scheduler={name='none', fidelity='data'}": "scheduler: unknown key 'fidelity'",
     "search.fidelity=data": 'write scheduler = { name = "asha", fidelity = "data" }',
-    "search.scheduler.fidelity=length": "the fidelity length is the longest training length: expected",
+    "search.scheduler.fidelity=length": 'fidelity = "length" raises the longest training length: expected',
     "search.metric=parameters": "asha needs a metric that training changes, got 'parameters'",
     "search.space.width='choice(8, 72)'": "rungs of width (scheduler.fidelity) need integer(lo, hi), got",
     "search.space.width='integer(60, 72)'": "two rungs, but reduction = 3 gives only one, at width = 72",

@@ -98,7 +98,7 @@ def test_faults_name_the_file_and_the_column(folder):
     (folder / "empty").mkdir()
     (message,) = told(folder, {"documents": "body.parquet"})
     assert message.startswith(
-        "body.parquet: expected a column 'text', got 'body', 'url'; add to corpus which one it is"
+        "body.parquet: expected a column 'text', got 'body', 'url'; name your column in corpus"
     )
     assert told(folder, {"documents": "numbers.parquet"}) == [
         "numbers.parquet: column text: expected texts, got int64"

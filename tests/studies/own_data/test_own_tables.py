@@ -205,7 +205,7 @@ def test_folders_of_hugging_face_are_read_with_the_names_of_classes(folder):
     assert (facts.layout.dev_share, facts.layout.test_share) == (0.25, 0.0)
     assert rows_of(folder, {"path": "hub", "dev": 0.25})[1] == found
     assert told(folder, {"path": "several", "test": 0.5}) == [
-        "[task] corpus.test: it has no effect, since there are rows of test: remove it"
+        "[task] corpus.test: test rows are in the data already, so this share has no effect: remove test"
     ]
     save_to_disk(folder / "unlabelled", texts[:2], [1, -1], shards=1)
     assert told(folder, {"path": "unlabelled"}) == [
@@ -309,10 +309,10 @@ def test_only_the_first_faults_of_a_folder_of_other_files_are_reported(folder):
 @pytest.mark.parametrize(
     ("header", "expected"),
     [
-        ("sentence,Label", "got 'sentence', 'Label'; add to corpus which one it is, as in label = \"Label\""),
+        ("sentence,Label", "got 'sentence', 'Label'; name your column in corpus, as in label = \"Label\""),
         (
             "sentence,Label",
-            "got 'sentence', 'Label'; add to corpus which one it is, as in text = \"my column\"",
+            "got 'sentence', 'Label'; name your column in corpus, as in text = \"my column\"",
         ),
         ("text;label", "expected a comma between the names of columns, got ';' in text;label"),
     ],
@@ -348,7 +348,7 @@ def test_splits_are_chosen_by_their_names(folder):
     assert chosen["test"] == found["test"]
     assert len(chosen["train"]) + len(chosen["dev"]) == 60
     (message,) = told(folder, {"path": "hub", "splits": {"train": "sft"}})
-    assert "expected splits named sft, got train_sft, validation_matched, validation_odd" in message
+    assert "expected the split sft, got train_sft, validation_matched, validation_odd" in message
 
 
 def test_a_corpus_without_the_later_keys_keeps_its_name(folder):
@@ -438,14 +438,14 @@ BAD = {
                 "values.jsonl: line 4, column label: expected a label, got none (1 more line of this kind)",
             ],
         ),
-        ({"path": "one.csv"}, ["expected rows in every split, got none in dev and test of 2 rows"]),
+        ({"path": "one.csv"}, ["expected rows in every split, got 2 rows and none in dev and test"]),
         (
             {"path": "part.csv", "split": "part"},
             ["part.csv: line 3, column part: expected train, dev (or validation) or test, got 'held out'"],
         ),
         (
             {"path": "few.csv", "split": "part", "dev": 0.5},
-            ["dev: it has no effect, since there are rows of dev: remove it"],
+            ["dev: dev rows are in the data already, so this share has no effect: remove dev"],
         ),
         (
             {"path": "few.csv", "split": "part"},

@@ -126,8 +126,7 @@ def test_a_model_of_words_has_as_many_symbols_as_are_asked_for(folder):
             [
                 (
                     '"one.txt"',
-                    "one.txt: expected a text that can be split at the ends of lines, "
-                    "0.1 for dev and 0.1 for test, got 1 line",
+                    "one.txt: expected enough lines for the shares dev = 0.1 and test = 0.1, got 1 line",
                 )
             ],
         ),

@@ -150,7 +150,7 @@ def test_a_value_that_exists_only_at_the_end_has_no_learning_curve(value):
         "factors": {"mixer": ["sa", "conv(k=5)"], "seed": [0]},
     }
     told = message(study_text(**keys, curve=[curve]))
-    assert f"[[curve]] value: {value} has one value a training, at its end" in told
+    assert f"[[curve]] value: {value} has only one value for each training" in told
     assert "or a metric measured after each epoch: loss, dev_loss, dev_accuracy," in told
     assert load_study(study_text(**keys, curve=[{**curve, "value": "dev_accuracy"}])).curves
 
@@ -159,7 +159,7 @@ def test_a_search_has_no_figures():
     text = STUDY_TEXT.replace(
         "[factors]", '[search]\ntrials = 2\nmetric = "loss"\ndirection = "min"\n\n[factors]'
     )
-    assert "'line' is about the cells of a grid; a search has none" in message(text + "\n[[curve]]\n" + GOOD)
+    assert "'line' shows the cells of a grid, and a search has none" in message(text + "\n[[curve]]\n" + GOOD)
 
 
 def test_no_figure_changes_a_trial():

@@ -102,10 +102,10 @@ def test_cells_of_equal_state_at_the_baselines_size_keep_it() -> None:
 
 def test_state_where_the_baseline_has_none_is_refused() -> None:
     with pytest.raises(
-        StudyError, match=r"\(0 B of state\) within 2 %; with every filter it has .* \(\+∞ %\)"
+        StudyError, match=r"\(0 B of state\) within 2 %; with every filter it has \d+\.\d kB$"
     ):
         stateless("state", "sa(heads=2)")
-    with pytest.raises(StudyError, match="no value of `filter` makes it cost as much as the baseline"):
+    with pytest.raises(StudyError, match="no value of `filter` makes this cell cost as much as the baseline"):
         stateless(["parameters", "state"], "sa(heads=2)")
 
 

@@ -210,7 +210,7 @@ def test_a_point_that_does_not_fit_is_reported(values, told):
             '  21 | sampler = "grid"\n'
             "                 ^^^^^^\n"
             "       [search] sampler: a grid cannot enumerate the real numbers of dropout: write choice(…) "
-            "there, or use another sampler",
+            "instead of real(…), or use another sampler",
         ),
         (
             ('"tpe"', '"bayes"'),
@@ -236,7 +236,7 @@ def test_a_point_that_does_not_fit_is_reported(values, told):
             ('"tpe"', '{ name = "evolution", population = 9, sample = 10 }'),
             '  21 | sampler = { name = "evolution", population = 9, sample = 10 }\n'
             "                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
-            "       [search] sampler: sample: expected at most the population, 9, got 10",
+            "       [search] sampler: expected sample of at most population = 9, got 10",
         ),
         (
             ('"tpe"', '{ name = "tpe", grup = true }'),

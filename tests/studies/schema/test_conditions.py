@@ -171,7 +171,7 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
         ({"when": {"k": 3}}, 'expected levels of other factors, such as { mixer = "conv" }, got 3'),
         (
             {"when": {"k": {"mixer": CONV}}},
-            "no value for the hole {k}: its condition in [when] leaves k out here",
+            "no value for the hole {k}: the condition of k in [when] does not hold here",
         ),
         ({"design": "zip"}, "in a zip design every factor is in every cell"),
         (
@@ -184,7 +184,7 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
         ),
         (
             {"arrays": {"cells": [{"mixer": "sa", "k": 3, "task": "sort"}]}},
-            f"this cell has no k, which exists only with mixer is {CONV} or {GATED}: remove it",
+            f"this cell has no k, which exists only if mixer is {CONV} or {GATED}: remove k",
         ),
         (
             {"design": {"name": "cumulative", "target": {"mixer": CONV}}},

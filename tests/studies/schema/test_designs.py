@@ -234,7 +234,7 @@ def test_listed_cells_may_have_labels():
         ({"labels": ["size", "deph"]}, "unknown factor 'deph'; nearest: depth"),
         (
             {"design": "one_at_a_time", "factors": SIZES | {"width": [8, 16, 24], "depth": [1, 2, 3]}},
-            "size is crossed with all factors, so its levels would name the same trials again"
+            "size is crossed with all factors, so it cannot name single cells"
             ': use design = "zip", or list the cells in [[cells]]',
         ),
         ({"factors": SIZES | {"width": [8, 8, 8]}}, "cell 2 of the zip repeats cell 1"),
