@@ -26,6 +26,7 @@ from ..studies.planning.final_values import (
     uniform_losses,
     with_bits_per_byte,
     with_targets,
+    without_whole_dev,
 )
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.planning.status import count_devices, outcome_trials, stored_outcomes, timed_devices
@@ -65,7 +66,11 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     is_own = has_trial(tasks)
     outcomes = with_bits_per_byte(outcomes, named, tasks)
     if targets:
-        outcomes = with_targets(outcomes, targets, lambda name, rows: find_course(name, rows.filter(is_own)))
+        outcomes = with_targets(
+            outcomes,
+            targets,
+            lambda name, rows: without_whole_dev(find_course(name, rows.filter(is_own)), rows, tasks),
+        )
     doubtful = outcomes.filter(may_diverge() & is_own).select("trial", "attempt", "study")
     if doubtful.is_empty():
         return outcomes.with_columns(pl.lit(None, dtype=pl.String).alias(DIVERGED))

@@ -68,6 +68,9 @@ BANDS: Mapping[Band, str] = {
 MAX_COLUMNS = 6
 """The maximum number of panels side by side."""
 
+_WHOLE_DEV = (
+    "The value after the last epoch is left out: it is of the whole dev split, and the others are of a part."
+)
 _ROLES = ("x", "y", "series", "panels", "rows")
 
 
@@ -211,6 +214,7 @@ class CellFigure(CurveKind):
                 *self.mark_notes(panels, study.paper),
                 *(("Each panel has scales of its own.",) if own_scales else ()),
                 *_noted(panels, cells),
+                *((_WHOLE_DEV,) if cells.samples.lacks_whole_dev else ()),
                 *subject.omitted(cells.samples.gaps, len(cells.samples.trials)),
             ),
             x=cells.x_axis(),

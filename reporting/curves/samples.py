@@ -17,6 +17,7 @@ from ...studies.planning.final_values import (
     last_members,
     total_cost,
     trial_values,
+    without_whole_dev,
 )
 from ...studies.presentation.kinds import selected_levels
 from ...studies.resolve.trial import Trial
@@ -56,6 +57,7 @@ class Samples:
     `trials` are all selected trials. `gaps` counts the trials without a value by status, and `placeholders`
     has the status of the trials at each position. `labels` has the texts of an axis's indices, by the key of
     the axis (such as "x"), if all trials agree on them. `noted` has texts for notes, by panel and index.
+    `lacks_whole_dev` is true if values of the whole dev split are left out, because others are of a part.
     """
 
     frame: pl.DataFrame
@@ -65,6 +67,7 @@ class Samples:
     placeholders: Mapping[tuple[int, ...], str]
     labels: Mapping[str, Mapping[str, str]]
     noted: Mapping[int, Mapping[int, str]]
+    lacks_whole_dev: bool
 
     @property
     def awaits_probe(self) -> bool:
@@ -83,7 +86,11 @@ def collect_samples(
     finals = trial_values(study.name, placed["trial"], outcomes, spec.value)
     ends = placed.with_columns(finals["seed"], finals["status"], finals["why"])
     trained = ends.filter(~pl.col("status").is_in(_LEFT_OUT))
-    values = _values(spec, placed, outcomes, metrics).filter(pl.col("value").is_finite())
+    history = metrics
+    if metrics is not None and spec.is_course:
+        tasks = {trial.id: trial.common.task for trial in study.with_later_seeds().trials}
+        history = without_whole_dev(metrics, outcomes, tasks)
+    values = _values(spec, placed, outcomes, history).filter(pl.col("value").is_finite())
     frame = trained.drop(name for name in values.columns if name in POSITION_COLUMNS).join(values, on="trial")
     # a done trial whose value is not finite is not drawn, and counts as one without a value
     drawn, done = pl.col("trial").is_in(frame["trial"].implode()), pl.col("status") == ValueStatus.DONE
@@ -103,6 +110,12 @@ def collect_samples(
         },
         labels=labels,
         noted={} if metrics is None else _noted(spec, frame, metrics, labels),
+        lacks_whole_dev=(
+            metrics is not None
+            and history is not None
+            and spec.value.startswith("dev_")
+            and len(history) < len(metrics)
+        ),
     )
 
 

@@ -341,6 +341,29 @@ def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
     return dict(costs.drop_nulls().iter_rows())
 
 
+def without_whole_dev(
+    course: pl.DataFrame, outcomes: pl.DataFrame, tasks: Mapping[str, TaskSettings]
+) -> pl.DataFrame:
+    """Leave out, from the history of a metric, values of the whole dev split that follow values of a part.
+
+    With `[task] dev_tokens`, the evaluations during a training score the beginning of the dev split, and only
+    the evaluation after the last epoch scores all of it. A history must not mix the two.
+    """
+    partly = [trial for trial, task in tasks.items() if getattr(task, "dev_tokens", None) is not None]
+    if not partly:
+        return course
+    ends = outcomes.filter(pl.col("trial").is_in(partly), pl.col("status") == "done")
+    step = pl.col("step")
+    return (
+        course.join(ends.select("trial", end="steps"), on="trial", how="left", maintain_order="left")
+        .filter(
+            ~(pl.col("name").str.starts_with("dev_") & (step == pl.col("end"))).fill_null(value=False)
+            | (step.min().over("trial", "name") == step)  # the only value of a training
+        )
+        .drop("end")
+    )
+
+
 def with_targets(outcomes: pl.DataFrame, names: Collection[str], find_course: FindCourse) -> pl.DataFrame:
     """Add the cost at which a trial reached each target, as a metric, to the rows of done trials.
 

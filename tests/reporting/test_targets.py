@@ -119,6 +119,30 @@ def test_curves_go_over_what_was_spent(tmp_path):
     assert {point.n for point in found.curve("seconds").panels[0].content.lines[0].points} == {3}
 
 
+def text_study(**task):
+    task = {"name": "language_model", "corpus": "paradise-lost", "batching": "lines", **task}
+    curve = [{"name": "course", "kind": "line", "value": "dev_loss", "x": "epoch", "series": "mixer"}]
+    return study(task=task, table=target_table("steps_to[dev_loss <= 1.0]"), curve=curve)
+
+
+def test_a_course_does_not_mix_a_part_of_the_dev_split_with_all_of_it(tmp_path):
+    courses = {"sa": [[3.0, 1.0, 1.2]] * 3, "conv(k=3)": [[3.0, 2.0, 0.9]] * 3}
+    for task, ends, costs, noted in (
+        ({}, [3, 3], ["200", "300"], False),
+        ({"dev_tokens": 500}, [2, 2], ["200", "> 300"], True),
+    ):
+        found = results(text_study(**task), tmp_path / str(noted), courses)
+        curve = found.curve()
+        assert [line.points[-1].x for line in curve.panels[0].content.lines] == ends
+        assert any("whole dev split" in note for note in curve.notes) is noted
+        assert [row[0].text for row in found.table().cells] == costs
+
+
+def test_the_only_evaluation_of_a_training_is_drawn(tmp_path):
+    found = results(text_study(dev_tokens=500), tmp_path, {"sa": [[1.2]] * 3, "conv(k=3)": [[0.9]] * 3})
+    assert [line.points[-1].x for line in found.curve().panels[0].content.lines] == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("word", "message"),
     [
