@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from decimal import ROUND_CEILING, Context
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -167,13 +168,16 @@ def overrides_sentence(overrides: Sequence[str]) -> str:
 def match_sentence(study: Study) -> str:
     """Return a sentence that names the costs that the study makes equal for all models (key `match`).
 
-    It includes the largest relative difference. It is "" if the study does not match costs.
+    It includes the largest relative difference, rounded up to two digits. It is "" if the study does not
+    match costs.
     """
     if study.design.matched_size is None or not study.grid.size_matches:
         return ""
     costs = " and ".join(_MATCHED[name] for name in study.design.matched_size.costs)
     worst = max(abs(match.largest.relative_residual) for match in study.grid.size_matches.values())
-    return f"Models have equal {costs}{f' within {100 * worst:.2g} %' if worst else ', exactly'}."
+    # nine digits first, so that an error in the last bit is not rounded up
+    bound = Context(prec=2, rounding=ROUND_CEILING).create_decimal(f"{100 * worst:.9g}")
+    return f"Models have equal {costs}{f' within {bound:f} %' if worst else ', exactly'}."
 
 
 _MATCHED = {

@@ -103,8 +103,9 @@ def side_by_side(
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a count with its noun: `1 trial`, `2 trials`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    """Return a count with its noun: `1 trial`, `2 trials`, `3 batches`."""
+    ending = "es" if noun.endswith(("s", "x", "sh", "tch")) else "s"
+    return f"{count:,} {noun}{'' if count == 1 else ending}"
 
 
 def truncate(text: str, width: int) -> str:

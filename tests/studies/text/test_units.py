@@ -69,6 +69,7 @@ def test_a_prefix_brings_a_number_to_at_least_one():
 
 def test_one_thing_is_not_plural():
     assert [plural(count, "trial") for count in (0, 1, 1440)] == ["0 trials", "1 trial", "1,440 trials"]
+    assert [plural(2, noun) for noun in ("batch", "epoch", "loss")] == ["2 batches", "2 epochs", "2 losses"]
     told = [degrees_of_freedom(numbers) for numbers in ([1], [3], [1, 2])]
     assert told == [f"{numbers} of freedom" for numbers in ("1 degree", "3 degrees", "1 to 2 degrees")]
 
