@@ -519,10 +519,12 @@ class _Checker:
         for argument in arguments:
             if argument.name is not None:
                 form = ", ".join(self._faults.quote(one.value.start, one.value.end) for one in arguments)
-                message = f"each takes a count and a part by position, without names: each({form})"
+                message = f"each(…) takes a count and a part by position, without names: each({form})"
                 self._faults.add(argument.start, argument.name_end, message)
         if len(arguments) != 2:
-            self._report(syntax, "each takes a count and a part, for example each(4, choice(sa, conv(k=20)))")
+            self._report(
+                syntax, "each(…) takes a count and a part, for example each(4, choice(sa, conv(k=20)))"
+            )
             return None
         first, last = (argument.value for argument in arguments)
         if isinstance(first, NumberSyntax):
@@ -532,7 +534,7 @@ class _Checker:
             if not isinstance(first, ErrorSyntax):
                 got = self._faults.quote(first.start, first.end)
                 options = "for several depths write choice(each(2, …), each(3, …))"
-                self._report(first, f"each needs a whole number as its count, got {got}; {options}")
+                self._report(first, f"each(…) needs a whole number as its count, got {got}; {options}")
         body = self.node(last)
         if not isinstance(count, int) or body is None or self._report_whole_model(last, body):
             return None
@@ -543,7 +545,9 @@ class _Checker:
         if self._written_out > MAX_BLOCKS:
             if before <= MAX_BLOCKS:  # reported once, at the part that exceeds the limit
                 got = f"{self._written_out:.9g}"
-                self._report(syntax, f"expected at most {MAX_BLOCKS} parts after expanding each, got {got}")
+                self._report(
+                    syntax, f"expected at most {MAX_BLOCKS} parts after expanding each(…), got {got}"
+                )
             return None
         return make_series([body] * count) if count > 1 else body
 

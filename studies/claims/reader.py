@@ -566,7 +566,7 @@ class _Resolver:
         less = set(self._find_all(excluded, (other.text for other in listed), "of the loop"))
         kept = tuple(one for one in listed if one.text not in less)
         if less and not kept:
-            self.fail(level_set, "'except' leaves no level: remove one of those after it")
+            self.fail(level_set, "'except' leaves no level: list fewer levels after it")
         return kept
 
     def _find_all(self, named: list[BoundLevel], known: Iterator[str], where: str) -> list[Level]:
@@ -763,7 +763,9 @@ def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
     """
     tables = diagnostics.tables(TABLE)
     if tables and diagnostics.has_search:
-        diagnostics.report((TABLE,), "a claim compares the cells of a grid, and a search has none: remove it")
+        diagnostics.report(
+            (TABLE,), "a claim compares the cells of a grid, and a search has none: remove the claim"
+        )
         return ()
     scopes = _scopes(diagnostics, design) if tables else [None]
     claims: list[Claim] = []

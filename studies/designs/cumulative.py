@@ -69,7 +69,7 @@ class Stepwise(Design):
         for name, levels in self.inner.items():
             if name not in target and len(levels) > 2:
                 example = f"target = {{ {name} = … }}"
-                message = f"expected two levels, or a target level in {example}, got {len(levels)}"
+                message = f"expected two levels, got {len(levels)}: name the target level, as in {example}"
                 yield ("factors", name), message
         if not all(self.factors.values()):  # `read_factors` reports factors without levels
             return

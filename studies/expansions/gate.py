@@ -65,7 +65,7 @@ class Gates(Expansion):
         """Return the gates of a study file; report faults."""
         if diagnostics.has_search:
             diagnostics.report(
-                (TABLE,), "a gate holds back the cells of a grid, and a search has none: remove it"
+                (TABLE,), "a gate holds back the cells of a grid, and a search has none: remove the gate"
             )
             return None
         paths: list[KeyPath] = [(TABLE, index) for index in range(len(diagnostics.tables(TABLE)))]

@@ -182,7 +182,7 @@ def _piece_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[s
             continue
         what = f"no vocabulary of {pieces:,} pieces can be learnt from {_LEARNT_FROM[name]}"
         if pieces < least:
-            yield f"{what}: its characters alone need {least:,}; set [task] pieces to more"
+            yield f"{what}: its characters alone need {least:,}; raise [task] pieces"
         elif pieces > most:
             others = '"words"' if isinstance(task, TranslationSettings) else '"characters" or "words"'
             fewer = "lower [task] pieces, " if most > MIN_PIECES else ""

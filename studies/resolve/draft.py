@@ -277,7 +277,7 @@ def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
     for name in labels:
         if name in used:
             draft.diagnostics.report(
-                ("study", "labels"), f"{name} is not a label: it fills the hole {{{name}}}"
+                ("study", "labels"), f"{name} fills the hole {{{name}}}, so it cannot be a label"
             )
     factors = draft.design.combined_factors
     if parts is None or any(name in factors and not factors[name] for name in parts):

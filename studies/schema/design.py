@@ -428,7 +428,9 @@ class DesignReader:
             self.diagnostics.report(("study", "tolerance"), message, key=True)
         faults = list[tuple[KeyPath, str]]()
         if design.conditions and not design.has_conditions:
-            faults.append((("when",), f"in a {design.kind} design every factor is in every cell"))
+            faults.append(
+                (("when",), f"in a {design.kind} design every factor is in every cell: remove [when]")
+            )
         faults += design.faults()
         for path, message in faults:
             self.diagnostics.report(path, message)
@@ -447,7 +449,9 @@ class DesignReader:
         """Return whether `path` ends in a factor's name and `level` suits this factor; report faults."""
         name = str(path[-1])
         if name == SEED:
-            self.diagnostics.report(path, "every cell has every seed: list the seeds in [factors]", key=True)
+            self.diagnostics.report(
+                path, "every cell has every seed of [factors]: remove seed here", key=True
+            )
         elif name not in self.names:
             near = nearest_hint(name, self.names)
             self.diagnostics.report(path, f"unknown factor '{name}'{near}", key=True)

@@ -232,7 +232,7 @@ def apply_override(
         if not isinstance(table, dict):
             shown = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else right.strip()
             whole = f"{'.'.join(keys[:depth])}={{ {'.'.join(keys[depth:])} = {shown} }}"
-            message = f"expected a table, got {table!r}; to replace it by one: --set '{whole}'"
+            message = f"expected a table, got {table!r}; to write a table instead: --set '{whole}'"
             message = f"{path_prefix(tuple(keys[:depth]))}{message}"
             return [fault_at(override, spans[tuple(keys[:depth])].key, message, override=True)]
     table[keys[-1]] = value

@@ -47,12 +47,12 @@ def test_each_writes_its_part_out_so_that_every_copy_has_its_own_dimensions():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("each", "each takes a count and a part, for example each(4, choice(sa, conv(k=20)))"),
-        ("each(sa)", "each takes a count and a part, for example each(4, choice(sa, conv(k=20)))"),
-        ("each(n=2, sa)", "each takes a count and a part by position, without names: each(2, sa)"),
+        ("each", "each(…) takes a count and a part, for example each(4, choice(sa, conv(k=20)))"),
+        ("each(sa)", "each(…) takes a count and a part, for example each(4, choice(sa, conv(k=20)))"),
+        ("each(n=2, sa)", "each(…) takes a count and a part by position, without names: each(2, sa)"),
         (
             "each({n}, sa)",
-            "each needs a whole number as its count, got {n}; "
+            "each(…) needs a whole number as its count, got {n}; "
             "for several depths write choice(each(2, …), each(3, …))",
         ),
         ("each(0, sa)", "a count must be at least 1, got 0"),
@@ -62,11 +62,11 @@ def test_each_writes_its_part_out_so_that_every_copy_has_its_own_dimensions():
         ("tied(each(2, sa))", "expected a repeat inside tied"),
         (
             "each(100, each(100, each(100, sa)))",
-            "expected at most 10000 parts after expanding each, got 10200",
+            "expected at most 10000 parts after expanding each(…), got 10200",
         ),
         (
             " >> ".join(["each(9000, sa)"] * 500),
-            "expected at most 10000 parts after expanding each, got 18000",
+            "expected at most 10000 parts after expanding each(…), got 18000",
         ),
         ("each(9000, sa)", "expected at most 10000 characters in canonical form, got 53996"),
     ],

@@ -303,7 +303,7 @@ def test_a_fault_of_an_override_is_shown_under_the_override():
         "  --set | train.epochs.many=3\n"
         "                ^^^^^^\n"
         "          [train] epochs: expected a table, got 'few'; "
-        "to replace it by one: --set 'train.epochs={ many = 3 }'"
+        "to write a table instead: --set 'train.epochs={ many = 3 }'"
     )
     assert message(TEXT, "train.epochz=3", "train.epochs=few", "factors.mixer=[3]") == (
         "study: 3 faults\n"
@@ -376,8 +376,8 @@ def test_faults_that_do_not_depend_on_a_wrong_key_are_reported_together_with_it(
     assert told[0] == "study: 5 faults"
     assert [line for line in told if line.startswith("[") or "^  [" in line] == [
         "[model] bias_init: expected 'zero', 'glorot' or 'uniform', got 'unifrom'; nearest: uniform",
-        '[task] corpus: batching = "sentences" needs spaces before the marks that end sentences, which '
-        'paradise-lost does not have: use "stream" or "lines"',
+        '[task] corpus: batching = "sentences" needs a space before each mark that ends a sentence, and '
+        'paradise-lost has none: use "stream" or "lines"',
         "^^^^^^^  [train] missing key 'epochs'",
         "[train] curriculum: language_model does not train on growing lengths: remove curriculum",
         "[train] sampling: expected a task with source and target sequences, got language_model: "

@@ -53,7 +53,7 @@ def _reason(message: str) -> str:
             f'it yields at most {int(most[1]):,}; {fewer}use tokens = "characters" or "words", or more text'
         )
     if least := re.search(r"[0-9]+ vs ([0-9]+)", message):
-        return f"its distinct characters alone need {int(least[1]):,}; set [task] pieces to more"
+        return f"its distinct characters alone need {int(least[1]):,}; raise [task] pieces"
     return message or "it has no words to learn from"
 
 

@@ -99,8 +99,8 @@ def corpus_of_task(task: LanguageModelSettings) -> Corpus:
     if task.batching == "sentences" and not corpus.pretokenized:
         text = "this corpus" if corpus.own else corpus.name
         raise CorpusError(
-            f'batching = "sentences" needs spaces before the marks that end sentences, which {text} does not '
-            'have: use "stream" or "lines"'
+            f'batching = "sentences" needs a space before each mark that ends a sentence, and {text} has '
+            'none: use "stream" or "lines"'
         )
     return corpus
 

@@ -81,7 +81,7 @@ def test_a_text_whose_punctuation_is_part_of_its_words_is_not_cut_into_sentences
     with pytest.raises(CorpusError) as caught:
         vocabulary_size(SimpleNamespace(corpus="text8", tokens="bpe", pieces=400, batching="sentences"))
     expected = (
-        'batching = "sentences" needs spaces before the marks that end sentences, which text8 does not have: '
+        'batching = "sentences" needs a space before each mark that ends a sentence, and text8 has none: '
         'use "stream" or "lines"'
     )
     assert str(caught.value) == expected

@@ -262,7 +262,7 @@ def test_a_claim_of_a_search_is_refused():
         "[factors]", '[search]\ntrials = 3\nmetric = "loss"\ndirection = "min"\n\n[factors]'
     )
     with pytest.raises(
-        StudyError, match="a claim compares the cells of a grid, and a search has none: remove it"
+        StudyError, match="a claim compares the cells of a grid, and a search has none: remove the claim"
     ):
         study_with_claims("max_length[task=not, mixer=sa] > 3", text=text)
 

@@ -120,7 +120,7 @@ def test_faults_name_the_file_and_the_column(folder):
             'tokens = "words" would lose the line breaks of documents: use "characters", "byte_bpe"',
         ),
         ({"tokens": "bpe"}, 'tokens = "bpe" would lose the line breaks of documents'),
-        ({"batching": "sentences"}, 'which this corpus does not have: use "stream" or "lines"'),
+        ({"batching": "sentences"}, 'and this corpus has none: use "stream" or "lines"'),
         ({"separate_documents": True}, 'expected batching = "packed", got "stream"'),
         ({"separate_documents": True, "batching": "lines"}, "lines are separate documents already"),
         ({"context": 100_000}, "expected at least 200,000 bytes for 2 rows of 100000 tokens"),

@@ -66,7 +66,10 @@ def test_sequences_that_are_cut_or_left_out_are_counted(tmp_path):
 @pytest.mark.parametrize(
     ("sources", "expected"),
     [
-        ([f"s{n} " + "w " * 30 for n in range(40)], r"raise \[task\] longest, to 31 or more"),
+        (
+            [f"s{n} " + "w " * 30 for n in range(40)],
+            r"raise \[task\] longest to at least 31, so that the shortest pair fits",
+        ),
         ([f"s{n}" for n in range(40)], None),
     ],
 )
@@ -101,7 +104,7 @@ def test_a_study_that_keeps_a_cpu_busy_for_months_needs_a_gpu(tmp_path):
         ([f"x{n % 2} y" for n in range(60)], 'use tokens = "characters" or "words", or more text'),
         (
             [chr(0x4E00 + n) * 3 for n in range(900)],
-            r"its characters alone need .* set \[task\] pieces",
+            r"its characters alone need .* raise \[task\] pieces",
         ),
         ([f"word{n} other{n * 7} third{n * 13}" for n in range(300)], None),
     ],
@@ -122,7 +125,7 @@ def test_a_bpe_vocabulary_of_pairs_is_checked_for_each_side(tmp_path):
     (tmp_path / "a.fr").write_text("".join(f"x{n % 2} y\n" for n in numbers))
     files, keys = {"source": "a.en", "target": "a.fr"}, {"recipe": "seq2seq(gru, gru)", "tokens": "bpe"}
     with pytest.raises(
-        StudyError, match=r"be learnt from the targets of the train split, .*fewer than 3\d\d"
+        StudyError, match=r"be learnt from the targets of the train split: .*fewer than 3\d\d"
     ):
         study(tmp_path, "translation", files, pieces=400, **keys)
     assert study(tmp_path, "translation", files, pieces=400, joint_vocabulary=True, **keys).trials

@@ -160,7 +160,10 @@ def test_keys_that_do_not_fit_a_design_are_reported(keys, told):
 @pytest.mark.parametrize(
     ("design", "told"),
     [
-        ({"design": "cumulative"}, "expected two levels, or a target level in target = { mixer = … }, got 3"),
+        (
+            {"design": "cumulative"},
+            "expected two levels, got 3: name the target level, as in target = { mixer = … }",
+        ),
         ({"design": "plackett_burman"}, "plackett_burman takes factors of two levels, got 3"),
         (
             {"design": {"name": "fractional", "resolution": "III"}},
@@ -230,7 +233,7 @@ def test_listed_cells_may_have_labels():
     ("keys", "told"),
     [
         ({"labels": []}, "'size' is unused: write {size} into a recipe or a setting, or remove it"),
-        ({"labels": ["size", "depth"]}, "depth is not a label: it fills the hole {depth}"),
+        ({"labels": ["size", "depth"]}, "depth fills the hole {depth}, so it cannot be a label"),
         ({"labels": ["size", "deph"]}, "unknown factor 'deph'; nearest: depth"),
         (
             {"design": "one_at_a_time", "factors": SIZES | {"width": [8, 16, 24], "depth": [1, 2, 3]}},
