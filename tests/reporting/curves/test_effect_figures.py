@@ -80,7 +80,8 @@ def test_without_values_there_is_a_figure_that_says_so():
         (EFFECTS | {"value": "los"}, "unknown metric 'los'"),
         (
             EFFECTS | {"x": "norm"},
-            "kind 'effects' has no x; bar, box, heat, interaction, line, pareto and scaling have",
+            "kind 'effects' has no key x; it is a key of kinds bar, box, heat, interaction, line, "
+            "pareto and scaling",
         ),
         (INTERACTION | {"x": "task"}, "expected a factor with several levels, got 'task'"),
         (INTERACTION | {"series": "mixer"}, "expected a factor other than that of x, got 'mixer'"),

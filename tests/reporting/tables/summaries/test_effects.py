@@ -105,7 +105,10 @@ def test_a_study_without_any_value_has_an_empty_table():
     ("table", "message"),
     [
         ({"value": "los"}, "unknown metric 'los'; nearest: loss"),
-        ({"rows": "norm"}, "kind 'effects' has no rows; aggregate, cells and speedup have"),
+        (
+            {"rows": "norm"},
+            "kind 'effects' has no key rows; it is a key of kinds aggregate, cells and speedup",
+        ),
         ({"kind": "effect"}, "unknown kind 'effect'; nearest: effects"),
         (
             {"select": {"norm": "pre", "dropout": 0.0, "mixer": "sa"}},
