@@ -25,7 +25,15 @@ from typing import TYPE_CHECKING, Literal
 
 from ...errors import FaultCollector, nearest_hint
 from ...grammar import RecipeError, lookup
-from ..catalog.metrics import CURRENCIES, METRICS_AND_COSTS, Metric, Target, metric_family, read_target
+from ..catalog.metrics import (
+    COSTS,
+    CURRENCIES,
+    METRICS_AND_COSTS,
+    Metric,
+    Target,
+    metric_family,
+    read_target,
+)
 from ..schema.design import MAX_TRIALS, Design, with_absent
 from ..schema.factors import SEED, Conditions, NamedLevels, level_key, level_text, one_line
 from ..schema.reported_metrics import missing_metric
@@ -183,6 +191,56 @@ def _targets(number: Number) -> frozenset[Target]:
             return frozenset(chain.from_iterable(map(_targets, number_parts(number))))
 
 
+def _different_units(comparison: Comparison, metrics: Mapping[str, Metric]) -> str:
+    """Return a message if no metric of the left side can be compared with one of the right side, else "".
+
+    Two metrics cannot be compared if their units differ, or if only one of them is better when it is higher.
+    """
+    left, right = ([metrics[name] for name in _measured(side)] for side in number_parts(comparison))
+    if not left or not right or any(_comparable(one, other) for one in left for other in right):
+        return ""
+    sides = (left[0], right[0])
+    if _unit(left[0]) != _unit(right[0]):
+        return f"expected both sides in one unit, got {' and '.join(map(_with_unit, sides))}"
+    directions = (
+        f"{each.name} ({'higher' if each.higher_is_better else 'lower'} is better)" for each in sides
+    )
+    return f"expected metrics with one direction on both sides, got {' and '.join(directions)}"
+
+
+def _measured(number: Number) -> list[str]:
+    """Return the names of the metrics in whose unit a number is, without their indices.
+
+    A constant, a speedup and a quotient of two metrics have no such unit.
+    """
+    match number:
+        case Quantity():
+            return [metric_family(number.metric)]
+        case Quotient():
+            return [] if any(iter_quantities(number.denominator)) else _measured(number.numerator)
+        case Speedup():
+            return []
+        case _:
+            return [name for part in number_parts(number) for name in _measured(part)]
+
+
+def _comparable(one: Metric, other: Metric) -> bool:
+    """Return whether two metrics have one unit, and directions that do not contradict each other."""
+    return _unit(one) == _unit(other) and {one.higher_is_better, other.higher_is_better} != {True, False}
+
+
+def _unit(metric: Metric) -> str:
+    """Return the unit of a metric, a cost or a target; it is the name of a cost, and "" for most metrics."""
+    if metric.name in CURRENCIES:
+        return CURRENCIES[metric.name]
+    return metric.name if metric.name in COSTS else metric.unit
+
+
+def _with_unit(metric: Metric) -> str:
+    unit = _unit(metric)
+    return metric.name if unit == metric.name else f"{metric.name} ({unit or 'not a cost'})"
+
+
 def _determines(cells: Iterable[Mapping[str, str]], one: str, other: str) -> bool:
     met: dict[str, str] = {}
     return all(met.setdefault(cell[one], cell[other]) == cell[other] for cell in cells)
@@ -337,7 +395,8 @@ class _Resolver:
     ) -> Statement | None:
         """Return the comparison `left sign right`; for `!=`, return the negation of `left == right`.
 
-        A comparison in which no side has a metric is a fault, and so is one of costs to different targets.
+        A comparison in which no side has a metric is a fault, and so is one of costs to different targets, or
+        of sides in different units.
         """
         if left is None or right is None:
             return None
@@ -350,7 +409,7 @@ class _Resolver:
         found = Comparison(left, "==" if sign == "!=" else sign, right, margin)
         if not any(iter_quantities(found)):
             return self.fail(node, f"expected a metric, such as {self._example()}, got only numbers")
-        if fault := _different_targets(found):
+        if fault := _different_targets(found) or _different_units(found, self._scope.metrics):
             return self.fail(node, fault)
         return NotOf(found) if sign == "!=" else found
 

@@ -78,6 +78,12 @@ READ = {
         "loss[conv(k=20), not] < loss[sa + conv(k=3), not]",
     ],
     "worst(loss[task=not, mixer=m] for m in [sa, conv(k=3)]) is sa": ["loss[sa, not] > loss[conv(k=3), not]"],
+    "steps_to[loss <= 1, task=not, mixer=sa] < steps[task=not, mixer=sa] / 2": [
+        "steps_to[loss<=1, sa, not] < steps[sa, not] / 2"
+    ],
+    "flops[task=not, mixer=sa] / flops[task=addition, mixer=sa] < max_length[task=not, mixer=sa]": [
+        "flops[sa, not] / flops[sa, addition] < L[sa, not]"
+    ],
     "argmin(max_length[mixer=sa]) in [not]": [
         "L[sa, not] < L[sa, reverse]",
         "L[sa, not] < L[sa, addition]",
