@@ -18,6 +18,7 @@ from ..studies.study import Study
 from .outcomes import load_outcomes
 
 if TYPE_CHECKING:
+    from ..studies.claims.comparisons import Extrapolation
     from ..studies.presentation.kinds import CurveKind, TableKind
     from ..studies.searches.points import SearchPoints
     from .claims.verdicts import ClaimResult
@@ -114,3 +115,10 @@ class Snapshot:
 
         metrics = self.metrics if needs_metrics(self.study) else None
         return check_claims(self.study.with_later_seeds(), self.outcomes, metrics)
+
+    def prediction(self, law: Extrapolation) -> tuple[float, float | None, float | None] | None:
+        """Return the value that a law predicts for a larger model, with its interval; None if unknown."""
+        from .claims.check import needs_metrics, predict_by_law  # noqa: PLC0415 -- tables do without it
+
+        metrics = self.metrics if needs_metrics(self.study) else None
+        return predict_by_law(self.study.with_later_seeds(), law, self.outcomes, metrics)

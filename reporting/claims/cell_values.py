@@ -300,6 +300,26 @@ class CellResults:
         law = fit_power_law(known) if len(known) == len(points) else None
         return None if law is None or size is None else law.at(size)[0]
 
+    def prediction(self, law: Extrapolation) -> tuple[float, float | None, float | None] | None:
+        """Predict the value of a larger model as a table of laws does: the value and its 95 % interval.
+
+        The law is fitted to the geometric means of the study's own seeds. The interval is that of a new cell.
+        Return None if a smaller size has no value, or one that is not positive.
+        """
+        from ..statistics.power_law import error_of_means, fit_power_law  # noqa: PLC0415 -- loads NumPy
+
+        points, results = list[tuple[float, float]](), list[list[float]]()
+        for cell, part in law.parts:
+            found = [self._evaluate(part, seed) for seed in self.seeds]
+            values = [value for value in found if value is not None]
+            parameters = self._parameters(cell)
+            if parameters is None or not values or not all(0 < value < math.inf for value in values):
+                return None
+            points.append((parameters, math.exp(mean([math.log(value) for value in values]))))
+            results.append(values)
+        size, fitted = self._parameters(law.cell), fit_power_law(points, error_of_means(results))
+        return None if size is None or fitted is None else fitted.next_cell(size)
+
     def _parameters(self, cell: Cell) -> float | None:
         trial = next(iter(self._trials.get(cell_key(cell), {}).values()), None)
         return None if trial is None else model_cost("parameters", trial.settings)

@@ -110,6 +110,16 @@ def results_of_claims(
     return [made[stage] for stage in stages]
 
 
+def predict_by_law(
+    study: Study, law: Extrapolation, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
+) -> tuple[float, float | None, float | None] | None:
+    """Return the value that a law predicts for a larger model, with the interval of a table of laws.
+
+    Return None if it is unknown. The arguments are the same as for `check_claims`.
+    """
+    return CellResults(study, set(iter_quantities(law)), outcomes, metrics).prediction(law)
+
+
 def needs_metrics(study: Study) -> bool:
     """Return whether a claim uses a metric at an index, such as `bleu[10-20]`.
 

@@ -255,26 +255,19 @@ def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
 
 def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
     """Fit a power law to the cells of a series, without its held-out cells."""
-    from ..statistics.power_law import MIN_OFFSET_CELLS, fit_offset_law, fit_power_law  # noqa: PLC0415 -- loads NumPy
+    from ..statistics.power_law import (  # noqa: PLC0415 -- loads NumPy
+        MIN_OFFSET_CELLS,
+        error_of_means,
+        fit_offset_law,
+        fit_power_law,
+    )
 
     fitted = fitted_cells(spec, cells)
-    points, least = [(cell.cost, cell.result) for cell in fitted], _error_of_means(fitted)
+    points = [(cell.cost, cell.result) for cell in fitted]
+    least = error_of_means([cell.results for cell in fitted])
     if spec.offset and len(points) >= MIN_OFFSET_CELLS:
         return fit_offset_law(points, least) or fit_power_law(points, least)
     return fit_power_law(points, least)
-
-
-def _error_of_means(cells: Sequence[LawCell]) -> float:
-    """Return the standard deviation of the cells' mean logarithms, from the spread of their seeds.
-
-    The variance of a seed is pooled over the cells; return 0 if each cell has one seed.
-    """
-    logs = [[math.log(value) for value in cell.results] for cell in cells]
-    degrees = sum(len(each) - 1 for each in logs)
-    if not degrees:
-        return 0.0
-    variance = math.fsum((value - mean(each)) ** 2 for each in logs for value in each) / degrees
-    return math.sqrt(variance * mean([1 / len(each) for each in logs]))
 
 
 def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:

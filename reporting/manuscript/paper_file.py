@@ -18,7 +18,14 @@ from ...errors import FaultCollector, nearest_hint
 from ...storage import Store
 from ...storage.place import is_address
 from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric
-from ...studies.claims.comparisons import Claim, Quantity, cell_label, iter_comparisons
+from ...studies.claims.comparisons import (
+    Claim,
+    Extrapolation,
+    Quantity,
+    cell_label,
+    iter_comparisons,
+    iter_numbers,
+)
 from ...studies.claims.reader import claim_scope, missing_metrics, read_number
 from ...studies.last_run import load_last_run
 from ...studies.schema.settings import Names
@@ -128,7 +135,7 @@ def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Ma
         snapshots.append(replace(now, study=study))
         checked = replace(now, study=replace(study, claims=tuple(claims[name]))).claims()
         for result, claim in zip(checked, claims[name], strict=True):
-            numbers.update(_numbers(result, claim, study))
+            numbers.update(_numbers(result, claim, now))
     return Manuscript(path=path, keys=keys, studies=tuple(snapshots), numbers=numbers)
 
 
@@ -195,17 +202,27 @@ def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> li
     return claims
 
 
-def _numbers(checked: ClaimResult, claim: Claim, study: Study) -> Iterator[tuple[str, PaperNumber]]:
-    """Yield what a paper can quote about a number: the value, `.low`, `.high` (interval), `.n` (seeds)."""
-    found = checked.deciding
-    gaps = "; ".join(format_missing([found])) or ("" if found.effect is not None else "not run")
-    source = f"{claim.spec.holds} ({study.name}, {plural(found.n, 'seed')})"
-    match next(iter_comparisons(claim.statement)).left:
+def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tuple[str, PaperNumber]]:
+    """Yield what a paper can quote about a number: the value, `.low`, `.high` (interval), `.n` (seeds).
+
+    The prediction of a law has the interval of a table of laws. A number that is computed from such a
+    prediction has none, since its spread over seeds leaves out the error of the law.
+    """
+    study, found = now.study, checked.deciding
+    match number := next(iter_comparisons(claim.statement)).left:
+        case Extrapolation() if found.effect is not None and (predicted := now.prediction(number)):
+            value, low, high = predicted
+            interval = None if low is None or high is None else (low, high)
+            found = replace(found, effect=value, interval=interval, n=min(found.n, len(study.seeds)))
         case Quantity(metric=metric) if found.interval:
             (low, high), (lowest, highest) = found.interval, find_metric(metric).bounds
             found = replace(found, interval=(max(low, lowest), min(high, highest)))
+        case _ if any(isinstance(each, Extrapolation) for each in iter_numbers(number)):
+            found = replace(found, interval=None)
         case _:
             pass
+    gaps = "; ".join(format_missing([found])) or ("" if found.effect is not None else "not run")
+    source = f"{claim.spec.holds} ({study.name}, {plural(found.n, 'seed')})"
     texts = {"": None if found.effect is None else found.format(found.effect)}
     texts |= zip((".low", ".high"), format_numbers(found, checked.verdict)[1], strict=False)
     texts |= {".n": str(found.n)}

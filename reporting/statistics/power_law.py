@@ -118,6 +118,20 @@ class OffsetLaw:
         return middle, float(np.exp((logs - wider * half).min())), float(np.exp((logs + wider * half).max()))
 
 
+def error_of_means(cells: Sequence[Sequence[float]]) -> float:
+    """Return the standard deviation of the cells' mean logarithms, from the spread of their seeds.
+
+    Each cell has the values of its seeds. The variance of a seed is pooled over the cells; return 0 if each
+    cell has one seed.
+    """
+    logs = [[math.log(value) for value in cell] for cell in cells]
+    degrees = sum(len(each) - 1 for each in logs)
+    if not degrees:
+        return 0.0
+    variance = math.fsum((value - mean(each)) ** 2 for each in logs for value in each) / degrees
+    return math.sqrt(variance * mean([1 / len(each) for each in logs]))
+
+
 def fit_power_law(points: Sequence[tuple[float, float]], least_error: float = 0.0) -> PowerLaw | None:
     """Fit y = a xᵇ by least squares on the logarithms of x and y, which must be above 0.
 

@@ -1,5 +1,7 @@
 """paper.toml: its numbers are those of claims, and all of its faults are reported at once."""
 
+from pathlib import Path
+
 import pytest
 
 from activemem import StudyError, load_study
@@ -35,6 +37,26 @@ more = "steps_to[dev_loss <= 1.5] - 100"
     numbers = read_manuscript(tmp_path / "paper.toml", lambda place: store).numbers
     assert [numbers[name].text for name in ("steps", "steps.low", "steps.high")] == ["300", "0", "1,571"]
     assert numbers["more.low"].text == "−1,071", "a difference may be negative"
+
+
+def test_the_prediction_of_a_law_has_the_interval_of_the_table_of_laws(tmp_path):
+    paper = """\
+[paper]
+studies = ["lm-ladder-small"]
+[numbers.lm-ladder-small]
+size = "law(test_bits_per_byte[mixer={gated_delta}, width=96])"
+miss = "test_bits_per_byte[mixer={kda}, width=96] - law(test_bits_per_byte[mixer={kda}, width=96])"
+"""
+    (tmp_path / "paper.toml").write_text(paper, encoding="utf-8")
+    store = Store(Path(__file__).parents[3] / "studies" / "results")
+    found = read_manuscript(tmp_path / "paper.toml", lambda place: store)
+    (laws,) = (table for table in found.studies[0].tables() if table.name == "laws")
+    foretold = laws.cells[laws.rows.index("gated_delta")][laws.columns.index("foretold")]
+    texts = [found.numbers[f"size{end}"].text for end in ("", ".low", ".high", ".n")]
+    assert texts[0] == foretold.text
+    assert f"[{texts[1]}, {texts[2]}]" == foretold.interval
+    assert texts[3] == "3"
+    assert "miss.low" not in found.numbers, "its spread over seeds leaves out the error of the law"
 
 
 def test_a_number_says_which_seeds_it_lacks(read):
