@@ -206,11 +206,11 @@ def _run_round(
 
         rounds = RunRounds(study, store, counter, stop, run, run_id=uuid4().hex, pack=machine.most_packed)
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
-    if counter.machine_failure is not None:
-        raise MachineError(counter.machine_failure)
-    with storing():  # all outcomes are stored by now, and the next run can merge their files
-        store.upkeep.compact()
-    return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
+        if counter.machine_failure is not None:
+            raise MachineError(counter.machine_failure)
+        with storing():  # all outcomes are stored by now, and the next run can merge their files
+            store.upkeep.compact()
+        return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
 
 
 def _count_at_once(

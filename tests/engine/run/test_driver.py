@@ -120,6 +120,18 @@ def test_a_study_that_keeps_weights_trains_again_what_another_has_trained_withou
     assert run(keeping, store, notes) == summary(done=8, ran=5)
 
 
+def test_ctrl_c_while_files_are_merged_lets_the_merge_finish(tiny, store, notes, monkeypatch):
+    merge = StoreUpkeep.compact
+
+    def interrupted(self):
+        signal.raise_signal(signal.SIGINT)
+        return merge(self)
+
+    monkeypatch.setattr(StoreUpkeep, "compact", interrupted)
+    assert run(load_study(tiny), store, notes) == summary(done=8, ran=8, stopped=True)
+    assert len(list((store.root / "trials" / "tiny").iterdir())) == 1
+
+
 def test_a_disk_on_which_nothing_can_be_merged_leaves_all_outcomes(tiny, store, notes, monkeypatch):
     def full(self):
         raise OSError(errno.ENOSPC, "No space left on device")
