@@ -31,7 +31,7 @@ from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.costs import REFERENCE_TOKENS, parameter_count, reach, sequence_tokens
 from ...studies.resolve.trial import Trial, first_of_each_kind
-from ...studies.schema.factors import level_name, level_names, one_line
+from ...studies.schema.factors import SEED, level_name, level_names, one_line
 from ...studies.schema.search_settings import find_quantity
 from ...studies.schema.settings import RECIPE_PATH, TrialSettings
 from ...studies.searches.words import goal_words, scheduler_words
@@ -86,7 +86,7 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
 
     The source says where a value is from, and stands in the study file. The seed, which is a factor, is left
     out. If the study has a table [source], other parts with sources follow: recipes, factors, cells and
-    [decode].
+    [decode]. If the study makes costs equal, the keys that say how follow, and the sizes that were solved.
     """
     found: dict[KeyPath, dict[str, None]] = {}
     for settings in iter_settings(inputs):
@@ -103,7 +103,39 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
     sourced = [each for each in inputs.study.source_sheet.settings if each.source]
     others = {each.name: [each.text] for each in sourced if each.name.split(".")[0] in _BESIDE_TRIALS}
     sources = {each.name: str(each.source) for each in sourced}
-    return {"settings": texts | others, "sources": sources} if texts else None
+    matched = dict(_matched_settings(inputs.study))
+    sources |= dict.fromkeys(matched, "how costs are made equal") if sources else {}
+    return {"settings": texts | others | matched, "sources": sources} if texts else None
+
+
+def _matched_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
+    """Yield the keys of [study] that make costs equal, and the size that was solved for each cell.
+
+    Yield nothing if the study has no key `match`.
+    """
+    if (size := study.design.matched_size) is None:
+        return
+    yield "study.match", list(size.costs)
+    yield "study.baseline", [f"{name}={level_name(level)}" for name, level in study.header.baseline.items()]
+    yield "study.tolerance", [f"{study.header.tolerance:g}"]
+    solved = {
+        tuple((name, level_name(level)) for name, level in trial.levels.items() if name != SEED): match.size
+        for trial in study.cells
+        if (match := study.grid.size_matches.get(trial.id)) and match.size is not None
+    }
+    for factor in study.factors:  # leave out the factors that do not change the size
+        shorter = dict[tuple[tuple[str, str], ...], set[int]]()
+        for levels, number in solved.items():
+            shorter.setdefault(tuple(pair for pair in levels if pair[0] != factor), set()).add(number)
+        if all(len(numbers) == 1 for numbers in shorter.values()):
+            solved = {levels: next(iter(numbers)) for levels, numbers in shorter.items()}
+    yield (
+        size.name,
+        [
+            f"{number} at {', '.join(map('='.join, levels))}" if levels else f"{number}"
+            for levels, number in solved.items()
+        ],
+    )
 
 
 def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:

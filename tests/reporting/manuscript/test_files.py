@@ -4,9 +4,11 @@ import re
 
 import pytest
 
+from activemem import load_study
 from activemem.reporting.manuscript import paper_files, read_manuscript
 
 from ...latex import compile_latex
+from ...study_texts import study_text
 from .conftest import PAPER
 
 DOCUMENT = r"""\documentclass[twocolumn]{article}
@@ -65,6 +67,25 @@ def test_the_appendix_has_every_setting_and_compute_counts_a_trial_once(read, tm
     appendix = both["appendix.tex"].decode()
     assert re.findall(r"\\label\{(.*)\}", appendix) == ["app:everything", "app:twin"]
     assert r"\texttt{train.optimizer.lr}~=~0.001" in appendix
+
+
+def test_the_appendix_has_the_sizes_that_make_costs_equal(kept, tmp_path):
+    text = study_text(
+        study={"match": "parameters", "baseline": {"mixer": "sa", "filter": 64}, "tolerance": 0.05},
+        model={"recipe": "{mixer} >> ff({filter})", "d_model": 16},
+        task={"name": "reverse"},
+        factors={"mixer": ["sa", "gru"], "task": None, "seed": [0, 1]},
+    )
+    (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "paper.toml").write_text('[paper]\nstudies = ["tiny.toml"]', encoding="utf-8")
+    files = paper_files(read_manuscript(tmp_path / "paper.toml", lambda place: kept))
+    appendix = files["appendix.tex"].decode().replace(r"\allowbreak{}", "")
+    for setting in ("match}~=~parameters", "baseline}~=~mixer=sa, filter=64", "tolerance}~=~0.05"):
+        assert rf"\texttt{{study.{setting}" in appendix
+    grid = load_study(text).grid
+    solved = [grid.size_matches[trial.id].size for trial in grid.cells]
+    assert solved[0] == solved[1] == 64 != solved[2]
+    assert rf"\texttt{{filter}}~=~64 at mixer=sa, {solved[2]} at mixer=gru" in appendix
 
 
 @pytest.mark.parametrize(
