@@ -38,6 +38,7 @@ from ..studies.text.errors import command_line
 from ..studies.text.units import number_range, plural
 
 if TYPE_CHECKING:
+    from ..studies.presentation.kinds import TableKind
     from ..studies.schema.settings import TrialSettings
 
 
@@ -218,6 +219,27 @@ def stale_sentence(study: Study, outcomes: pl.DataFrame) -> str:
     """Return a sentence on results that are left out because plug-ins have changed, or ""."""
     stale = find_stale_trials(study, outcomes)
     return one_line(f"{describe_stale(stale)} and excluded.") if stale else ""
+
+
+def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame) -> str:
+    """Return a sentence on stored trials of added seeds that a table leaves out; "" if there are none.
+
+    A table that asks for seeds uses them, at levels that allow for it.
+    """
+    if table.asks_for_seeds or study.search is not None:
+        return ""
+    stored, own = set(outcomes["trial"]), {trial.id for trial in study.cells}
+    later = [
+        trial
+        for trial in study.with_later_seeds().cells
+        if trial.id in stored and trial.id not in own and table.shows(trial)
+    ]
+    if not later:
+        return ""
+    numbers = sorted({trial.seed for trial in later})
+    seeds = f"seeds {number_range(numbers)}" if numbers[1:] else f"seed {numbers[0]}"
+    count = plural(len({trial.id for trial in later}), "stored trial")
+    return f"Left out: {count} of {seeds}, added while a claim or another table was undecided."
 
 
 SOLVED_LENGTH = "max_length"

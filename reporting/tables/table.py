@@ -15,7 +15,13 @@ from ...studies.catalog.published import PublishedNumber
 from ...studies.presentation.kinds import Spread, TableExtras, TableKind
 from ...studies.study import Study
 from ...studies.text.units import plural
-from ..outcomes import device_fault, match_sentence, overrides_sentence, stale_sentence
+from ..outcomes import (
+    device_fault,
+    match_sentence,
+    overrides_sentence,
+    stale_sentence,
+    unused_seeds_sentence,
+)
 from ..statistics.estimates import Estimate
 
 
@@ -276,7 +282,12 @@ def build_table(
     if fault := device_fault(study, outcomes, spec.timed_metrics(), spec.shows):
         raise TableError(f"table {spec.name}: {fault}")
     table = spec.table(study, outcomes, TableExtras(published=published, paper_only=paper_only, begun=begun))
-    parts = [overrides_sentence(study.overrides), stale_sentence(study, outcomes), match_sentence(study)]
+    parts = [
+        overrides_sentence(study.overrides),
+        stale_sentence(study, outcomes),
+        match_sentence(study),
+        unused_seeds_sentence(study, spec, outcomes),
+    ]
     return replace(table, caption=(*table.caption[:1], *filter(None, parts), *table.caption[1:]))
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from activemem import StudyError
+from activemem import StudyError, StudyResults
 from activemem.reporting import Verdict
 from activemem.reporting.statistics import TargetCosts, format_ratio, speedups
+from activemem.storage import Store
 
-from .target_factories import FAST, NEVER, SLOW, TRAIN, results, study, target_table
+from .target_factories import FAST, NEVER, SLOW, TRAIN, results, store_course, study, target_table
 
 ROOT = Path(__file__).parents[2]
 T = 4.302652729911275  # of a two-sided interval at 95 % with 2 degrees of freedom
@@ -74,6 +75,20 @@ def test_a_table_shows_bounds_and_why(tmp_path):
     assert (conv.text, conv.at_least) == ("> 2.00", pytest.approx(2.0))
     assert table.footnotes[0].text.startswith("3 of its seeds did not reach dev_loss ≤ 1.5")
     assert any("are bounds" in sentence for sentence in table.caption)
+
+
+def test_a_table_says_how_many_stored_trials_of_added_seeds_it_leaves_out(tmp_path):
+    found = study(
+        table=speedup_table(), study={"max_seeds": 5}, claim=[{"name": "faster", "holds": f"{SPEEDUP} > 1"}]
+    )
+    store = Store(tmp_path)
+    for trial in found.with_later_seeds().trials:
+        if trial.seed < 4:
+            store_course(store, trial, FAST if trial.levels["mixer"] == "sa" else SLOW)
+    table = StudyResults(found, store).table()
+    assert table.cells[1][0].count == 3
+    left_out = "Left out: 2 stored trials of seed 3, added while a claim or another table was undecided."
+    assert left_out in table.caption
 
 
 def claims(*holds):
