@@ -251,17 +251,20 @@ def _axis(name: str, count: int) -> str:
 def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
     """Yield the lines of the plan's table of models, one or two for each model.
 
+    A model has a row for each cost of its training step. If that makes too many rows, only the costliest one.
     Models whose sizes were solved at different levels, such as tasks, have a heading for each level.
     """
     order = list(dict.fromkeys(model.at for model in plan.models))
-    shown = sorted(plan.models, key=lambda model: order.index(model.at))[:_MAX_MODELS]
+    models = sorted(plan.models, key=lambda model: order.index(model.at))
+    costliest = _costliest_of_each(models) if len(models) > _MAX_MODELS else models
+    shown = costliest[:_MAX_MODELS]
     unit, size = si_prefix(max((model.step_flops for model in plan.models), default=0))
     matched = study.design.matched_size
     solved = () if matched is None else (matched.name, "residuals" if matched.costs[1:] else "residual")
     heads = (_label_column_name(study, plan), *solved, "parameters", f"{unit}FLOPs/step", "memory")
-    models = [_row(model, size) for model in shown]
+    cells = [_row(model, size) for model in shown]
     for gap, time in ((3, "est. per trial"), (2, "est./trial")):  # narrower columns if labels need the room
-        rows = [(*heads, time), *models]
+        rows = [(*heads, time), *cells]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:]
         room = width - sum(widths) - gap * len(widths) - 2
         if max(len(row[0]) for row in rows) <= room:
@@ -275,8 +278,19 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
             yield f"  {heading}"
         costs = "".join(f"{text:>{gap + width}}" for text, width in zip(others, widths, strict=True))
         yield from (label + costs,) if has_room else (label.rstrip(), costs)
-    if len(plan.models) > _MAX_MODELS:
-        yield f"  and {plural(len(plan.models) - _MAX_MODELS, 'model')} more"
+    if len(costliest) > _MAX_MODELS:
+        yield f"  and {plural(len(costliest) - _MAX_MODELS, 'model')} more"
+    if len(costliest) < len(models):
+        yield f"  each at its costliest levels; --json has all {len(models):,} costs"
+
+
+def _costliest_of_each(models: Iterable[ModelCost]) -> list[ModelCost]:
+    """Return one of the rows of each model, that whose training step needs the most FLOPs."""
+    found: dict[tuple[str, str], ModelCost] = {}
+    for model in models:
+        key = (model.at, model.model)
+        found[key] = max(found.get(key, model), model, key=lambda each: (each.step_flops, each.memory or 0))
+    return list(found.values())
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:

@@ -41,6 +41,8 @@ def evaluate_study(
     A score is the metric `lm_eval[TASK,SCORE]`. Tasks are looked up in `folder`, by default in lm_eval. The
     scores of an earlier call are replaced. Raise EvaluationError if a package or a task is missing.
     """
+    if folder is not None and not folder.is_dir():
+        raise EvaluationError(f"there is no folder {folder}: name the folder of the tasks' YAML files")
     try:
         import lm_eval  # noqa: F401, PLC0415  an extra
         from lm_eval.tasks import TaskManager  # noqa: PLC0415  as above

@@ -21,6 +21,7 @@ from ...studies.catalog.metrics import METRICS
 from ...studies.planning.plan import (
     SIZE_KEYS,
     ModelCost,
+    group_by_cost,
     group_by_model,
     make_plan,
     model_costs,
@@ -226,7 +227,7 @@ def _planned_models(inputs: Snapshot) -> Mapping[str, object] | None:
             inputs,
             [f"{each.at} · {each.label}" if each.at else each.label for each in plan.models],
             plan.models,
-            group_by_model(inputs.study, inputs.study.trials),
+            group_by_cost(inputs.study, inputs.study.trials, {}),
         ),
     }
 
@@ -243,7 +244,7 @@ def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
     groups = group_by_model(study, trials or study.boundary_trials())
     shown = groups[:MAX_SEARCHED]
     estimator = TimeEstimator(inputs.outcomes, [])
-    models = [model for each in shown for model in model_costs(study, each, estimator, {})]
+    models = model_costs(study, shown, estimator, {})
     labels = [_resolved(study, each[0]) for each in shown]
     labelled = [(label, trial.settings) for label, each in zip(labels, shown, strict=True) for trial in each]
     lead = "No complete point yet: these are two extremes of the search space."

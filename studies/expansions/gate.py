@@ -180,17 +180,33 @@ class Gates(Expansion):
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         """Yield a note on each stage: its maximum cost, and the claims that must be confirmed first.
 
-        Stage 1 has the trials that no gate holds back; each gate adds a stage.
+        Stage 1 has the trials that no gate holds back; each gate adds a stage. Claims whose trials are all
+        trained are named apart.
         """
         levels = {claim.spec.name: claim.spec.level for claim in study.claims}
+        finished = {one.trial.id for one in plan.trials if one.status in ("done", "failed")}
+        planned = {one.trial.id for one in plan.trials}
         for number, trials in enumerate(self.stages(plan)):
-            cost = stage_cost(trials)
-            if number:
-                names = self.gates[number - 1].opened_by
-                each = ", each for the levels that it compares" if len(names) > 1 else ""
-                level = 100 * min((levels[name] for name in names), default=0.0)
-                cost = f"at most {cost}, if a claim is confirmed{each}, at {level:.4g} %: {'; '.join(names)}"
-            yield f"stage {number + 1}", cost
+            if number == 0:
+                yield "stage 1", stage_cost(trials) if trials else ""
+                continue
+            later = (gate.held for gate in self.gates[number:])
+            own = planned.difference(*later)
+            opened = {name: ids & own for name, ids in self.gates[number - 1].opened_by.items()}
+            left = [name for name, ids in opened.items() if ids - finished]
+            parts: list[str] = []
+            if trials:
+                each = ", each for the levels that it compares" if len(left) > 1 else ""
+                level = 100 * min((levels[name] for name in left), default=0.0)
+                cost = f"at most {stage_cost(trials)}"
+                parts.append(f"{cost}, if a claim is confirmed{each}, at {level:.4g} %: {'; '.join(left)}")
+            trained = [
+                f"{plural(len(ids), 'trial')} for {name}"
+                for name, ids in opened.items()
+                if ids and name not in left
+            ]
+            parts += [f"opened and trained: {', '.join(trained)}"] if trained else []
+            yield f"stage {number + 1}", "; ".join(parts)
 
 
 def stage_cost(trials: Sequence[PlannedTrial]) -> str:

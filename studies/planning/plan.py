@@ -26,10 +26,11 @@ from ..resolve.costs import (
     max_training_flops,
     parameter_count,
     reach,
+    sequence_tokens,
     step_flops,
 )
 from ..resolve.trial import Kind, Trial, first_of_each_kind
-from ..schema.factors import level_key, level_name
+from ..schema.factors import SEED, level_key, level_name
 from ..schema.settings import TrialSettings, read_recipe
 from ..study import Study
 from ..text.units import plural
@@ -182,6 +183,8 @@ SIZE_KEYS = (
 _SIZE_PATHS = tuple(("model", key) for key in SIZE_KEYS)
 _POSITION_PATHS = (("model", "position"), ("model", "max_positions"))
 
+_MAX_LISTED = 3  # the levels that a label lists of trials whose steps cost the same
+
 TrialStatus = Literal["done", "failed", "pruned", "incomplete", "missing"]
 
 
@@ -198,6 +201,9 @@ class PlannedTrial:
 class ModelCost:
     """A model of the study, with its number of trials and its cost.
 
+    If its training steps differ in cost, such as with the batch size or the context, the model has several
+    results. `model` names the model alone; `label` adds the levels that tell these results apart.
+
     `at` names the level, such as the task, at which `match` solved the model's size; it is "" if the size is
     the same at all levels.
     The cost is that with the largest vocabulary of these trials. `step_flops` counts a training step on
@@ -207,6 +213,7 @@ class ModelCost:
     """
 
     label: str
+    model: str
     at: str
     recipe: str
     trials: int
@@ -334,7 +341,7 @@ def make_plan(
         counts=counts,
         num_remaining=len(left),
         num_missing_weights=len(without_weights),
-        models=model_costs(study, trials, estimator, steps),
+        models=model_costs(study, group_by_cost(study, trials, steps), estimator, steps),
         estimate=total_time(left),
         memory=None if largest is None else (label(largest), steps[largest.id]),
         test=costliest_test(settings for _, settings in labelled),
@@ -342,7 +349,7 @@ def make_plan(
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
         reach_limits=predict_reach_limits(labelled),
         insufficient_reach=find_insufficient_reach(labelled),
-        over_budget=model_costs(study, study.grid.over_budget, estimator, {}),
+        over_budget=model_costs(study, group_by_cost(study, study.grid.over_budget, {}), estimator, {}),
         elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
         max_seeds_note=describe_max_seeds(study, store),
@@ -439,37 +446,127 @@ def _learned_positions(trial: Trial) -> tuple[str, int] | None:
     return (model.position, model.max_positions) if learns else None
 
 
+def group_by_cost(
+    study: Study, trials: Iterable[Trial], steps: Mapping[str, StepMemory]
+) -> list[list[Trial]]:
+    """Group trials by model and by the cost of a training step, in the order of each model's first trial.
+
+    Trials share a group if they differ only in their task's vocabulary. `steps` has the step memory by trial
+    id; without it only parameters and FLOPs count.
+    """
+    return [group for of_model in group_by_model(study, trials) for group in _split_by_cost(of_model, steps)]
+
+
+def _split_by_cost(trials: Sequence[Trial], steps: Mapping[str, StepMemory]) -> list[list[Trial]]:
+    """Split the trials of a model into groups whose training steps cost the same."""
+    by_step: dict[tuple[object, ...], list[Trial]] = {}
+    step_by_settings: dict[int, tuple[object, ...]] = {}  # the trials of a cell share their settings
+    for trial in trials:
+        if id(trial.common) not in step_by_settings:
+            step_by_settings[id(trial.common)] = _step_key(trial.common)
+        by_step.setdefault(step_by_settings[id(trial.common)], []).append(trial)
+    groups: dict[tuple[int, int, int | None], list[Trial]] = {}
+    for each in by_step.values():
+        groups.setdefault(_cost_of_group(each, steps), []).extend(each)
+    return list(groups.values())
+
+
+def _step_key(settings: TrialSettings) -> tuple[object, ...]:
+    """Return the settings that determine the cost of a model's training step, except the vocabulary."""
+    train, task, tokens = settings.train, settings.task, sequence_tokens(settings)
+    return (
+        *(tokens, train.sequences(tokens), train.batch_tokens, train.accumulate),
+        *(train.optimizer.state_per_weight, train.average is None, train.keep),
+        *(train.clip_step_norm is None, bool(train.callbacks)),
+        *(getattr(task, "separate_documents", False), task.interface.past),
+        *(value for name, value in settings.model if name != "recipe"),
+    )
+
+
+def _cost_of_group(trials: Sequence[Trial], steps: Mapping[str, StepMemory]) -> tuple[int, int, int | None]:
+    """Return the largest number of parameters, FLOPs of a step, and memory of a step of these trials."""
+    settings = [trial.settings for trial in first_of_each_kind(trials)]
+    return (
+        max(map(parameter_count, settings)),
+        max(map(step_flops, settings)),
+        max((steps[trial.id].total for trial in trials if trial.id in steps), default=None),
+    )
+
+
 def model_costs(
-    study: Study, trials: Iterable[Trial], estimator: TimeEstimator, steps: Mapping[str, StepMemory]
+    study: Study, groups: Sequence[Sequence[Trial]], estimator: TimeEstimator, steps: Mapping[str, StepMemory]
 ) -> tuple[ModelCost, ...]:
-    """Return the cost of each distinct model, in the order of its first trial.
+    """Return the cost of each group of trials of one model.
 
     `steps` has the step memory by trial id; without it a model's memory is None.
     """
     label, budget, apart = _labeller(study), study.budget, factors_of_sizes(study)
+    places = [
+        " · ".join(level_name(group[0].levels[name]) for name in apart if name in group[0].levels)
+        for group in groups
+    ]
+    names = [label(group[0]) for group in groups]
+    labels = dict(enumerate(names))
+    for same in dict.fromkeys(zip(places, names, strict=True)):
+        numbers = [number for number, key in enumerate(zip(places, names, strict=True)) if key == same]
+        if len(numbers) > 1:
+            more = _distinguish_groups(study, [groups[number] for number in numbers])
+            labels |= {
+                number: f"{names[number]} · {text}" for number, text in zip(numbers, more, strict=True)
+            }
     models: list[ModelCost] = []
-    for group in group_by_model(study, trials):
-        levels = [level_name(group[0].levels[name]) for name in apart if name in group[0].levels]
+    for number, group in enumerate(groups):
         time = total_time(map(estimator.estimate, group))
         matches = [
             study.grid.size_matches[trial.id] for trial in group if trial.id in study.grid.size_matches
         ]
-        settings = [trial.settings for trial in first_of_each_kind(group)]
-        costliest = max(settings, key=budget.usage)
+        costliest = max((trial.settings for trial in first_of_each_kind(group)), key=budget.usage)
+        parameters, flops, memory = _cost_of_group(group, steps)
         model = ModelCost(
-            label=label(group[0]),
-            at=" · ".join(levels),
+            label=labels[number],
+            model=names[number],
+            at=places[number],
             recipe=costliest.model.recipe,
             trials=len(group),
-            parameters=max(map(parameter_count, settings)),
-            step_flops=max(map(step_flops, settings)),
-            memory=max((steps[trial.id].total for trial in group if trial.id in steps), default=None),
+            parameters=parameters,
+            step_flops=flops,
+            memory=memory,
             estimate=time.per(len(group)),
             excess=budget.describe_excess(costliest),
             size_match=max(matches, key=_distance, default=None),
         )
         models.append(model)
     return tuple(models)
+
+
+def _distinguish_groups(study: Study, groups: Sequence[Sequence[Trial]]) -> list[str]:
+    """Return the levels that tell groups of trials of one model apart: `batch=8` or `sort or reverse`."""
+    found = [(number, trial) for number, each in enumerate(groups) for trial in first_of_each_kind(each)]
+
+    def levels(trial: Trial, names: Sequence[str]) -> tuple[str, ...]:
+        known = [(name, trial.levels[name]) for name in names if name in trial.levels]
+        if len(names) == 1 and all(isinstance(level, str) for _, level in known):
+            return tuple(level_name(level) for _, level in known)
+        return tuple(f"{name}={level_name(level)}" for name, level in known)
+
+    def shared(names: Sequence[str]) -> int:
+        rows = {(number, levels(trial, names)) for number, trial in found}
+        return len(rows) - len({each for _, each in rows})
+
+    chosen: list[str] = []
+    others = [name for name in study.factors if name != SEED]
+    while others and shared(chosen):
+        chosen.append(min(others, key=lambda name: shared([*chosen, name])))
+        others.remove(chosen[-1])
+    texts = [
+        list(dict.fromkeys(", ".join(levels(trial, chosen)) for own, trial in found if own == number))
+        for number in range(len(groups))
+    ]
+    return [
+        " or ".join(each[:_MAX_LISTED])
+        + (f" or {len(each) - _MAX_LISTED:,} more" * (len(each) > _MAX_LISTED))
+        for each in texts
+    ]
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:

@@ -175,6 +175,8 @@ Precision = Literal["float32", "tf32", "bf16"]
 class TrainSettings(StrictModel, table="train"):
     """`[train]`: how the model is trained."""
 
+    other_keys = ("tokens", "flops")
+
     optimizer: Annotated[SerializeAsAny[OptimizerSettings], read_named(OptimizerSettings)]
     """the rule that updates the weights"""
     schedule: Annotated[SerializeAsAny[ScheduleSettings], read_named(ScheduleSettings)] = (

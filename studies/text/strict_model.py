@@ -32,8 +32,11 @@ from .toml_positions import KeyPath
 class StrictModel(BaseModel):
     """Base class for tables of a study file.
 
-    The docstring below a key is its description, shown in `docs/reference/`.
+    The docstring below a key is its description, shown in `docs/reference/`. `other_keys` are keys of the
+    same table that another class reads; hints name them, too.
     """
+
+    other_keys: ClassVar[tuple[str, ...]] = ()
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
@@ -303,12 +306,14 @@ def _meant_key(key: str, table: type[BaseModel]) -> str | None:
 
 def _unknown_key_hint(key: str, table: type[BaseModel]) -> str:
     """Return a hint at the key that is probably meant, in this table, its inner tables, or another table."""
-    fields, synonym = table.model_fields, SYNONYMS.get(key.lower(), key)
+    synonym = SYNONYMS.get(key.lower(), key)
+    others = table.other_keys if issubclass(table, StrictModel) else ()
+    fields = (*table.model_fields, *others)
     if synonym in fields:
         return f"; nearest: {synonym}"
     owners = [
         name
-        for name, field in fields.items()
+        for name, field in table.model_fields.items()
         if any(synonym in _keys_of(model) for model in _models_in(field.annotation))
     ]
     if owners:

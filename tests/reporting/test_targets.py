@@ -148,6 +148,8 @@ def test_the_only_evaluation_of_a_training_is_drawn(tmp_path):
     [
         ("steps_to[dev_loss >= 1.5]", "expected dev_loss <= 1.5, as lower is better"),
         ("steps_to[test_loss <= 1.5]", "expected a metric measured after each epoch: loss, dev_loss"),
+        ("steps_to[dev_bits_per_byte <= 3]", "mqar does not measure dev_bits_per_byte; expected a metric"),
+        ("steps_to[test_loss <= 1.5]", "test_loss is measured only at the end"),
         ("steps_to[dev_los <= 1.5]", "unknown metric 'dev_los'"),
         ("steps_to[dev_loss < 1.5]", "METRIC <= NUMBER"),
         ("steps_to[dev_loss]", "METRIC <= NUMBER"),

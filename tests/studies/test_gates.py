@@ -41,6 +41,21 @@ def test_the_plan_has_the_cost_of_each_stage_before_anything_trains(tmp_path):
     assert "stage 3 at most 6 trials" in shown
 
 
+def test_the_plan_names_the_claims_that_opened_what_is_trained(tmp_path):
+    study = load_study(STUDY)
+    results = StudyResults(study, Store(tmp_path))
+
+    def shown():
+        return " ".join(str(results.plan()).split())
+
+    run_study(study, tmp_path, local=True)
+    run_study(study, tmp_path, local=True, trial_ids=results.open_trials())
+    assert "if a claim is confirmed, at 98.33 %: never; opened and trained: 4 trials for surely" in shown()
+    run_study(study, tmp_path, local=True, trial_ids={trial.id for trial in study.trials})
+    assert "if a claim is confirmed" not in shown()
+    assert "stage 2 opened and trained: 4 trials for surely" in shown()
+
+
 def test_the_claims_of_all_gates_share_their_level():
     levels = {claim.spec.name: claim.spec.level for claim in load_study(STUDY).claims}
     assert levels == pytest.approx(dict.fromkeys(("surely", "never", "later"), 1 - 0.05 / 3))

@@ -34,6 +34,7 @@ def test_all_faults_of_a_study_with_every_kind_of_fault_are_reported_together(tm
         ("model.layers", 'the recipe has the layers, as in recipe = "2 * (sa >> ff(64))"'),
         ("train.batch", "nearest: batch_size"),
         ("train.steps", "nearest: steps_per_epoch"),
+        ("train.token", "nearest: tokens"),
         ("train.grad_clip", "nearest: clip_norm"),
         ("train.learning_rate", "optimizer and changes have lr, as in optimizer = { lr = … }"),
         ("train.momentum", "optimizer and changes have it, as in optimizer = { momentum = … }"),

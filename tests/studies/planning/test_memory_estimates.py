@@ -208,8 +208,8 @@ def test_the_operations_of_drawn_lengths_are_those_of_their_mean():
 
 def test_a_plan_shows_the_maximum_memory_of_a_step_over_the_trials_of_each_model(tmp_path):
     text = study_text(
-        train={"batch_size": "{batch}", "lengths": [3, 40], "curriculum": None},
-        factors={"mixer": ["sa", "conv(k=5)"], "task": ["reverse", "sort"], "batch": [2, 8], "seed": [0, 1]},
+        train={"lengths": [3, 40], "curriculum": None},
+        factors={"mixer": ["sa", "conv(k=5)"], "task": ["reverse", "sort"], "seed": [0, 1]},
     )
     study = load_study(text)
     plan = make_plan(study, Store(tmp_path))

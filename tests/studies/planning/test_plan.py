@@ -391,6 +391,46 @@ def test_models_that_learn_other_positions_or_norms_are_distinguished(store, key
     assert {one.label: one.parameters - models[0].parameters for one in models} == more
 
 
+def test_rows_of_models_are_split_where_a_training_step_costs_something_else(store):
+    text = SMALL.replace("[factors]\n", "[factors]\nbatch = [8, 32]\nlr = [0.1, 0.2]\n")
+    changes = ["train.batch_size='{batch}'", "train.optimizer.lr='{lr}'"]
+    models = make_plan(load_study(text, changes), store).models
+    assert [(one.label, one.model, one.trials) for one in models] == [
+        ("sa · batch=8", "sa", 8),
+        ("sa · batch=32", "sa", 8),
+        ("conv(k=5) · batch=8", "conv(k=5)", 8),
+        ("conv(k=5) · batch=32", "conv(k=5)", 8),
+    ]
+    assert models[1].step_flops == 4 * models[0].step_flops
+    assert models[1].memory > models[0].memory
+
+
+def test_a_row_names_the_tasks_whose_sequences_are_equally_long(store):
+    text = study_text(
+        study={"name": "lengths", "title": "Three lengths"},
+        model={"recipe": "sa >> ff(16)", "d_model": 16},
+        task={"name": "mqar", "length": "{length}", "pairs": "{pairs}", "vocab": 16},
+        train={"epochs": 1, "steps_per_epoch": 10, "curriculum": None},
+        factors={"length": [16, 32], "pairs": [2, 4]},
+    )
+    models = make_plan(load_study(text), store).models
+    assert [(one.label, one.trials) for one in models] == [
+        ("sa >> ff(16) · length=16", 2),
+        ("sa >> ff(16) · length=32", 2),
+    ]
+
+
+def test_a_long_plan_shows_each_model_at_its_costliest_levels(store):
+    batches = list(range(1, 15))
+    text = SMALL.replace("[factors]\n", f"[factors]\nbatch = {batches}\n")
+    plan = make_plan(load_study(text, ["train.batch_size='{batch}'"]), store)
+    assert len(plan.models) == 28
+    shown = str(plan)
+    assert "sa · batch=14" in shown
+    assert "batch=13" not in shown
+    assert "each at its costliest levels; --json has all 28 costs" in shown
+
+
 def test_models_named_by_several_levels_are_listed_with_semicolons(store):
     text = SMALL.replace("ff(16)", "ff({filter})").replace("[factors]\n", "[factors]\nfilter = [8, 16]\n")
     (limit,) = make_plan(load_study(text), store).reach_limits
