@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -114,12 +116,36 @@ def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0)
 def _fault(layer: str, fault: str, error: Exception, hint: str = "") -> str:
     """Return an error message of one line: what cannot be done with a layer, why, and what to change."""
     why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-    if why == "'NoneType' object is not callable":
-        why = "a package that it calls is not installed"
-    return (
-        f"fla.layers.{layer} {fault}: {why}{hint}; "
-        f"give other arguments, as in fla(layer={layer}, name=value), or another layer"
+    remedy = f"give other arguments, as in fla(layer={layer}, name=value), or another layer"
+    if isinstance(error, ImportError):
+        remedy = "install the package, or name another layer"
+    elif isinstance(error, NotImplementedError) and ("CUDA" in why or "GPU" in why):
+        why = f"{why}, and costs are measured without a device"
+        remedy = "name another layer"
+    elif why == "'NoneType' object is not callable":
+        why = f"it needs {_missing_package(error) or 'a package that is not installed'}"
+        remedy = "install the package, or name another layer"
+    return f"fla.layers.{layer} {fault}: {why}{hint}; {remedy}"
+
+
+def _missing_package(error: Exception) -> str:
+    """Return the package that a module tried to import, if it called a name that is None; else ""."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return ""
+    frame = trace.tb_frame
+    unset = {name for name in frame.f_code.co_names if frame.f_globals.get(name, "") is None}
+    source = Path(frame.f_code.co_filename)
+    tree = ast.parse(source.read_text(encoding="utf-8") if source.is_file() else "")
+    imported = (
+        node.module.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level
+        if unset & {each.asname or each.name for each in node.names}
     )
+    return next((f"the package {name}, which is not installed" for name in imported), "")
 
 
 def first_output(y: object, x: Tensor) -> Tensor:

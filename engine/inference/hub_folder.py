@@ -15,6 +15,9 @@ from .trained_model import HUB_WEIGHTS, TrainedModel
 SYMBOLS = "symbols.json"
 """The file name of a language model's symbols."""
 
+_STREAM_TOKENS = 1 << 20
+"""The bound that programs see of a model that was trained on a stream, whose positions have no bound."""
+
 _CLASSES = "modeling_activemem"
 _MODULE = """\
 # Loaded by transformers with trust_remote_code=True; activemem must be installed.
@@ -50,7 +53,7 @@ def _files(trained: TrainedModel) -> dict[str, Any]:
         return {"config.json": {"architectures": ["activemem"], "activemem_version": file.version} | settings}
     text_symbols, vocab = TextSymbols.from_dict(symbols), task.interface.vocab
     streams, end = not (task.by_line or text_symbols.documents), text_symbols.end_of_line
-    longest = task.longest if task.by_line else task.context
+    longest = {"stream": _STREAM_TOKENS, "packed": task.context}.get(task.batching, task.longest)
     config = {
         "model_type": "activemem",
         "architectures": ["ActivememForCausalLM"],

@@ -13,7 +13,7 @@ import pytest
 
 from activemem import load_study, open_study, run_study
 from activemem.engine import Machine
-from activemem.engine.probes import tuning
+from activemem.engine.probes import EvaluationError, evaluate_study, tuning
 from activemem.storage import Store
 
 from ...engine.probes.probe_factories import LUONG, NAIVE, STACK, make_study, store_outcomes
@@ -262,3 +262,9 @@ def test_translations_are_compared_with_those_of_a_baseline(run, monkeypatch):
     assert (untuned.stdout, untuned.exit_code) == ("", 2)
     message = f"study numbers: expected tuned outputs of model={PLAIN} in results, got none"
     assert untuned.stderr == f"{message}\n"
+
+
+def test_a_folder_of_tasks_that_is_missing_is_named(tmp_path):
+    study, folder = load_study("quickstart-text"), tmp_path / "nofolder"
+    with pytest.raises(EvaluationError, match=r"there is no folder .*nofolder"):
+        next(evaluate_study(study, Store(tmp_path), ["small"], folder))

@@ -77,6 +77,20 @@ def test_the_loss_of_a_text_is_its_score(exported):
         assert line.tolist() == ended.tolist()
 
 
+def test_a_folder_says_how_long_a_text_the_model_reads(exported):
+    task = exported.trained.file.trial.settings.task
+    bound = exported.model.config.max_position_embeddings
+    assert exported.tokenizer.model_max_length == bound
+    if task.batching == "stream":
+        assert bound >= 1_000_000
+        many = exported.tokenizer("\n".join([TEXT] * 9) + "\n", return_tensors="pt")["input_ids"]
+        score = exported.trained.score("\n".join([TEXT] * 9))
+        assert many.shape[1] > task.context
+        assert exported.loss(many) == pytest.approx(score.loss, rel=1e-5)
+    else:
+        assert bound == (task.longest if task.by_line else task.context)
+
+
 def test_a_text_is_continued_without_a_mask_as_here(exported):
     beginning = exported.tokenizer("a small ", return_tensors="pt")["input_ids"]
     written = exported.model.generate(beginning, max_new_tokens=12, do_sample=False)[0]
@@ -130,7 +144,15 @@ def test_lm_eval_gives_the_bits_per_byte_of_the_score_both_ways(exported, tmp_pa
         )
         score = found["results"][task][f"{metric},none"]
         assert score == pytest.approx(probed.metrics[f"lm_eval[{task},{metric}]"], rel=1e-6)
-    with pytest.raises(EvaluationError, match="unknown task of lm_eval: nosuch; known: whole, word"):
+    if exported.trained.file.trial.settings.task.batching == "stream":
+        long = "\n".join([TEXT] * 9)  # longer than the context
+        write_task(tmp_path, "long", [{"text": long}], whole, "bits_per_byte")
+        (probed,) = evaluate_study(study, store, ["long"], tmp_path)
+        nats = exported.trained.score(marked + long).without_ends.nats
+        ends = exported.trained.score(marked + long).nats - nats
+        bits = probed.metrics["lm_eval[long,bits_per_byte]"] * math.log(2) * len(long.encode())
+        assert nats * 0.999 < bits < (nats + ends) * 1.001
+    with pytest.raises(EvaluationError, match="unknown task of lm_eval: nosuch; known: "):
         next(evaluate_study(study, store, ["nosuch"], tmp_path))
 
 
