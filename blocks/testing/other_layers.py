@@ -7,6 +7,7 @@ environment.
 from __future__ import annotations
 
 import ast
+import logging
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -88,10 +89,15 @@ class OtherLayer:
         return cls(text=f"{path}({shown})", width=width, make=make)
 
     def draw(self, seed: int) -> nn.Module:
-        """Return a layer with weights drawn from a seed."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return self.make().float().eval()
+        """Return a layer with weights drawn from a seed. Warnings are not logged again after `read`."""
+        level = logging.root.manager.disable
+        logging.disable(max(level, logging.WARNING))
+        try:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                return self.make().float().eval()
+        finally:
+            logging.disable(level)
 
 
 def _parse(text: str) -> tuple[str, dict[str, Any]]:

@@ -17,6 +17,8 @@ from activemem.grammar.vocabulary import spec_of
 
 BLOCK = "glu(10)"
 PROGRAM = """
+import logging
+
 import torch
 from torch import nn
 
@@ -32,6 +34,11 @@ class Gated(nn.Module):
     def forward(self, x):
         gate, up = self.gate_up(x).chunk(2, -1)
         return self.down(self.slope * nn.functional.silu(gate) * up), None
+
+class Warned(Gated):
+    def __init__(self, hidden_size):
+        super().__init__(hidden_size)
+        logging.getLogger("gated_program").warning("may contain bugs")
 
 class Short(Gated):
     def __init__(self, hidden_size):
@@ -78,6 +85,11 @@ def test_an_equal_layer_has_equal_outputs_and_its_rule_of_initial_weights_is_nam
     passed, finding = compare(compare_initial_weights, "gated_program.Gated")
     assert passed
     assert finding.startswith('equally distributed with [model] init = "uniform" (2 weights, ')
+
+
+def test_a_warning_of_the_other_package_is_logged_once(compare, caplog):
+    assert compare(compare_initial_weights, "gated_program.Warned")[0]
+    assert [record.message for record in caplog.records] == ["may contain bugs"]
 
 
 def test_a_wrong_initialisation_is_found_although_outputs_are_equal(compare):
