@@ -164,7 +164,8 @@ def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
     versions = [*program_words(rows), *([f"Python {', '.join(pythons)}"] if pythons else [])]
     text = f"{plural(len(rows), 'trial')} ({counts}) trained for {_hours(rows)} in all"
     words = f"{text}, on {'; '.join(devices)}. Versions: {', '.join(versions)}."
-    yield rf"\paragraph{{Compute.}} {breakable(words)}"
+    # versions such as 2.13.0+cpu have no place to break
+    yield rf"{{\emergencystretch=2em \paragraph{{Compute.}} {breakable(words)}\par}}"
 
 
 def _hours(rows: pl.DataFrame) -> str:

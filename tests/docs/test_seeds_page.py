@@ -60,9 +60,18 @@ def told():
             metrics = [{"name": "max_length", "value": float(ends[trial.levels["seed"]])}]
             settings = trial.settings
             rows.append(
-                (trial.id, settings.seed, settings.model.recipe, settings.task.name, "done", None, metrics)
+                (
+                    trial.id,
+                    settings.seed,
+                    settings.model.recipe,
+                    settings.task.name,
+                    "done",
+                    None,
+                    "",
+                    metrics,
+                )
             )
-    columns = ("trial", "seed", "recipe", "task", "status", "reason", "metrics")
+    columns = ("trial", "seed", "recipe", "task", "status", "reason", "device", "metrics")
     outcomes = pl.DataFrame(rows, schema=columns, orient="row")
     footer, measured = "45 of 144 trials, made up for this page", measured_sentences(study)
     settings = settings_sentences(study, outcomes)
