@@ -164,7 +164,7 @@ def read_task_settings(table: object) -> object:
 
 def _with_task(problem: ValidationProblem, name: object) -> ValidationProblem:
     """Return a problem whose message names the task if it is about an unknown key of `[task]`."""
-    if not problem.key or len(problem.path) > 1:
+    if not problem.key or len(problem.path) != 1:
         return problem
-    unknown = f"unknown key '{problem.path[-1]}'"
+    unknown = f"unknown key '{problem.path[0]}'"
     return replace(problem, message=problem.message.replace(unknown, f"{unknown} of {name}", 1))
