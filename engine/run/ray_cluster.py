@@ -191,7 +191,7 @@ class EventCallback(_NeverPickled, tune.Callback):
         error = pickle.loads(Path(trial.pickled_error_file).read_bytes())
         if _is_loss_of_node(error):
             record_stops(self._store, self._searcher.trials_of(trial.trial_id))
-        self._searcher.worker_lost(trial.trial_id, str(error).strip().splitlines()[-1])
+        self._searcher.worker_lost(trial.trial_id, (str(error).strip() or repr(error)).splitlines()[-1])
 
 
 def _is_loss_of_node(error: BaseException) -> bool:
