@@ -1,4 +1,4 @@
-"""What a trained model answers: a prediction for each line, and an exported file."""
+"""The results of using a trained model: a prediction for each line, or an exported file."""
 
 from __future__ import annotations
 

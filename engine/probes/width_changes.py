@@ -1,4 +1,4 @@
-"""How much the activations of layers change in training at each width, as a table."""
+"""A table of how much the activations of layers change in training at each width."""
 
 from __future__ import annotations
 

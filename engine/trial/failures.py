@@ -230,7 +230,7 @@ _TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashCounts:
-    """How often processes of a trial died after they started at the same epoch and step.
+    """Numbers of processes of a trial that died after they had started at the same epoch and step.
 
     `in_run` counts the deaths of this run, `in_all` those of all runs.
     """

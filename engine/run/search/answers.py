@@ -1,4 +1,4 @@
-"""What a search answers to other programs: points to train, and what became of points."""
+"""Answers of a search to other programs: the points to train, and the outcomes of points."""
 
 from __future__ import annotations
 
