@@ -54,10 +54,10 @@ reach."""
 
 @torch.no_grad()
 def moved_outputs(block: Block, *, length: int = LENGTH, width: int = WIDTH) -> Tensor:
-    """Change each input of a block in turn; return which outputs change, as booleans (inputs, outputs).
+    """Return which outputs change when one input changes, as booleans (inputs, outputs).
 
-    The block computes in double precision. Changes must exceed rounding, which may differ between the rows
-    of a batch.
+    The inputs are changed in turn. The block computes in double precision. Changes must exceed rounding,
+    which may differ between the rows of a batch.
     """
     x = random_sequences(1, length, width=width)
     # the sequence, then one copy for each changed position
@@ -131,18 +131,20 @@ _INPUTS = ("embedding", "source", "target")
 
 
 def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
-    """Return the number of a block's parameters, under the name "parameters".
+    """Count the parameters of a block.
 
-    Parameters that several blocks share are counted separately, as "shared KEY".
+    The count is under the name "parameters". Parameters that several blocks share are counted separately, as
+    "shared KEY".
     """
     return _count_parameters(*_build(node, config))
 
 
 def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: int) -> Numbers:
-    """Return a block's number of parameters, and its FLOPs for `length` positions after `past` others.
+    """Measure the parameters and FLOPs of a block.
 
-    Their names are "parameters" and "flops". In a stream only new positions count, not recomputed past ones.
-    Raise PluginError if a plug-in's block exceeds its stated reach.
+    Their names are "parameters" and "flops". The FLOPs are for `length` positions after `past` others. In a
+    stream only new positions count, not recomputed past ones. Raise PluginError if a plug-in's block exceeds
+    its stated reach.
     """
     block, context = _build(node, config)
     spec, surroundings = spec_of(node.name), CostContext(config=config, length=length)
@@ -158,10 +160,10 @@ def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: in
 
 
 def measure_cache(node: BlockNode, config: ModelConfig) -> Numbers:
-    """Return how many numbers another package's layer keeps in its cache during generation.
+    """Measure how much a layer of another package stores in its cache during generation.
 
-    "state" is the number for each past token, "window" the number that does not grow. A layer without a cache
-    keeps its inputs.
+    "state" is the count of numbers for each past token, "window" the count that does not grow. A layer
+    without a cache keeps its inputs.
     """
     block, (short, long) = _build(node, config)[0], _LONG_LENGTHS[-2:]
     assert isinstance(block, FlaLayer), "other blocks state what generation keeps"
@@ -174,7 +176,7 @@ def measure_cache(node: BlockNode, config: ModelConfig) -> Numbers:
 
 
 def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int) -> Numbers:
-    """Return the parameters and the FLOPs of each part of a model, except the body.
+    """Measure the parameters and FLOPs of a model without its body.
 
     Their names are "parameters PART" and "flops PART". Outputs are computed at `scored` positions. With a
     clustered vocabulary all targets are assumed to be in the first cluster, which has most tokens.
@@ -199,7 +201,7 @@ def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int)
 
 
 def measure_transducer(root: Node, config: ModelConfig, *, length: int, scored: int) -> Numbers:
-    """Return the parameters and the FLOPs of each module of a model that maps a source to a target.
+    """Measure the parameters and FLOPs of each module of a model with source and target.
 
     Their names are "parameters MODULE" and "flops MODULE". A model that loops over positions is measured at
     shorter lengths.
@@ -275,10 +277,10 @@ def _run_step(
 
 @contextmanager
 def _recomputed_in(mode: TorchFunctionMode, model: nn.Module) -> Iterator[None]:
-    """Return a context in which a torch mode is active also while the backward pass runs modules again.
+    """Return a context in which a torch mode is also active during recomputation.
 
-    The backward pass does so to recompute activations, but torch disables modes in it. So the mode is entered
-    whenever a module of the model runs.
+    The backward pass recomputes activations, but torch disables modes in it. So the mode is entered whenever
+    a module of the model runs.
     """
 
     def enter(*_: object) -> None:
@@ -298,7 +300,7 @@ def _recomputed_in(mode: TorchFunctionMode, model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _plugin_errors_of(model: nn.Module) -> Iterator[None]:
-    """Return a context that raises PluginError in place of an exception from a plug-in's block."""
+    """Return a context that raises PluginError when a plug-in's block fails."""
     try:
         yield
     except Exception as error:
@@ -348,7 +350,7 @@ def _loss(
 
 
 def _loss_of_hidden(model: Model, hidden: Tensor) -> Tensor:
-    """Return the model's loss for targets of zero, computed from the output layer's input `hidden`.
+    """Return the loss for the output layer's input `hidden`, with targets of zero.
 
     It is the squared error if targets are real numbers, else the negative log-likelihood.
     """
@@ -400,9 +402,10 @@ def _loops(module: nn.Module) -> bool:
 
 
 def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[int, ...]) -> Numbers:
-    """Measure costs at `length` or, if it exceeds all `lengths`, extrapolate them.
+    """Measure costs at `length`, or extrapolate them to it.
 
-    A parabola through the measurements at the three `lengths` gives the extrapolated costs.
+    They are extrapolated if `length` exceeds all `lengths`, by a parabola through the measurements at the
+    three `lengths`.
     """
     if not lengths or length <= lengths[-1]:
         return measure(length)
@@ -452,7 +455,10 @@ def _flops(run: Callable[[], object]) -> int:
 
 
 def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: int) -> Counter[str]:
-    """Return the FLOPs of a forward pass by module name, each without the FLOPs of modules inside it."""
+    """Return the FLOPs of a forward pass by module name.
+
+    FLOPs of an inner module do not count for the modules around it.
+    """
     found: Counter[str] = Counter()
     counter, before = FlopCounterMode(display=False), 0
 
@@ -477,11 +483,11 @@ def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: 
 
 @contextmanager
 def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator[list[str]]:
-    """Return a context that lists the names of the modules that are running, innermost last.
+    """Return a context with the list of running modules, innermost last.
 
-    The list is updated while the model runs. Before each change, `leave` is called with the last name.
-    Operations between a model's parts count for the part that reads the inputs, or for "output". Methods
-    other than `forward` count as "MODULE:METHOD".
+    It lists their names and is updated while the model runs. Before each change, `leave` is called with the
+    last name. Operations between a model's parts count for the part that reads the inputs, or for "output".
+    Methods other than `forward` count as "MODULE:METHOD".
     """
     names, handles, wrapped = [_INPUTS[0]], list[Any](), list[tuple[nn.Module, str]]()
 
@@ -523,7 +529,7 @@ def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator
 
 
 class _KeptBytes:
-    """Counter of the tensors that a forward pass stores for the backward pass, for each module.
+    """Counter of the bytes that each module stores for the backward pass.
 
     A tensor counts for the module that stores it first. `names` are the running modules, innermost last.
     """
@@ -549,9 +555,10 @@ class _KeptBytes:
 
 
 class _ShapeCache(TorchDispatchMode):
-    """A torch mode that computes the shape of results once for each function and set of argument shapes.
+    """A torch mode that caches the shapes of results.
 
-    Many of torch's functions take 0.1 to 1 ms on the meta device, and loops call them with equal shapes.
+    The key is a function and the shapes of its arguments. Many of torch's functions take 0.1 to 1 ms on the
+    meta device, and loops call them with equal shapes.
     """
 
     def __torch_dispatch__(
@@ -569,7 +576,7 @@ _layouts: dict[object, Any] = {}
 
 
 def _call_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
-    """Call a function once for each set of argument shapes; afterwards return empty tensors instead."""
+    """Call a function, or return empty tensors if the shapes of its results are known."""
     if not _makes_new_tensors(func):
         return func(*args, **kwargs)
     try:
@@ -596,7 +603,10 @@ def _makes_new_tensors(func: Any) -> bool:  # noqa: ANN401 -- an operator
 
 
 class _Layout(NamedTuple):
-    """A tensor's shape, strides, type and device, which decide the shape of a function's results."""
+    """The shape, strides, type and device of a tensor.
+
+    They decide the shape of a function's results.
+    """
 
     shape: torch.Size
     strides: tuple[int, ...]
@@ -617,7 +627,7 @@ def _layout(value: Any) -> Any:  # noqa: ANN401 -- as torch passes them
 
 
 def _empty(layout: Any) -> Any:  # noqa: ANN401 -- as `_layout` returns it
-    """Create uninitialised tensors from a description of a function's results (by `_layout`)."""
+    """Create uninitialised tensors with the layout of a function's results."""
     if isinstance(layout, _Layout):
         return torch.empty_strided(layout.shape, layout.strides, dtype=layout.dtype, device=layout.device)
     return None if layout is None else tuple(map(_empty, layout))
@@ -666,10 +676,10 @@ class _AllocationMode(TorchDispatchMode):
 
 
 def _laid_out_like(given: Tensor | None, found: Tensor | None) -> Tensor | None:
-    """Return a convolution's result `found` in the memory format of the convolution's input `given`.
+    """Return a convolution's result in the memory format of its input.
 
-    Other devices keep the channels-last format. The meta device (torch 2.13) puts channels first, and then
-    the next layer would make a copy.
+    The input is `given`, and the result is `found`. Other devices keep the channels-last format. The meta
+    device (torch 2.13) puts channels first, and then the next layer would make a copy.
     """
     if given is None or found is None or found.dim() != 4:
         return found

@@ -1,7 +1,8 @@
-"""The built-in blocks as Python objects, which are joined to recipes such as `4 * (sa >> ff(512))`.
+"""The built-in blocks as Python objects.
 
-Editors read types and defaults from `block_names.pyi`, which `python tests/grammar/test_block_names.py`
-writes from the vocabulary. Blocks of other packages: `block("name")`.
+They are joined to recipes, as in `4 * (sa >> ff(512))`. Editors read types and defaults from
+`block_names.pyi`, which `python tests/grammar/test_block_names.py` writes from the vocabulary. Blocks of
+other packages: `block("name")`.
 """
 
 from __future__ import annotations

@@ -36,23 +36,26 @@ def render(node: Value) -> str:
 
 
 def render_operand(node: Value, operator: str) -> str:
-    """Return the canonical text of a part, in parentheses if joining it by the operator needs them.
+    """Return the canonical text of a part, as an operand of `operator`.
 
-    The operator is `>>`, `+` or `*`.
+    The operator is `>>`, `+` or `*`. The text is in parentheses if the operator needs them.
     """
     place = {">>": _SERIES, "+": _SUM, "*": _OPERAND}[operator]
     return _Renderer().render(node, place)
 
 
 def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
-    """Return the canonical text with holes replaced; `fillings` maps the name of a hole to its text."""
+    """Return the canonical text of a recipe with its holes filled.
+
+    `fillings` maps the name of a hole to its text.
+    """
     return _Renderer(fillings=fillings).render(node)
 
 
 def identity(node: Value) -> str:
-    """Return a text that is equal for recipes with the same meaning: the canonical text with sorted sums.
+    """Return the canonical text with sorted sums.
 
-    `a + b` and `b + a` mean the same, so they have equal identities.
+    Recipes with the same meaning have equal identities. For example, `a + b` and `b + a` mean the same.
     """
     return _Renderer(sort=True).render(node)
 

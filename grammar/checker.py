@@ -57,10 +57,11 @@ from .vocabulary.spec import (
 def bind(
     call: CallSyntax, parameters: Sequence[Parameter], faults: FaultCollector, *, takes_others: bool = False
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
-    """Pair each argument of a call with its parameter, in the order of `parameters`.
+    """Pair each argument of a call with its parameter.
 
-    An argument without a parameter is reported in `faults`. With `takes_others`, an argument with an unknown
-    name gets a new parameter of kind "any". New parameters come last, in alphabetical order.
+    The pairs are in the order of `parameters`. An argument without a parameter is reported in `faults`. With
+    `takes_others`, an argument with an unknown name gets a new parameter of kind "any". New parameters come
+    last, in alphabetical order.
     """
     bound: dict[str, tuple[Parameter, ArgumentSyntax]] = {}
     known = {parameter.name: parameter for parameter in parameters}
@@ -132,9 +133,9 @@ _EXPECTED = {"integer": "a whole number", "real": "a number", "boolean": "true o
 
 
 def parse_untyped_scalar(value: Syntax) -> Scalar | None:
-    """Return the number or word that an argument gives for a parameter of unknown type.
+    """Return an argument's value if it is a number, a word or a boolean, else None.
 
-    Return None for any other value, and for the name of a block.
+    The type of its parameter is not known. None is also returned for the name of a block.
     """
     match value:
         case NumberSyntax():
@@ -339,7 +340,7 @@ def find_conflict(spec: Spec, block: BlockNode) -> str | None:
 
 
 def _representative_values(value: Value) -> list[Value]:
-    """Return example values of an argument, with which `find_conflict` searches for conflicts.
+    """Return example values of an argument for `find_conflict`.
 
     A choice gives all its options, and a range gives both ends. A whole-number range also gives its second
     value. A hole gives none.
@@ -359,7 +360,7 @@ def _representative_values(value: Value) -> list[Value]:
 
 
 class _Checker:
-    """Converter of one recipe's syntax tree to nodes, which checks every part.
+    """Converter of one recipe's syntax tree to checked nodes.
 
     Methods report the faults that they find, and return None for a wrong part. None from an inner part is not
     reported again.
@@ -453,7 +454,10 @@ class _Checker:
         return True
 
     def _check_pools(self, operands: tuple[Syntax, ...], parts: tuple[Node | None, ...]) -> None:
-        """Report each part of a series that outputs a vector although the next part needs a sequence."""
+        """Report each pool in a series whose next part needs a sequence.
+
+        A pool outputs a single vector.
+        """
         pool: Syntax | None = None
         for operand, part in zip(operands, parts, strict=True):
             if pool is not None and part is not None and not is_positionwise(part):

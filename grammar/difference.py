@@ -32,7 +32,9 @@ from .vocabulary.spec import lookup
 
 
 def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
-    """Return all distinct recipes that lack one part of a recipe, in the order of the parts in its text.
+    """Return the recipes that remain when one part of a recipe is removed.
+
+    They are distinct, and in the order of the removed parts in the text. These parts can be removed:
 
     These parts can be removed:
 
@@ -54,7 +56,7 @@ def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
 
 
 def without_defaults(block: BlockNode) -> dict[str, BlockNode]:
-    """Return copies of a block, each with one feature switched off that is on by default.
+    """Return copies of a block, each with one default feature switched off.
 
     A feature is an argument that can be off: 0, false or "none". The key of each copy is a text that
     describes the change.
@@ -82,7 +84,7 @@ def without_defaults(block: BlockNode) -> dict[str, BlockNode]:
 
 
 def _without_one(node: Value) -> Iterator[Node]:
-    """Yield copies of a recipe's node, each without one block, part or argument inside it.
+    """Yield copies of a node, each with one thing removed: a part, a block or an argument.
 
     Some copies are not valid recipes.
     """
@@ -121,9 +123,9 @@ def _is_size(block: str, argument: str) -> bool:
 
 
 def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node]) -> Iterator[Node]:
-    """Yield all copies of a sum or series that lack one part: one of `parts`, or a part inside one of them.
+    """Yield copies of a sum or series, each with one part removed.
 
-    `join` builds a copy from its parts.
+    The removed part is one of `parts`, or a part inside one of them. `join` builds a copy from its parts.
     """
     for place, part in enumerate(parts):
         others = [*parts[:place], *parts[place + 1 :]]
@@ -165,9 +167,9 @@ def _differences(before: Node, after: Node) -> Iterator[str]:
 
 
 def _removed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Describe the arguments of `before` that `after` lacks; return an empty list if more has changed.
+    """Describe the arguments that `after` lacks, if this is the only change.
 
-    More has changed if `after` has new arguments, or arguments with other values.
+    Otherwise return an empty list: `after` has new arguments, or arguments with other values.
     """
     if any(argument not in before.arguments for argument in after.arguments):
         return []
@@ -177,9 +179,9 @@ def _removed(before: BlockNode, after: BlockNode) -> list[str]:
 
 
 def _changed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Describe the differences between two forms of a block, for each argument whose values differ.
+    """Describe how the arguments of a block differ between two recipes.
 
-    If one of these values is not a part of a recipe, return no differences.
+    If one of the differing values is not a part of a recipe, return no differences.
     """
     old, new = dict(before.arguments), dict(after.arguments)
     found: list[str] = []
@@ -199,7 +201,7 @@ _PARTS = (BlockNode, RepeatNode, SeriesNode, SumNode, TiedNode)
 def _differing_parts(
     before: Sequence[Node], after: Sequence[Node], whole: Node, other: Node
 ) -> Iterator[str]:
-    """Yield texts that each describe a difference between two sums or two series, such as `− conv(k=9)`.
+    """Yield the differences between two sums or two series as texts, such as `− conv(k=9)`.
 
     `before` and `after` are the parts of `whole` and `other`. If exactly one part is replaced, only the
     differences inside that part are described.
@@ -309,10 +311,10 @@ class DistanceTree:
     def _fill(
         self, other: DistanceTree, mine: int, theirs: int, between: dict[tuple[int, int], float]
     ) -> None:
-        """Compute distances between subtrees of the two recipes, and store them in `between` by position.
+        """Compute distances between subtrees of two recipes.
 
-        `mine` and `theirs` are a keyroot of each tree. A keyroot is the highest node that has a given
-        leftmost leaf.
+        They are stored in `between` by position. `mine` and `theirs` are a keyroot of each tree. A keyroot is
+        the highest node that has a given leftmost leaf.
         """
         first, start = self.leftmost[mine], other.leftmost[theirs]
         added = [0.0]
@@ -344,9 +346,9 @@ def tree_distance(first: Node, second: Node) -> float:
 
 
 def node_parts(node: Value) -> Iterable[Value]:
-    """Return the children of a recipe node that become nodes of a DistanceTree, without numbers and words.
+    """Return the children of a node in the DistanceTree.
 
-    The parts of a sum are sorted, because their order has no meaning.
+    Numbers and words are not among them. The parts of a sum are sorted, because their order has no meaning.
     """
     match node:
         case SumNode():

@@ -37,7 +37,7 @@ It returns a value, the label of a choice's option, a hole, or the dimension its
 
 
 def option_label(option: Value) -> Scalar:
-    """Return the value that stands for an option of a choice, for example in the results of a search.
+    """Return the name of an option of a choice, as it appears in results.
 
     It is the number or word itself. If the option is a part of a recipe, it is the part's text.
     """
@@ -45,16 +45,16 @@ def option_label(option: Value) -> Scalar:
 
 
 def resolve(root: Node, resolver: Resolver) -> Node:
-    """Return the recipe with each search dimension replaced by the value that `resolver` returns for it.
+    """Return a copy of the recipe with a value for each search dimension.
 
-    Dimensions inside options that are not chosen are skipped. Raise ValueError for a result outside its
-    dimension.
+    The resolver chooses the values. Dimensions inside options that are not chosen are skipped. Raise
+    ValueError for a result outside its dimension.
     """
     return _DimensionResolver(resolver).node(root)
 
 
 def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
-    """Return the value that `resolver` chooses for each search dimension, by the dimension's name."""
+    """Return the values that `resolver` chooses, by the names of the search dimensions."""
     walk = _DimensionResolver(resolver)
     walk.node(root)
     return walk.settled
@@ -78,9 +78,10 @@ def dimensions(root: Node) -> tuple[tuple[str, Dimension], ...]:
 
 @dataclass(slots=True)
 class _DimensionResolver:
-    """Visitor of a recipe that replaces each search dimension by the value that a resolver returns for it.
+    """Visitor that replaces each search dimension of a recipe by a value.
 
-    It visits all options of a choice, because each dimension is numbered after all dimensions before it.
+    The resolver chooses the values. All options of a choice are visited, because each dimension is numbered
+    after all dimensions before it.
     """
 
     resolver: Resolver
@@ -145,10 +146,10 @@ class _DimensionResolver:
         return self.settled[unique]
 
     def _walk_options(self, choice: ChoiceDimension, name: str, taken: int | None) -> list[Value]:
-        """Visit and return all options of a choice, but give values only to the option at index `taken`.
+        """Visit and return all options of a choice.
 
-        The other options are visited to number their search dimensions: the names of later dimensions must
-        not depend on what is chosen here.
+        Only the option at index `taken` gets values. The other options are visited to number their search
+        dimensions: the names of later dimensions must not depend on what is chosen here.
         """
         ask, walked = self.resolver, list[Value]()
         for place, option in enumerate(choice.options):

@@ -28,7 +28,10 @@ class RecipeHole(Recipe):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SearchDimension(Expression):
-    """A search dimension over numbers or words, in place of a count or of a parameter's value."""
+    """A search dimension as an expression, such as `integer(3, 40)`.
+
+    It takes the place of a count or of a parameter's value.
+    """
 
     dimension: Dimension
 
@@ -54,12 +57,12 @@ class BlockFactory(Expression):
     name: str
 
     def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
-        """Return a recipe of this block with the given arguments, which are passed as in a recipe's text."""
+        """Return a recipe of this block with the given arguments."""
         return _call_block(self.name, values, named)
 
     @property
     def __signature__(self) -> Signature:
-        """Return the block's parameters and defaults, which consoles and notebooks show as its signature."""
+        """Return the block's parameters and defaults, for consoles and notebooks."""
         return _signature(self.name)
 
     def __repr__(self) -> str:
@@ -81,12 +84,12 @@ class BlockRecipe(Recipe):
         return self.root.name
 
     def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
-        """Return a recipe of this block with the given arguments, which are passed as in a recipe's text."""
+        """Return a recipe of this block with the given arguments."""
         return _call_block(self.name, values, named)
 
     @property
     def __signature__(self) -> Signature:
-        """Return the block's parameters and defaults, which consoles and notebooks show as its signature."""
+        """Return the block's parameters and defaults, for consoles and notebooks."""
         return _signature(self.name)
 
     def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
@@ -116,9 +119,9 @@ def tied(repeat: Expression) -> Recipe:
 
 
 def each(count: int, part: Expression) -> Recipe:
-    """Return `each(count, part)`: `each(4, a)` is `a >> a >> a >> a`, where each copy has its own choices.
+    """Return copies of a part in series, where each copy has its own choices.
 
-    In `4 * a` all copies share their choices.
+    `each(4, a)` is `a >> a >> a >> a`. In `4 * a` all copies share their choices.
     """
     return parse(f"each({_argument_text(count)}, {_argument_text(part)})")
 

@@ -68,9 +68,10 @@ class ModelConfigError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A range of a vocabulary's symbols, `start` to `end` - 1, that have embeddings of the same width.
+    """A range of symbols whose embeddings have the same width.
 
-    A `projected` cluster has a linear map to the model's width, and in the softmax a map back.
+    The symbols are `start` to `end` - 1. A `projected` cluster has a linear map to the model's width, and in
+    the softmax a map back.
     """
 
     start: int
@@ -86,7 +87,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
-    """The configuration of a model apart from its body, which a recipe describes.
+    """The settings of a model apart from its recipe.
 
     Inputs and outputs:
 
@@ -192,7 +193,7 @@ class ModelConfig:
 
     @property
     def source(self) -> ModelConfig:
-        """Return the config for the embedding of the source, in a model with a source and a target.
+        """Return the config for the source embedding.
 
         Its `vocab` is `source_vocab`. If `source_vocab` is not set, it is this config itself.
         """
@@ -200,7 +201,7 @@ class ModelConfig:
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
-        """Return the clusters that `cutoffs` make of the vocabulary; without cutoffs, a single cluster."""
+        """Return the clusters of the vocabulary, split at `cutoffs`."""
         ends = pairwise((0, *self.cutoffs, self.symbols))
         return tuple(
             Cluster(
@@ -306,7 +307,10 @@ class ModelConfig:
             )
 
     def _maximal_updates(self) -> Iterator[Rule]:
-        """Yield the rules that `mup` (maximal updates) adds: a condition, and the message if it fails."""
+        """Yield the rules for models with `mup` (maximal updates).
+
+        Each is a condition, and the message if it fails.
+        """
         if self.mup is not None:
             scaled = self.embedding_scale != 1.0 and self.columns is None
             yield self.mup >= 1, f"expected mup of at least 1, got {self.mup}"

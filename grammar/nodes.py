@@ -55,7 +55,7 @@ class BlockNode:
 
 @dataclass(frozen=True, slots=True)
 class SumNode:
-    """`a + b`: parts that read the same input and whose outputs are added.
+    """`a + b`: parts with the same input; their outputs are added.
 
     There are at least two parts, and none of them is a sum.
     """
@@ -109,14 +109,14 @@ Value = (
 
 
 def make_sum(parts: Iterable[Node]) -> Node:
-    """Return the sum of the parts; a part that is itself a sum is replaced by its parts."""
+    """Return the sum of the parts, with sums among them flattened."""
     return SumNode(
         tuple(one for part in parts for one in (part.parts if isinstance(part, SumNode) else (part,)))
     )
 
 
 def make_series(parts: Iterable[Node]) -> Node:
-    """Return the parts in series; a part that is itself a series is replaced by its parts."""
+    """Return the series of the parts, with series among them flattened."""
     return SeriesNode(
         tuple(one for part in parts for one in (part.parts if isinstance(part, SeriesNode) else (part,)))
     )

@@ -59,7 +59,10 @@ def register_norm(name: str, *, source: str) -> Callable[[type[NormT]], type[Nor
 def kind_registrar(
     registry: Registry[Any], base: type[Any], name: str, source: str
 ) -> Callable[[type[ClassT]], type[ClassT]]:
-    """Return a decorator that registers an object of a class; raise ValueError for an incomplete class."""
+    """Return a class decorator that registers an object of the class.
+
+    The decorator raises ValueError for an incomplete class.
+    """
 
     def register(cls: type[ClassT]) -> type[ClassT]:
         if faults := contract_faults(cls, base):

@@ -110,9 +110,10 @@ def tokenize(text: str, faults: FaultCollector) -> list[Token]:
 
 
 def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) -> Token:
-    """Return the token for the operator or bracket `text`, which is at the position `start` of the recipe.
+    """Return the token of an operator or bracket.
 
-    Report `>`, which is then read as `>>`, and arithmetic such as `3 - 1`.
+    `start` is its position in the recipe. Report `>`, which is then read as `>>`, and arithmetic such as `3 -
+    1`.
     """
     end = start + len(text)
     if text == ">":
@@ -151,7 +152,10 @@ def _count_digits(text: str) -> int:
 
 
 def _quoted(text: str, start: int, faults: FaultCollector) -> Token:
-    """Report quotes in a recipe; return the token of the word between them, so that parsing can continue."""
+    """Report quotes, and return the token of the word between them.
+
+    So parsing can continue.
+    """
     end = start + len(text)
     word = text[1:-1]
     inside = faults.quote(start + 1, end - 1)

@@ -38,7 +38,7 @@ class PositionKind:
 
 
 class NoPosition(PositionKind):
-    """No position vectors: without a block that mixes positions, the model ignores the input's order."""
+    """No positional encoding."""
 
     adds_vectors = False
 
@@ -76,7 +76,7 @@ class RandomisedPosition(SizedPosition):
 
 
 class RandomisedPairs(SizedPosition):
-    """The positional encoding that draws random position numbers for blocks such as `sa(pos=rope)`.
+    """Random position numbers inside blocks that compare positions, such as `sa(pos=rope)`.
 
     No vectors are added to the model's input. Each mixer draws its own numbers for a batch, as in the
     authors' program. Rotations use the drawn positions in increasing order. A bias at distance d uses the

@@ -21,7 +21,7 @@ MAX_LENGTH = 10_000
 
 
 class Expression(ABC):
-    """Base class of Python objects that stand for parts of a recipe; `+`, `>>` and `*` join them.
+    """Base class of Python objects that can be joined to recipes by `+`, `>>` and `*`.
 
     A joined expression is checked at once; a fault raises the RecipeError of its text.
     """
@@ -30,7 +30,10 @@ class Expression(ABC):
 
     @abstractmethod
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the recipe text, in parentheses if joining it by the operator `sign` needs them."""
+        """Return the recipe text, as an operand of `sign`.
+
+        It is in parentheses if the operator needs them.
+        """
 
     def __add__(self, other: Expression) -> Recipe:
         return _combine(self, "+", other)
@@ -53,10 +56,10 @@ class Expression(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Recipe(Expression):
-    """A checked recipe, which is equal to every recipe with the same meaning, however it is spelled.
+    """A checked recipe.
 
-    `text` is canonical, and `id` has eight hexadecimal digits that are equal for `a + b` and `b + a`. A
-    pickle only has the text.
+    Two recipes are equal if they have the same meaning, such as `a + b` and `b + a`. `text` is canonical, and
+    `id` has eight hexadecimal digits that equal recipes share. A pickle only has the text.
     """
 
     root: Node
@@ -82,7 +85,10 @@ class Recipe(Expression):
         return parse, (self.text,)
 
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the canonical text, in parentheses if joining it by the operator `sign` needs them."""
+        """Return the canonical text, as an operand of `sign`.
+
+        It is in parentheses if the operator needs them.
+        """
         return render_operand(self.root, sign)
 
     @property
@@ -145,9 +151,10 @@ class Recipe(Expression):
 
 
 def parse(source: str | Expression) -> Recipe:
-    """Parse a recipe; raise RecipeError with all faults of the text, and no other error.
+    """Parse and check a recipe.
 
-    An expression is parsed as its text; a Recipe is returned unchanged.
+    An expression is parsed as its text; a Recipe is returned unchanged. Raise RecipeError with all faults of
+    the text, and no other error.
     """
     if isinstance(source, Recipe):
         return source
@@ -169,9 +176,10 @@ def parse(source: str | Expression) -> Recipe:
 
 
 def parse_dimension(text: str) -> Dimension:
-    """Parse a single search dimension, as in `integer(3, 40)`; raise RecipeError, and no other error.
+    """Parse a single search dimension, as in `integer(3, 40)`.
 
-    Whether its values fit a parameter is only checked when the dimension fills a hole.
+    Raise RecipeError, and no other error. Whether the values fit a parameter is only checked when the
+    dimension fills a hole.
     """
     faults = FaultCollector(text)
     dimension = check_dimension(_parse_text(text, faults), faults)
@@ -212,15 +220,16 @@ def _combine(left: object, sign: str, right: object) -> Recipe:
 
 
 def _operand(value: Value | Expression) -> str:
-    """Return the recipe text of a value that fills a hole, in parentheses if it is an operation."""
+    """Return the recipe text of a value, in parentheses if it is an operation."""
     return _operand_of(value.operand_text() if isinstance(value, Expression) else render(value))
 
 
 @lru_cache(maxsize=4096)
 def _operand_of(text: str) -> str:
-    """Return a recipe text, in parentheses if it is an operation; raise RecipeError if it is wrong.
+    """Check a recipe text, and put it in parentheses if it is an operation.
 
-    Results are cached, because grids and searches fill holes with few different texts.
+    Raise RecipeError if it is wrong. Results are cached, because grids and searches fill holes with few
+    different texts.
     """
     faults = FaultCollector(text)
     syntax = _parse_text(text, faults)

@@ -43,10 +43,10 @@ DEFAULT_HEADS, DEFAULT_HEAD_WIDTH = 8, 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossAttentionShape:
-    """Number and width of the heads of the cross-attention that follows a sub-layer of a decoder.
+    """Heads of a cross-attention of the decoder.
 
-    `copies` is how often the decoder has it, with separate weights. The cross-attention has as many heads as
-    the first block with heads in the sub-layer.
+    It follows a sub-layer and has as many heads as the first block with heads in that sub-layer. `copies` is
+    how often the decoder has it, with separate weights.
     """
 
     heads: int
@@ -68,12 +68,18 @@ def is_recurrent(part: Value) -> bool:
 
 
 def recurrent_units(settings: Settings, width: int) -> int:
-    """Return the state width of a `seq2seq`'s `lstm` or `gru`: `units` or, if 0, the model's width."""
+    """Return the state width of a recurrent encoder or decoder.
+
+    It is the setting `units` or, if that is 0, the model's width.
+    """
     return as_int(settings, "units") or width
 
 
 def cross_attention_heads(node: Value) -> tuple[int, int]:
-    """Return the number and the width of the heads that the cross-attention after a sub-layer has."""
+    """Return the number and width of heads of a cross-attention.
+
+    `node` is the sub-layer before it.
+    """
     for block in walk(node):
         spec = lookup(block.name) if isinstance(block, BlockNode) else None
         if spec is None or not isinstance(block, BlockNode):
@@ -161,7 +167,7 @@ def _check_states(encoder: Value, decoder: Value) -> str | None:
 
 
 def _always_mixes(node: Value) -> bool:
-    """Return whether a part mixes positions, whichever options its choices take.
+    """Return whether a part mixes positions with any options of its choices.
 
     A hole counts as mixing, because its content is not known yet.
     """

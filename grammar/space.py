@@ -1,4 +1,4 @@
-"""Search spaces: all recipes that result from a recipe when each search dimension gets a value.
+"""Search spaces: recipes with search dimensions, and the recipes that result from them.
 
 A derivation chooses a value for each dimension, in text order: the first dimension varies slowest, options
 are in listed order, numbers in ascending order. A range of real numbers counts as one value. Two derivations
@@ -61,7 +61,7 @@ def as_range(value: Value) -> range:
 
 
 def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
-    """Return a copy of the node with other children, normalised as if it were parsed from text.
+    """Return a copy of the node with other children, in normal form.
 
     For example, an argument that equals its default is left out, and a sum inside a sum becomes one sum.
     """
@@ -81,7 +81,7 @@ def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
 
 
 def count_derivations(value: Value) -> int:
-    """Return how many combinations of values the search dimensions of a part have (its derivations).
+    """Return in how many ways the search dimensions of a part can get values.
 
     Several derivations may give equal recipes. A range of real numbers counts as one value.
     """
@@ -95,9 +95,10 @@ def count_derivations(value: Value) -> int:
 
 
 def derive(value: Value, index: int) -> Value:
-    """Return a part of a recipe with values for its search dimensions: combination number `index`.
+    """Return a part with the values of derivation number `index`.
 
-    Combinations (derivations) are counted from 0. Ranges of real numbers stay ranges.
+    A derivation is one combination of values for the search dimensions, counted from 0. Ranges of real
+    numbers stay ranges.
     """
     match value:
         case IntegerDimension():
@@ -119,7 +120,7 @@ def derive(value: Value, index: int) -> Value:
 
 
 def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation | None:  # noqa: PLR0911 -- one return for each kind
-    """Find values for the dimensions of `space` that turn it into `member`.
+    """Find values for the search dimensions with which `space` becomes `member`.
 
     Return the first such values, or None if there are none. The dimensions are numbered from `start` on.
     """
@@ -148,9 +149,9 @@ def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation |
 
 
 def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
-    """Find values for the search dimensions of the parts in `spaces` that turn the parts into `members`.
+    """Find values with which each of `spaces` becomes the member at the same index.
 
-    Each part becomes the element of `members` at the same index. Return None if there are no such values.
+    Return None if there are no such values.
     """
     derivation: Derivation = {}
     for (space, start), member in zip(spaces, members, strict=True):
@@ -166,7 +167,7 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Find values for search dimensions with which the parts `todo` become equal to the parts `members`.
+    """Find values with which the parts `todo` become the parts `members`.
 
     Both are the parts of a sum or of a series. Return None if there are none. The order of the parts matters
     in a series, but not in a sum. An option that is a sum in a sum, or a series in a series, gives several
@@ -193,7 +194,7 @@ def _find_parts(
 
 
 def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
-    """Return the children of a part, each with the number of search dimensions before it in the recipe."""
+    """Return the children of a part, each with the number of its first search dimension."""
     place = start + isinstance(value, Dimension)
     found: list[_Placed] = []
     for inner in children(value):
@@ -203,7 +204,7 @@ def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
 
 
 def _leaves(part: Value, start: int) -> list[_Leaf]:
-    """Return the options of a choice. An option that is itself a choice is replaced by its own options.
+    """Return the options of a choice, with nested choices flattened.
 
     For any other part, return the part itself.
     """
@@ -218,9 +219,10 @@ def _leaves(part: Value, start: int) -> list[_Leaf]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Limits on a model's parameters and on the FLOPs of its forward pass over one sequence.
+    """Limits on a model's parameters and FLOPs.
 
-    Both include the embedding. FLOPs depend on `length`. None sets no limit.
+    The FLOPs are those of a forward pass over one sequence of `length` tokens. Both limits include the
+    embedding. None sets no limit.
     """
 
     max_parameters: int | None = None
@@ -294,7 +296,7 @@ class BudgetShare:
 
     @property
     def exact(self) -> bool:
-        """Return whether the share was counted over all recipes; otherwise it is an estimate."""
+        """Return whether the share is exact, and not an estimate."""
         return not self.samples
 
     def __str__(self) -> str:
@@ -332,7 +334,7 @@ class SpaceError(ActivememError):
 
 
 class Space:
-    """A search space: the recipes that a recipe with search dimensions can become.
+    """A search space: all recipes that a recipe with search dimensions can become.
 
     Recipes that exceed the budget are left out. Holes stay open. Raise RecipeError for a wrong text.
     """
@@ -409,9 +411,9 @@ class Space:
         )
 
     def sample_distinct(self, count: int, rng: Random) -> list[Recipe]:
-        """Return `count` distinct recipes, drawn as `sample` draws them; fewer if the space has fewer.
+        """Return `count` distinct random recipes, or all if the space has fewer.
 
-        Raise SpaceError if none is found within the budget.
+        Each is drawn as by `sample`. Raise SpaceError if none is found within the budget.
         """
         check_arguments(
             number_fault("count", count, least=0), argument_fault("rng", rng, Random), error=SpaceError

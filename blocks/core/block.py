@@ -1,6 +1,6 @@
-"""The base class of blocks, the registry of their modules, and the states of streams.
+"""The base class of blocks, and the registry of their modules.
 
-A stream is a long sequence that a model reads piece by piece.
+Blocks can also read a stream: a long sequence that a model reads piece by piece.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class BuildError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The data from which a model's blocks are built: the model's config, and the shared modules."""
+    """The model config and the shared modules that a block is built from."""
 
     config: ModelConfig
     shared: dict[Hashable, nn.Module] = field(default_factory=dict)
@@ -60,7 +60,10 @@ class Context:
         return self.config.causal
 
     def share(self, key: Hashable, make: Callable[[], ModuleT]) -> ModuleT:
-        """Return the module that all blocks with this key share; `make` creates it at the first call."""
+        """Return the module that all blocks with this key share.
+
+        The first call creates it by `make`.
+        """
         if key not in self.shared:
             self.shared[key] = make()
         return cast("ModuleT", self.shared[key])
@@ -100,17 +103,18 @@ class Block(nn.Module, ABC):
         """Map (batch, length, width) to the same shape; `mask` (batch, length) is false at padding."""
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
-        """Return the outputs at x (batch, length, width), given the earlier inputs `past` (batch, p, width).
+        """Return the outputs at x when the inputs before it are known.
 
-        p is `context_length`, or less if the stream began p positions ago. Only for blocks of causal models.
+        x is (batch, length, width), and `past` is the earlier inputs (batch, p, width). p is
+        `context_length`, or less if the stream began p positions ago. Only for blocks of causal models.
         """
         return self(torch.cat([past, x], 1))[:, past.shape[1] :]
 
     def step(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read one piece x of a stream; return the outputs at x, and the state to pass with the next piece.
+        """Read one piece x of a stream, and return its outputs and the next state.
 
-        A state has the batch as its first dimension and no gradient; it is None before the first piece.
-        Raise BuildError if the state would grow with the stream.
+        A state has the batch as its first dimension and no gradient; it is None before the first piece. Raise
+        BuildError if the state would grow with the stream.
         """
         if self.context_length is None and not self.state_is_bounded:
             raise BuildError(
@@ -135,9 +139,9 @@ class Block(nn.Module, ABC):
 
     @property
     def last_map(self) -> nn.Linear | None:
-        """Return the last linear map of the block, its attribute `output` or `outer`.
+        """Return the last linear map of the block, if it ends with one.
 
-        Return None if the block does not end with such a map.
+        It is the attribute `output` or `outer`.
         """
         named = (getattr(self, name, None) for name in ("output", "outer"))
         return next((found for found in named if isinstance(found, nn.Linear)), None)
@@ -157,7 +161,10 @@ class Block(nn.Module, ABC):
 def plugin_named_in_errors(
     registry: Registry[Any], name: str, kind: type[ActivememError] = BuildError
 ) -> Iterator[None]:
-    """Return a context that turns exceptions into errors of class `kind` that name the plug-in."""
+    """Return a context whose errors name the plug-in.
+
+    An exception inside it becomes an error of class `kind`.
+    """
     try:
         yield
     except Exception as error:
@@ -220,7 +227,7 @@ def register_block(
 
 
 def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:
-    """Return a function that measures how many numbers a block keeps as its state in a stream.
+    """Return a function that measures the size of a block's stream state.
 
     The state must have the same size after every piece.
     """
@@ -253,9 +260,10 @@ def build_block(node: nodes.BlockNode, context: Context) -> Block:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """The state of a batch of streams: how many positions were read, and the state of each block.
+    """The state of a batch of streams.
 
-    `block_states` has an entry for every application of a block, in order; it is empty at first.
+    `past_length` is the number of positions that were read. `block_states` has an entry for every application
+    of a block, in order; it is empty at first.
     """
 
     past_length: int = 0
@@ -263,7 +271,7 @@ class StreamState:
 
 
 def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamState]:
-    """Return the states of all streams in several batches, redistributed over `parts` batches.
+    """Redistribute the states of several batches over `parts` batches.
 
     The states are joined along the batch dimension, and `tensor_split` divides the result.
     """
@@ -281,7 +289,7 @@ def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamStat
 
 
 class StreamChunk:
-    """The states of all blocks while a model computes one piece of a batch of streams.
+    """The states of all blocks during one piece of a batch of streams.
 
     It has the states before the piece, and collects the states after it. Gradients only pass through states
     `with_grad`; a state may then grow with the sequence. With `zero_past`, zero vectors fill the past of each
@@ -297,9 +305,9 @@ class StreamChunk:
         self._zero_past = zero_past
 
     def apply(self, x: Tensor, block: Block) -> Tensor:
-        """Apply the next block to x (batch, length, width), from its state after the previous piece.
+        """Apply the next block to x (batch, length, width).
 
-        Keep the new state for `next_states`.
+        The block continues from its state after the previous piece. Keep its new state for `next_states`.
         """
         kept = self._before[len(self._kept)] if self._before else None
         if self._zero_past and block.context_length:
@@ -310,7 +318,7 @@ class StreamChunk:
         return y
 
     def repeatable(self) -> Callable[[], StreamChunk]:
-        """Return a function that creates a StreamChunk for the blocks that have not been applied yet.
+        """Return a function that creates a StreamChunk for the remaining blocks.
 
         Each call creates a new StreamChunk with the same states. With activation checkpointing, the backward
         pass applies these blocks again, from these states.
@@ -319,5 +327,5 @@ class StreamChunk:
         return partial(StreamChunk, ahead, with_grad=self._with_grad, zero_past=self._zero_past)
 
     def next_states(self) -> tuple[Tensor | None, ...]:
-        """Return the new states of all blocks, after each block was applied to this piece."""
+        """Return the states of all blocks after this piece."""
         return tuple(self._kept)

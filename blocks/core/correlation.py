@@ -1,4 +1,4 @@
-"""Correlation of sequences with filters, which is the operation in convolutional blocks.
+"""Correlation of sequences with filters, for convolutional blocks.
 
 It is computed directly or, on a CPU, in the frequency domain if that is faster. The frequency domain needs
 fewer products: circular correlation is multiplication frequency by frequency (the correlation theorem). Half
@@ -73,10 +73,11 @@ TILES = (32, 64)
 
 
 def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
-    """Choose the tile size to correlate in the frequency domain; return None if direct correlation is faster.
+    """Choose the tile size in the frequency domain, or None for direct correlation.
 
-    A tile is a number of output positions that are computed together. WHOLE means one tile for the whole
-    sequence. The choice depends only on sizes, so that trainings are bit-identical.
+    None is returned if direct correlation is faster. A tile is a number of output positions that are computed
+    together. WHOLE means one tile for the whole sequence. The choice depends only on sizes, so that trainings
+    are bit-identical.
     """
     if torch.compiler.is_compiling():  # a compiled or exported program must not depend on sizes
         return None
@@ -89,7 +90,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     gain = GAIN_BESIDE_FASTER_CONVOLUTIONS if fast_convolutions else GAIN
 
     def products_of(tile: int) -> float:
-        """Return the number of multiplications in the frequency domain with tiles of this size.
+        """Return how many multiplications tiles of this size take in the frequency domain.
 
         Return infinity if the data do not fit in the processor's caches.
         """
@@ -120,9 +121,10 @@ def _is_cast_to_bf16(x: Tensor) -> bool:
 
 
 def _by_positions(x: Tensor, weight: Tensor, bias: Tensor | None, left: int, right: int) -> Tensor:
-    """Correlate directly, by torch's 2-D convolution over the sequence as an image of height one.
+    """Correlate directly, by torch's 2-D convolution.
 
-    Its channels-last form needs no copies; on a CPU it is up to 1.9 times as fast as `conv1d`.
+    The sequence is an image of height one. Its channels-last form needs no copies; on a CPU it is up to 1.9
+    times as fast as `conv1d`.
     """
     image = functional.pad(x, (0, 0, left, right)).transpose(1, 2).unsqueeze(2)
     return functional.conv2d(image, weight.transpose(1, 2).unsqueeze(2), bias).squeeze(2).transpose(1, 2)
@@ -163,7 +165,10 @@ class _ByFrequencies(torch.autograd.Function):
     def backward(  # pyright: ignore -- one output
         ctx: SavedContext, dy: Tensor
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
-        """Return the gradients; use the direct computation if they must be differentiable again."""
+        """Return the gradients.
+
+        If they must be differentiable again, they are computed directly.
+        """
         if torch.is_grad_enabled():
             dx, dw, db = _gradients_by_positions(ctx, dy)
             return dx, dw, db, None
@@ -228,9 +233,9 @@ def _mapped(matrix: Tensor, x: Tensor) -> Tensor:
 def _transforms(
     length: int, taps: int, left: int, right: int, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the matrices that transform inputs and weights to frequencies, and products back.
+    """Return the matrices that transform to the frequency domain and back.
 
-    The first two transform to the frequency domain, the last one transforms products back. Their shapes are
+    The first two transform inputs and weights, the last one transforms products back. Their shapes are
     (products, length), (products, taps) and (positions, products). Let ω = 2πf / N on a circle of N
     positions. Σ x exp(-iωt) over positions t transforms the inputs, and Σ w exp(iωj) over taps j transforms
     the weights. The inverse transform of their product is the correlation. The product (a + ib)(c + id) takes
@@ -260,11 +265,11 @@ def _transforms(
 
 
 def _by_three(around: int, of_real: Tensor, of_complex: Tensor) -> Tensor:
-    """Join the rows for real and for complex frequencies to one transform matrix, sorted by frequency.
+    """Join the rows of real and complex frequencies to one transform matrix.
 
-    Each row gives one product of real numbers. A real frequency takes one product, whose row is in `of_real`.
-    A complex frequency takes three, in `of_complex`. The first frequency is real. The last one is real if the
-    number of positions `around` is even.
+    The rows are sorted by frequency. Each row gives one product of real numbers. A real frequency takes one
+    product, whose row is in `of_real`. A complex frequency takes three, in `of_complex`. The first frequency
+    is real. The last one is real if the number of positions `around` is even.
     """
     ends = -1 if around % 2 == 0 else None
     last = of_real[around // 2 :] if ends else of_real[:0]

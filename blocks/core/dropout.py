@@ -59,7 +59,10 @@ class Dropout(nn.Module):
 
 
 def draw_keys(count: int, device: torch.device) -> Tensor:
-    """Draw random whole numbers, (count,), whose argsort is a uniform random permutation."""
+    """Draw random whole numbers to sort by, (count,).
+
+    Their argsort is a uniform random permutation.
+    """
     if _current is not None:
         return _current.keys(count, device)
     return torch.randint(*_KEY_BOUNDS, (count,), device=device)
@@ -67,7 +70,10 @@ def draw_keys(count: int, device: torch.device) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class DropoutCall:
-    """Record of one call of dropout in a forward pass: the shape and type of its tensor, and its rate."""
+    """Record of one call of dropout in a forward pass.
+
+    It holds the shape and type of the tensor, and the dropout rate.
+    """
 
     shape: torch.Size
     rate: float
@@ -76,7 +82,10 @@ class DropoutCall:
 
 @dataclass(frozen=True, slots=True)
 class KeyCall:
-    """Record of one call of `draw_keys` in a forward pass: how many numbers it draws."""
+    """Record of one call of `draw_keys` in a forward pass.
+
+    `count` is how many numbers it draws.
+    """
 
     count: int
 
@@ -86,7 +95,7 @@ RandomCall = DropoutCall | KeyCall
 
 @dataclass(slots=True)
 class _Recording:
-    """Recorder of a forward pass's calls that draw random numbers, or supplier of numbers drawn before.
+    """Recorder of the random numbers that a forward pass draws, or their source.
 
     Without `drawn`, it records. With `drawn`, it passes one of these tensors to each call, in order.
     """
@@ -144,7 +153,10 @@ def record_dropout() -> Iterator[list[RandomCall]]:
 
 @contextmanager
 def replay_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
-    """Return a context in which dropout and `draw_keys` take numbers from `drawn`, a tensor for each call."""
+    """Return a context in which random numbers come from `drawn`.
+
+    `drawn` has one tensor for each call of dropout or `draw_keys`.
+    """
     with _using(_Recording(iter(drawn))):
         yield
 
@@ -169,7 +181,7 @@ def _draw(call: RandomCall, generator: Generator, device: torch.device) -> Tenso
 
 
 def _draw_on_gpu(ones: Tensor, rate: float, generator: Generator) -> Tensor:
-    """Apply dropout to `ones` on a GPU, with the given generator in place of the process's generator."""
+    """Apply dropout to `ones` on a GPU, with the given generator."""
     # torch's dropout takes no generator, so the process's generator gets the state of this one for one call
     index = generator.device.index  # None for a generator made for "cuda"
     process = torch.cuda.default_generators[torch.cuda.current_device() if index is None else index]

@@ -22,7 +22,10 @@ from .linear_maps import linear
 
 
 class WeightRoleError(ActivememError):
-    """Error for a module that declares an unknown role, or a role for a parameter that it lacks."""
+    """Error for a module that declares a wrong weight role.
+
+    The role is unknown, or the module has no such parameter.
+    """
 
 
 class WeightRole(StrEnum):
@@ -39,7 +42,7 @@ class WeightRole(StrEnum):
 
     @property
     def decays(self) -> bool:
-        """Return whether weights of this role decay when training exempts norms and biases from decay."""
+        """Return whether weight decay applies to this role if norms and biases are exempt."""
         return self in (WeightRole.MATRIX, WeightRole.FILTER, WeightRole.EMBEDDING)
 
 
@@ -48,7 +51,10 @@ _KNOWN = tuple(role.value for role in WeightRole)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """A trainable parameter: the module that owns it, its name in that module, and its role."""
+    """A trainable parameter with its role.
+
+    `name` is its name in the module that owns it.
+    """
 
     module: nn.Module
     name: str
@@ -56,7 +62,7 @@ class Weight:
 
     @property
     def fan_in(self) -> int:
-        """Return how many inputs each output of the weight's matrix sums; 1 if the weight is not a matrix."""
+        """Return the fan-in of a matrix, which is its number of inputs; 1 for other weights."""
         if self.role is not WeightRole.MATRIX:
             return 1
         parameter = self.module._parameters[self.name]
@@ -65,7 +71,7 @@ class Weight:
         return parameter[0].numel() if own is None else own(parameter)
 
     def split_maps(self, tensor: Tensor) -> Sequence[Tensor]:
-        """Split a tensor of the weight's shape into views, one for each linear map in the weight."""
+        """Split a tensor of the weight's shape into one view for each linear map."""
         own: Callable[[str, Tensor], Sequence[Tensor]] | None = getattr(self.module, "split_maps", None)
         if own is not None:
             return own(self.name, tensor)
@@ -96,7 +102,7 @@ def find_weights(model: nn.Module) -> dict[nn.Parameter, Weight]:
 
 
 def roles(**by_name: WeightRole) -> Mapping[str, WeightRole]:
-    """Return a value for the class attribute `weight_roles`, which maps parameters' names to roles."""
+    """Return the roles of parameters by name, as a value for `weight_roles`."""
     return by_name
 
 
@@ -150,25 +156,34 @@ def _default_role(module: nn.Module, name: str, parameter: nn.Parameter) -> Weig
 
 
 class Initialisable(nn.Module, ABC):
-    """A module whose own weights are uninitialised until `initialise` draws them."""
+    """Base class of modules whose weights are drawn by `initialise`.
+
+    Before that, the module's own weights are uninitialised.
+    """
 
     weight_roles: ClassVar[Mapping[str, WeightRole]]
 
     @abstractmethod
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the module's own weights in a fixed order; without a generator, use torch's global one."""
+        """Draw the module's own weights in a fixed order.
+
+        Without a generator, use torch's global one.
+        """
 
     def fan_in(self, weight: nn.Parameter) -> int:
-        """Return how many inputs are summed in each output of the module's matrices."""
+        """Return the number of inputs of a matrix (fan-in)."""
         return weight[0].numel()
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Split a tensor of the named weight's shape into views, one for each linear map in the weight."""
+        """Split a tensor of a weight's shape into one view for each linear map.
+
+        `name` is the weight's name.
+        """
         return [tensor]
 
 
 class Linear(nn.Linear, Initialisable):
-    """One linear map, or several maps of the same input with their weights stacked in one matrix.
+    """One or more linear maps of the same input, with their weights in one matrix.
 
     Weights are initialised as N(0, std²), or by the model's rule if `std` is None. `outputs` is the size of
     each of `maps` equal maps, or a list of sizes. Each map has its own initialisation bound, unless they are
@@ -195,7 +210,10 @@ class Linear(nn.Linear, Initialisable):
         self.bias_init: BiasInit = bias_init
 
     def reset_parameters(self) -> None:
-        """Do nothing: `initialise` draws the weights, so building does not use torch's global generator."""
+        """Do nothing, so that torch's global generator is not used.
+
+        `initialise` draws the weights.
+        """
 
     def forward(self, input: Tensor) -> Tensor:
         return linear(input, self.weight, self.bias)
@@ -232,7 +250,10 @@ class Linear(nn.Linear, Initialisable):
 
 
 class Embedding(nn.Embedding, Initialisable):
-    """Token embeddings, initialised by `rule`. With some rules, the model scales the embeddings."""
+    """Token embeddings.
+
+    They are initialised by `rule`. With some rules, the model scales the embeddings.
+    """
 
     weight_roles = roles(weight=WeightRole.EMBEDDING)
 
@@ -241,7 +262,10 @@ class Embedding(nn.Embedding, Initialisable):
         self.rule: EmbeddingInit = rule
 
     def reset_parameters(self) -> None:
-        """Do nothing: `initialise` draws the weights, so building does not use torch's global generator."""
+        """Do nothing, so that torch's global generator is not used.
+
+        `initialise` draws the weights.
+        """
 
     def initialise(self, generator: torch.Generator | None) -> None:
         match self.rule:
@@ -266,9 +290,9 @@ def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator
 
 @torch.no_grad()
 def widen_output(output: Linear, base: int, rule: Init) -> None:
-    """Rescale the weight of an output layer, as if it had been drawn for a model of width `base`.
+    """Rescale the weight of an output layer to the base width of maximal updates.
 
-    Yang et al. 2022, Table 8.
+    The result is as if it had been drawn for a model of width `base` (Yang et al. 2022, Table 8).
     """
     if output.std is None:
         outputs = output.out_features if rule == "glorot" else 0
@@ -278,10 +302,11 @@ def widen_output(output: Linear, base: int, rule: Init) -> None:
 def draw_bias(
     bias: Tensor, rule: BiasInit, generator: torch.Generator | None, *, inputs: int, sizes: Sequence[int]
 ) -> None:
-    """Initialise the biases of stacked linear maps by a rule: zero, Glorot uniform or uniform.
+    """Initialise the biases of stacked linear maps by a rule.
 
-    Each map has `inputs` inputs; `sizes` are the numbers of outputs. Glorot uniform follows TensorFlow, which
-    counts a bias's outputs as its inputs; uniform follows torch.
+    Each map has `inputs` inputs; `sizes` are the numbers of outputs. The rule is zero, Glorot uniform or
+    uniform. Glorot uniform follows TensorFlow, which counts a bias's outputs as its inputs; uniform follows
+    torch.
     """
     match rule:
         case "zero":

@@ -1,4 +1,4 @@
-"""Operations that blocks share: activations, a gate, and checks of torch's mode, such as autocast."""
+"""Operations that blocks share, such as activations, and checks of torch's mode."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def without_autocast(device: torch.device) -> AbstractContextManager[object]:
 
 
 def are_operations_rewritten() -> bool:
-    """Return whether a compiler or a transform such as `torch.vmap` is active and replaces operations."""
+    """Return whether a compiler or a transform such as `torch.vmap` is active.
+
+    Both replace operations.
+    """
     return torch.compiler.is_compiling() or _are_functorch_transforms_active()
 
 

@@ -39,12 +39,12 @@ class PositionalEncoding(nn.Module):
     def forward(
         self, x: Tensor, start: int = 0, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Add position vectors to x (batch, length, width), whose first position has the number `start`.
+        """Add position vectors to x (batch, length, width).
 
-        The second result is the vectors if sub-layers need them too, else None. They are (length, width), or
-        (batch, length, width) if they differ between sequences. `lengths` (batch,) excludes padding.
-        Raise BuildError if a sequence has too many positions, or if this encoding needs whole sequences and
-        `start` is not 0.
+        The first position has the number `start`. The second result is the vectors if sub-layers need them
+        too, else None. They are (length, width), or (batch, length, width) if they differ between sequences.
+        `lengths` (batch,) excludes padding. Raise BuildError if a sequence has too many positions, or if this
+        encoding needs whole sequences and `start` is not 0.
         """
         kind, (_, length, width) = self.kind, x.shape
         if kind.longest is not None and start + length > kind.longest:
@@ -104,19 +104,21 @@ def sinusoids(places: Tensor, width: int, dtype: torch.dtype) -> Tensor:
 def draw_positions(
     count: int, length: int, lengths: Tensor | None, *, device: torch.device, training: bool
 ) -> Tensor:
-    """Draw distinct random positions below `count`, in increasing order: (length,), or (batch, length).
+    """Draw distinct random positions below `count`, in increasing order.
 
-    Outside training, return the same positions every time.
+    The result is (length,), or (batch, length) if `lengths` are given. Outside training, return the same
+    positions every time.
     """
     keys = draw_keys(count, device) if training else _fixed_keys(count, device)
     return choose_positions(keys, length, lengths)
 
 
 def choose_positions(keys: Tensor, length: int, lengths: Tensor | None) -> Tensor:
-    """Return the positions with the smallest `keys`, in increasing order: (length,), or (batch, length).
+    """Return the positions with the smallest `keys`, in increasing order.
 
-    `keys` has a random number for each possible position. Each sequence gets as many positions as its length.
-    Padding gets the number of all positions.
+    The result is (length,), or (batch, length) if `lengths` are given. `keys` has a random number for each
+    possible position. Each sequence gets as many positions as its length. Padding gets the number of all
+    positions.
     """
     # sorting the sorted order gives the rank of each key
     rank, places = keys.argsort().argsort(), torch.arange(len(keys), device=keys.device)

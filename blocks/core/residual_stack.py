@@ -25,7 +25,10 @@ from .initialisation import WeightRole, declare_role
 
 
 def build_norm(config: ModelConfig) -> nn.Module:
-    """Build one normalisation layer of the kind `norm_kind`, which maps (…, width) to the same shape."""
+    """Build one normalisation layer of the kind `norm_kind`.
+
+    It maps (…, width) to the same shape.
+    """
     kind = NORMS[config.norm_kind]
     if isinstance(kind, PluginNorm):
         with plugin_named_in_errors(NORMS, config.norm_kind):
@@ -45,7 +48,7 @@ def build_final_norm(config: ModelConfig) -> nn.Module | None:
 
 
 class SideInputs(NamedTuple):
-    """Inputs that a stack needs besides the sequence x (batch, length, width); each may be None.
+    """Inputs that a stack needs besides the sequence; each may be None.
 
     `mask` (batch, length) is true at valid positions. `signal` is the timing signal, (length, width), or
     (batch, length, width) if it differs between sequences. `chunk` is a piece of a stream, which has each
@@ -96,7 +99,7 @@ class ResidualStep(nn.Module):
         self.dropout = Dropout(context.config.dropout) if context.config.residual else None
 
     def _step(self, x: Tensor, function: Callable[..., Tensor], *given: Any) -> Tensor:  # noqa: ANN401 -- of the function
-        """Apply the residual step of the class's formula to x, with f(x) = `function(x, *given)`."""
+        """Apply the residual step to x, where f(x) is `function(x, *given)`."""
         norm, dropout = self.norm, self.dropout
         y = function(norm(x) if norm is not None and self.normalises_input else x, *given)
         if dropout is not None:
@@ -184,11 +187,11 @@ class ResidualStack(CompositeBlock):
 
 
 def recomputed(first: Callable[..., Tensor], again: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    """Return `first(*inputs)`, but store only the inputs; the backward pass recomputes the rest by `again`.
+    """Return `first(*inputs)`, with activation checkpointing.
 
-    The backward pass calls `again` to recompute the other tensors (activation checkpointing). Chen et al.
-    2016, Training Deep Nets with Sublinear Memory Cost. `again` uses the same random numbers as `first`, and
-    leaves the process's generators unchanged.
+    The forward pass stores only the inputs. The backward pass calls `again` to recompute the other tensors.
+    Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost. `again` uses the same random numbers as
+    `first`, and leaves the process's generators unchanged.
     """
     functions = iter((first,))  # the forward pass calls `compute` first; later calls are recomputations
 
@@ -230,7 +233,7 @@ def _build_part(node: nodes.Node, context: Context) -> Block | CompositeBlock:
 
 
 def _sublayers(node: nodes.Node, context: Context) -> list[Sublayer | PoolingLayer]:
-    """Build the list of sub-layers of a part of a recipe, with one entry for each copy in a repeat."""
+    """Build the sub-layers of a part of a recipe, one for each copy in a repeat."""
     match node:
         case nodes.SeriesNode():
             return [sublayer for part in node.parts for sublayer in _sublayers(part, context)]

@@ -19,22 +19,25 @@ ValueT = TypeVar("ValueT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Base class of a transducer's state: everything on which its next step depends.
+    """Base class of the state of a transducer between two steps.
 
     Tensor fields have the batch as their first dimension; states and tuples are nested states; any other
     field is the same for all rows.
     """
 
     def select_rows(self, index: Tensor) -> Self:
-        """Return the state of the batch rows with these indices (rows,), in this order.
+        """Return the state of some rows of the batch.
 
-        An index may occur more than once.
+        `index` (rows,) has their indices, in the new order. An index may occur more than once.
         """
         return replace(self, **{each.name: _rows(getattr(self, each.name), index) for each in fields(self)})
 
 
 def _rows(value: ValueT, index: Tensor) -> ValueT:
-    """Return the rows with these indices of one field of a state. A field without rows stays as it is."""
+    """Select rows of one field of a state.
+
+    A field without rows stays as it is.
+    """
     match value:
         case Tensor():
             return value[index]  # pyright: ignore[reportReturnType] -- of a tensor
@@ -50,12 +53,12 @@ StateT = TypeVar("StateT", bound=State)
 
 
 class Transducer(nn.Module, ABC, Generic[StateT]):
-    """Base class of modules that map a source sequence and the earlier outputs to the next output.
+    """Base class of modules that read a source and write a target step by step.
 
     `forward` computes all outputs at once, `step` one at a time. Both ways give equal outputs. Output t only
-    sees the targets before t. Masked positions of the source or the target never affect a valid position of
-    the output. `output_width` is the width of its outputs, and `depends_on_target_length` comes from its
-    specification.
+    sees the source and the targets before t. Masked positions of the source or the target never affect a
+    valid position of the output. `output_width` is the width of its outputs, and `depends_on_target_length`
+    comes from its specification.
     """
 
     output_width: int
@@ -82,10 +85,10 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> StateT:
-        """Return the state before the first output, for targets of the given `lengths` (batch,).
+        """Return the state before the first output.
 
-        `forward` derives `lengths` from the target's mask. If outputs do not depend on the number of outputs,
-        more of them may be requested.
+        The targets have the given `lengths` (batch,). `forward` derives `lengths` from the target's mask. If
+        outputs do not depend on the number of outputs, more of them may be requested.
         """
 
     @abstractmethod
@@ -96,7 +99,7 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
         """
 
     def attention_weights(self, state: StateT) -> Tensor | None:
-        """Return the attention weights of the last output on the positions of the source, (batch, n).
+        """Return the last output's attention weights for the source positions, (batch, n).
 
         None without attention.
         """
@@ -114,7 +117,10 @@ def register_transducer(name: str) -> Callable[[TransducerT], TransducerT]:
 
 
 def build_transducer_block(node: nodes.BlockNode, context: Context) -> AnyTransducer:
-    """Build the module of a recipe's transducer; raise BuildError if no module is registered for it."""
+    """Build the module of a recipe's transducer.
+
+    Raise BuildError if no module is registered for it.
+    """
     spec, cls = lookup(node.name), TRANSDUCERS.get(node.name)
     if spec is None or cls is None:
         raise BuildError(f"transducer '{node.name}' has no registered module")

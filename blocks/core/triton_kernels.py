@@ -37,9 +37,9 @@ def interpreter_hint(error: Exception) -> str:
 
 @contextmanager
 def kernels_left_out() -> Iterator[None]:
-    """Return a context that skips all Triton kernels: results are allocated, but not computed.
+    """Return a context in which Triton kernels are skipped.
 
-    If Triton is loaded, functions are not compiled by torch either.
+    Results are allocated, but not computed. If Triton is loaded, functions are not compiled by torch either.
     """
     if (jit := sys.modules.get("triton.runtime.jit")) is None:
         yield

@@ -27,10 +27,10 @@ from .window_attention import (
 
 
 class Persistent(Initialisable):
-    """N trainable keys and values for each head, which every query sees.
+    """N trainable keys and values for each head.
 
-    The module stores k′ and v′, drawn from N(0, 1/head_width) and N(0, 1/N). Attention uses the keys
-    √head_width · k′ and the values √N · v′ (Sukhbaatar et al. 2019, section 5.1).
+    Every query sees them. The module stores k′ and v′, drawn from N(0, 1/head_width) and N(0, 1/N). Attention
+    uses the keys √head_width · k′ and the values √N · v′ (Sukhbaatar et al. 2019, section 5.1).
     """
 
     weight_roles = roles(keys=WeightRole.EMBEDDING, vectors=WeightRole.EMBEDDING)
@@ -85,7 +85,10 @@ class PersistentAttention(WindowedBlock):
 
     @classmethod
     def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:
-        """Return how many heads see the window, and the shape (heads, N, width) of the persistent vectors."""
+        """Return the number of heads for the window, and the shape of the persistent vectors.
+
+        The shape is (heads, N, width).
+        """
         return heads, (heads, count, head_width)
 
     @abstractmethod
@@ -154,7 +157,7 @@ class SingleHead(PersistentAttention):
         return heads, (1, count, heads * head_width)
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Add attention within the window and attention of a single wide head to the persistent vectors."""
+        """Add two attentions: to the window, and of one wide head to the persistent vectors."""
         y = merge_heads(self.window(q, k, v, mask))
         if self.persistent is None:
             return y
@@ -165,7 +168,10 @@ class SingleHead(PersistentAttention):
 
 @register_block("ff_attn")
 class FeedForwardAttention(Block):
-    """Block `ff_attn`: attention of one head to persistent vectors only, in place of a feed-forward layer."""
+    """Block `ff_attn`: a single head that only attends to persistent vectors.
+
+    It takes the place of a feed-forward layer.
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()

@@ -92,9 +92,10 @@ class SelfAttention(Block):
         return self._merge(attend_unfused(q, k, v, visible, self.dropout, scoring=scoring)), known
 
     def _scoring(self, q: Tensor, seen: Tensor, mask: Tensor | None) -> Scoring:
-        """Return how products of queries q and keys become scores; a bias depends on query-key distances.
+        """Return how query-key products become scores.
 
-        The keys are mapped from `seen` (batch, keys, …).
+        A bias depends on the distances between queries and keys. The keys are mapped from `seen` (batch,
+        keys, …).
         """
         if self.bias is None:
             return self.unbiased
@@ -119,16 +120,17 @@ class SelfAttention(Block):
         return each if groups == 1 else each.repeat_interleave(groups, 1)
 
     def _merge(self, y: Tensor) -> Tensor:
-        """Join the outputs of the heads (batch, heads, length, head_width) by the block's last linear map."""
+        """Join the heads' outputs (batch, heads, length, head_width), and apply the last map."""
         batch, heads, length, width = y.shape
         rows = y.transpose(1, 2).reshape(batch * length, heads * width)
         return self.output(rows).view(batch, length, -1)
 
 
 def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> float:
-    """Return the number by which attention divides its scores, after the division by √head_width.
+    """Return the temperature of attention, by which scores are divided.
 
-    It is `given`. With maximal updates (`mup`) scores are divided by `given` · head_width / 8 in total.
+    The division by √head_width comes first. The temperature is `given`. With maximal updates (`mup`) scores
+    are divided by `given` · head_width / 8 in total.
     """
     return given if config.mup is None else given * math.sqrt(head_width) / 8
 
@@ -268,15 +270,19 @@ _ANY_KERNEL = nullcontext()
 
 
 def _loses_gradients(k: Tensor) -> bool:
-    """Return whether fused attention would give no gradient, for example for k on a GPU inside `torch.vmap`.
+    """Return whether fused attention would lose gradients.
 
-    There the kernel cannot see that gradients are needed (torch 2.13).
+    This happens for k on a GPU inside `torch.vmap`: the kernel cannot see that gradients are needed (torch
+    2.13).
     """
     return k.is_cuda and not torch.compiler.is_compiling() and debug_unwrap(k) is not k
 
 
 def _biases(bias: Tensor, visible: Tensor | None) -> Tensor:
-    """Return the numbers to add to scores, −∞ for hidden keys: (batch or 1, heads, queries, keys)."""
+    """Return the numbers to add to scores, (batch or 1, heads, queries, keys).
+
+    They are −∞ for hidden keys.
+    """
     bias = bias if bias.dim() == 4 else bias[None]
     return bias if visible is None else bias.masked_fill(~visible, -torch.inf)
 

@@ -19,10 +19,10 @@ from .pair_positions import PairPositions
 
 
 def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: float) -> Tensor:
-    """Return causal attention with gates: each position's gate reduces the weights of all earlier keys.
+    """Return causal attention whose weights fade by gates.
 
-    q, k, v and the result are (batch, heads, length, head_width). `log_gates` (batch, heads, length) are the
-    logarithms of the gates.
+    Each position's gate reduces the weights of all earlier keys. q, k, v and the result are (batch, heads,
+    length, head_width). `log_gates` (batch, heads, length) are the logarithms of the gates.
     """
     return _fading_weights(q, k, log_gates, scale) @ v
 
@@ -41,9 +41,10 @@ def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Te
 
 @register_block("fox")
 class ForgettingAttention(Block):
-    """Block `fox`: causal attention with forget gates, which reduce the weights of all earlier keys.
+    """Block `fox`: causal attention with forget gates (Lin et al. 2025).
 
-    Lin et al. 2025. The log gates of the positions after a key are added to its score.
+    Each position's gate reduces the weights of all earlier keys: the log gates of the positions after a key
+    are added to its score.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -116,9 +117,9 @@ class DifferenceShare(Initialisable):
 
 @register_block("diff_attn")
 class DifferentialAttention(Block):
-    """Block `diff_attn`: its weights are one softmax minus λ times another softmax (Ye et al. 2024).
+    """Block `diff_attn`: the difference of two softmaxes weights the values (Ye et al. 2024).
 
-    Values are twice as wide as keys.
+    The second softmax is multiplied by λ. Values are twice as wide as keys.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -222,7 +223,7 @@ class LatentAttention(Block):
         return self.positions.angles(x, self.turned, start=start, mask=mask) if self.turned else None
 
     def _latents(self, x: Tensor, angles: Tensor | None) -> Tensor:
-        """Return what generation stores of each position, (batch, length, latent + rope_width).
+        """Return what a stream stores of each position, (batch, length, latent + rope_width).
 
         It is the latent vector, from which keys and values are computed, and the rotated key.
         """

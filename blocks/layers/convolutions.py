@@ -45,7 +45,7 @@ class Convolution(Initialisable):
 
     @classmethod
     def build(cls, k: int, context: Context, *, maps: int = 1) -> Self:
-        """Build a convolution of kernel width `k` for the model that `context` describes."""
+        """Build a convolution of kernel width `k` for a model."""
         config = context.config
         return cls(width=context.width, k=k, causal=context.causal, bias_init=config.bias_init, maps=maps)
 
@@ -113,14 +113,20 @@ class ConvolutionalGRU(Block):
         self.candidate = Convolution.build(k, context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute the gates u and r by a convolution of x, and the new values by a convolution of r ⊙ x."""
+        """Return the state after one step, (batch, length, width).
+
+        A convolution of x gives the gates u and r, and a convolution of r ⊙ x gives the new values.
+        """
         x = zero_masked(x, mask)
         u, r = saturating_sigmoid(self.gates(x)).chunk(2, -1)  # each (batch, length, width)
         return torch.lerp(torch.tanh(self.candidate(r * x)).to(x.dtype), x, u.to(x.dtype))
 
 
 class LearnedPadding(Initialisable):
-    """Trainable vectors that pad every sequence: a matrix for each side that needs padding."""
+    """Trainable vectors that pad every sequence.
+
+    Each side that needs padding has a matrix.
+    """
 
     weight_roles = roles(left=WeightRole.EMBEDDING, right=WeightRole.EMBEDDING)
 

@@ -25,7 +25,7 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _silu_gradient(grad_silu: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient of SiLU in a form that can itself be differentiated (torch's cannot)."""
+    """Return the gradient of SiLU, which can be differentiated again, unlike torch's."""
     if not torch.is_grad_enabled():
         return torch.ops.aten.silu_backward(grad_silu, x)
     share = torch.sigmoid(x)
@@ -62,7 +62,10 @@ class ShortConvolution(Initialisable):
         nn.init.uniform_(self.weight, -bound, bound, generator=generator)
 
     def forward(self, x: Tensor, past: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the outputs at x (batch, length, channels), and the inputs to pass as `past` next time."""
+        """Return the outputs at x (batch, length, channels), and the next `past`.
+
+        The next `past` is the last inputs, to pass with the next piece.
+        """
         before, length, x = len(self.weight) - 1, x.shape[1], x.to(self.weight.dtype)
         seen = x if past is None else torch.cat([past.to(x.dtype), x], 1)
         y = _Convolution.apply(length, self.active, seen, self.weight)
@@ -103,7 +106,10 @@ class _Convolution(torch.autograd.Function):
 
 
 def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slice]]:
-    """Return the lag of each tap of a convolution, and the slices of inputs and outputs that it connects."""
+    """Return the lag of each tap, with its slices of inputs and outputs.
+
+    The tap multiplies the inputs in the first slice for the outputs in the second one.
+    """
     first = positions - length
     return [
         (

@@ -63,7 +63,10 @@ def convolve(x: Tensor, filters: Tensor) -> Tensor:
 
 
 class Frequencies(Initialisable):
-    """The trainable frequencies ω of the sines sin(ω ⊙ x) in the network of ImplicitFilters."""
+    """The trainable frequencies of the sines in ImplicitFilters.
+
+    They are the ω in sin(ω ⊙ x).
+    """
 
     weight_roles = roles(weight=WeightRole.GAIN)
 
@@ -76,12 +79,13 @@ class Frequencies(Initialisable):
 
 
 class ImplicitFilters(Initialisable):
-    """A network with sine activations that computes filters: for each lag, one value per channel.
+    """A network that computes the values of long filters.
 
-    The values are multiplied by a window that falls exponentially with the lag. The network's inputs are the
-    lag as a share of all taps, and sines and cosines with up to (LAG_FEATURES - 1) / 2 periods in a sequence.
-    Maps are initialised as in torch. In addition each channel has a weight for lag 0, N(0, 1) (Poli et al.
-    2023, section 3.3 and their program). The network computes in full precision.
+    For each lag it gives one value per channel. Its activations are sines. The values are multiplied by a
+    window that falls exponentially with the lag. The network's inputs are the lag as a share of all taps, and
+    sines and cosines with up to (LAG_FEATURES - 1) / 2 periods in a sequence. Maps are initialised as in
+    torch. In addition each channel has a weight for lag 0, N(0, 1) (Poli et al. 2023, section 3.3 and their
+    program). The network computes in full precision.
     """
 
     weight_roles = roles(skip=WeightRole.GAIN)
@@ -100,7 +104,10 @@ class ImplicitFilters(Initialisable):
         self.skip = nn.Parameter(torch.empty(filters, channels))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw `skip`, which is added to the filters at lag 0. The linear maps draw their own weights."""
+        """Draw `skip`, the filters' weight for lag 0.
+
+        The linear maps draw their own weights.
+        """
         nn.init.normal_(self.skip, generator=generator)
 
     def forward(self, lags: int) -> Tensor:

@@ -75,10 +75,11 @@ class PartKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMemory:
-    """Estimate of the bytes that one training step of a model needs, with Adam in single precision.
+    """Estimate of the memory that one training step needs, in bytes.
 
-    `activations` is the memory stored for the backward pass. `step_peak` is the largest memory that the step
-    allocates at once, including gradients but not weights and optimiser state.
+    It assumes Adam in single precision. `activations` is the memory stored for the backward pass. `step_peak`
+    is the largest memory that the step allocates at once, including gradients but not weights and optimiser
+    state.
     """
 
     parameters: int
@@ -93,7 +94,7 @@ class TrainingMemory:
 
     @property
     def optimizer(self) -> int:
-        """Return the bytes of Adam's optimiser state, which is two moments for each parameter."""
+        """Return the bytes of Adam's two moments."""
         return 2 * self.parameters
 
     @property
@@ -138,7 +139,7 @@ class ModelPart:
 
 
 def sum_parts(label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: Reach) -> ModelPart:
-    """Return a part that consists of `parts`, with this `reach` and with the sums of their costs.
+    """Join parts to one part, and add up their costs.
 
     Parameters that several of the parts share count once.
     """
@@ -156,7 +157,7 @@ def sum_parts(label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: R
 
 
 def series(label: str, parts: tuple[ModelPart, ...]) -> ModelPart:
-    """Return a part that contains `parts` in series; its reach is the sum of their reaches."""
+    """Join parts to a series, and add up their costs and reaches."""
     left, right = sum(part.reach.left for part in parts), sum(part.reach.right for part in parts)
     return sum_parts(label, PartKind.SERIES, parts, Reach(left=left, right=right))
 
@@ -176,9 +177,10 @@ stack, and the index of the node's first layer in that stack."""
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """The costs of a whole model for one sequence of `length` tokens, including embedding and output layer.
+    """The costs of a whole model for one sequence.
 
-    `outputs` is the number of outputs of the model; with a clustered vocabulary, of the first cluster.
+    `length` is the number of tokens of the sequence. `outputs` is the number of outputs of the model; with a
+    clustered vocabulary, of the first cluster.
     """
 
     length: int
@@ -214,7 +216,7 @@ class Analysis:
 
     @property
     def reach(self) -> Reach:
-        """Return how many tokens on the left and on the right of a position can affect the output there."""
+        """Return how far away a token can be and still affect an output."""
         return self.tree.reach
 
     @property
@@ -224,7 +226,7 @@ class Analysis:
 
     @property
     def state(self) -> int:
-        """Return how many numbers the model keeps for each past token while it generates a sequence.
+        """Return how many numbers generation keeps for each past token.
 
         Examples are the keys and values of attention.
         """
@@ -232,7 +234,7 @@ class Analysis:
 
     @property
     def window(self) -> int:
-        """Return how many numbers the model keeps during generation, not counting the numbers in `state`.
+        """Return how many numbers generation keeps apart from `state`.
 
         They do not grow with the past. An example is a recurrent state.
         """
@@ -401,7 +403,7 @@ class _Analyser:
         return replace(series("model", tuple(parts)), shared={})
 
     def layers(self, node: Value, places: _Places, share: float = 1.0) -> ModelPart:
-        """Return a ModelPart for a part of a residual stack: a series, a repeated part or one sub-layer."""
+        """Return a ModelPart for a series, a repeated part or one sub-layer."""
         match node:
             case SeriesNode():
                 return self._series(node, places, share)
@@ -666,9 +668,10 @@ def _measured(
 
 
 def _repeat(label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
-    """Return a ModelPart for `count` copies of the node `body`; `one` is the ModelPart of one copy.
+    """Return a ModelPart for a repeated part.
 
-    All costs are multiplied by `count`, except the parameters: tied copies have the parameters of one copy.
+    `one` is the ModelPart of one copy. All costs are multiplied by `count`, except the parameters: tied
+    copies have the parameters of one copy.
     """
     return replace(
         one,
@@ -689,9 +692,10 @@ def _shared(part: ModelPart) -> list[ModelPart]:
 
 
 def _without_state(part: ModelPart) -> ModelPart:
-    """Return a copy of the part; neither the copy nor any part inside keeps numbers during generation.
+    """Return a copy of a part that keeps nothing during generation.
 
-    An encoder is such a part: generation runs it only once. The fields `state` and `window` are zero.
+    An encoder is such a part: generation runs it only once. The fields `state` and `window` are zero, also in
+    all parts inside.
     """
     return replace(part, state=0, window=0, parts=tuple(map(_without_state, part.parts)))
 
@@ -701,7 +705,7 @@ def _layer_names(places: _Places, count: int) -> tuple[str, ...]:
 
 
 def _is_within(name: str, modules: tuple[str, ...]) -> bool:
-    """Return whether the named module or method is in one of `modules`, or in a module inside one of them.
+    """Return whether a module or method is inside one of `modules`.
 
     `name` is MODULE or MODULE:METHOD.
     """
@@ -709,10 +713,10 @@ def _is_within(name: str, modules: tuple[str, ...]) -> bool:
 
 
 def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
-    """Return a copy of a tree of parts, with the bytes that each part stores for the backward pass.
+    """Return a copy of a part with the field `kept` filled in, also in all parts inside.
 
-    The argument `kept` maps the name of each module to its stored bytes. The field `kept` of each part is
-    computed from it.
+    The field is the number of bytes that a part stores for the backward pass. The argument `kept` has these
+    bytes for each module, by its name.
     """
     parts = tuple(_with_memory(each, kept) for each in part.parts)
     if not part.modules:

@@ -41,10 +41,11 @@ _MAX_AGE_S = 30 * 24 * 3600
 
 @lru_cache(maxsize=65536)
 def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> Numbers:
-    """Return costs from the cache, or measure them by the function `measure_{what}` of `blocks.costs`.
+    """Return measured costs, from the cache if they are there.
 
-    "parameters", "block" and "cache" measure one block, "frame" the parts around the body of a model,
-    "transducer" and "step" a whole model. Raise BuildError for a block without a module.
+    The function `measure_{what}` of `blocks.costs` measures them. "parameters", "block" and "cache" measure
+    one block, "frame" the parts around the body of a model, "transducer" and "step" a whole model. Raise
+    BuildError for a block without a module.
     """
     text, codes = "", list[str | None]()
     if what in ("parameters", "block", "cache"):
@@ -65,9 +66,9 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
 
 
 def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
-    """Return the cached costs for the key (`what`, `of`); if there are none, measure and cache them.
+    """Return costs from the cache; measure them if they are not there.
 
-    An empty result is not cached.
+    `what` and `of` form the key. An empty result is not cached.
     """
     key = hashlib.sha256(repr((what, of)).encode()).hexdigest()[:24]
     if (found := _FILE.recall(key)) is not None:
@@ -90,9 +91,9 @@ def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
 
 
 def _measured(config: ModelConfig) -> ModelConfig:
-    """Return the model's config with fixed values for all settings that do not affect costs.
+    """Return a copy of the config that is equal for all configs with equal costs.
 
-    So configs with equal costs become equal and share one cache entry.
+    Settings that do not affect costs get fixed values, so that these configs share one cache entry.
     """
     # a dropout rate costs the same whatever its value, unless it is 0
     found: dict[str, Any] = {name: 0.1 if getattr(config, name) else 0.0 for name in _NO_DROPOUT}
@@ -109,9 +110,9 @@ def _measured(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
-    """Return the model's config with default values for all settings that do not affect this block's costs.
+    """Return a copy of the config that only keeps settings which affect this block's costs.
 
-    So the cached costs of a block are reused for many configs.
+    The other settings get their defaults. So the cached costs of a block are reused for many configs.
     """
     spec, compares = spec_of(block.name), isinstance(POSITIONS.get(config.position), RandomisedPairs)
     found: dict[str, Any] = {"position": config.position} if compares else {"position": "none"}

@@ -1,7 +1,8 @@
-"""The all-attention blocks, where attention to persistent vectors replaces a feed-forward layer.
+"""The all-attention blocks, which attend to persistent vectors.
 
-By default only keys have position vectors, and a span begins at the position before the query. The window
-equals the window of `sa(pos=relative)`. Each head has N persistent keys and N values.
+This attention replaces a feed-forward layer. By default only keys have position vectors, and a span begins at
+the position before the query. The window equals the window of `sa(pos=relative)`. Each head has N persistent
+keys and N values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The self-attention blocks of the vocabulary, and the windows of positions that they may see.
+"""The self-attention blocks of the vocabulary, and their windows.
 
 Projection widths are parameters of the block, not fractions of the model's width. So an `sa` with 8 heads of
 width 64 projects to 512 in a model of any width.
@@ -30,11 +30,12 @@ from .spec import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The positions that a query sees, given as distances from the query.
+    """The positions that a query sees.
 
-    A distance is positive to the left and negative to the right. In a causal model there are `span`
-    distances, from 1 on, or from 0 on if the window `includes_self`; otherwise the window reaches `span`
-    positions to both sides. `ramp` belongs to an adaptive span; it is None for a fixed one.
+    They are given as distances from the query, positive to the left and negative to the right. In a causal
+    model there are `span` distances, from 1 on, or from 0 on if the window `includes_self`; otherwise the
+    window reaches `span` positions to both sides. `ramp` belongs to an adaptive span; it is None for a fixed
+    one.
     """
 
     span: int
@@ -77,7 +78,7 @@ class Window:
 
     @property
     def shared_key(self) -> str:
-        """Return the key under which blocks with equal windows share their position vectors."""
+        """Return the key of the position vectors, which blocks with equal windows share."""
         itself = ", self=true" if self.causal and self.includes_self else ""
         return f"positions of span={self.span}, head_width={self.head_width}{itself}"
 
@@ -139,7 +140,10 @@ def _check(settings: Settings) -> str | None:
 
 
 def _check_heads(settings: Settings) -> str | None:
-    """Return a message if `kv_heads` does not divide `heads`, or if `pos=rope` rotates heads of odd width."""
+    """Return a message if the numbers of heads do not fit together or a head cannot be rotated.
+
+    `kv_heads` must divide `heads`, and `pos=rope` needs heads of even width.
+    """
     heads, shared = as_int(settings, "heads"), as_int(settings, "kv_heads")
     if shared and heads % shared:
         return f"kv_heads must divide heads: expected a divisor of {heads}, got {shared}"

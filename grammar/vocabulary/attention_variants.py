@@ -1,4 +1,7 @@
-"""The attention blocks with modified scores, weights, keys or values, which see all positions."""
+"""Attention blocks that change how scores, weights, keys or values are computed.
+
+They see all positions.
+"""
 
 from __future__ import annotations
 

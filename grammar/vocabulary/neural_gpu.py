@@ -36,7 +36,10 @@ _UNIT = (
 
 
 def image_maps(settings: Settings, width: int) -> int:
-    """Return the number of channels (maps) of the image: the setting `maps`, or the model's width."""
+    """Return the number of channels of the image.
+
+    It is the setting `maps` or, if that is 0, the model's width.
+    """
     return as_int(settings, "maps") or width
 
 
@@ -45,7 +48,7 @@ def _column(settings: Settings, context: CostContext) -> int:
 
 
 def _image_and_tape(settings: Settings, context: CostContext) -> int:
-    """Return how many numbers a Neural GPU with a tape keeps for each position while it generates.
+    """Return how many numbers generation keeps for each position of image and tape.
 
     They are the image, and the terms that the tape adds to the three convolutions of each layer.
     """

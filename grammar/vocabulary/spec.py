@@ -1,4 +1,4 @@
-"""Specifications of blocks, their registry, and properties of recipe parts that specifications decide.
+"""Specifications of blocks.
 
 A part gives a sequence, a vector, or a sequence of another length: its output kind. Sums and series are
 checked by the output kinds of their parts, because the parts must fit together. Channel blocks keep the kind
@@ -93,7 +93,7 @@ def boolean(name: str, meaning: str) -> Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostContext:
-    """The model settings and the sequence length for which a block's reach or state is computed."""
+    """The model config and sequence length that affect a block's reach and state."""
 
     config: ModelConfig
     length: int
@@ -105,13 +105,13 @@ class CostContext:
 
     @property
     def causal(self) -> bool:
-        """Return whether the output at a position may depend only on this position and earlier ones."""
+        """Return whether the model is causal: no output depends on later positions."""
         return self.config.causal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The numbers of tokens on the left and right of a position that can affect the output there.
+    """How many tokens to the left and right of a position affect the output there.
 
     UNBOUNDED means no limit.
     """
@@ -121,12 +121,15 @@ class Reach:
 
 
 def sees_everything(_settings: Settings, context: CostContext) -> Reach:
-    """Return the reach of a block that sees the whole sequence or, in a causal model, all of the past."""
+    """Return the reach of a block that sees everything its model allows.
+
+    In a causal model, this is all of the past.
+    """
     return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 
 
 def sees_the_past(_settings: Settings, _context: CostContext) -> Reach:
-    """Return the reach of a block that sees all earlier positions, even in a model that is not causal."""
+    """Return the reach of a block that sees all of the past, in any model."""
     return Reach(left=UNBOUNDED, right=0)
 
 
@@ -147,7 +150,7 @@ def window_export_fault(_settings: Settings) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """The specification of a block: its parameters, and properties that its module must have.
+    """The specification of a block: its parameters and other properties.
 
     Tests check the module against these properties. Costs are not stated here: `measured_costs` measures them
     from the module.
@@ -188,7 +191,7 @@ class Spec:
     owner: str = OWNER
 
     def settings(self, block: BlockNode) -> Settings:
-        """Return all arguments of a block by name, with the defaults of arguments that the recipe omits.
+        """Return all arguments of a block by name, including defaults.
 
         Arguments that no parameter declares are included, too.
         """
@@ -196,7 +199,10 @@ class Spec:
         return {p.name: p.default for p in self.parameters} | given  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
 
     def generation_state(self, settings: Settings, context: CostContext) -> tuple[int, int]:
-        """Return two counts of numbers that generation keeps: per past token, and independent of the past."""
+        """Return how many numbers generation keeps, as a pair.
+
+        The first is the count for each past token, and the second does not depend on the past.
+        """
         if self.state is not None or self.window is not None:
             return tuple(say(settings, context) if say else 0 for say in (self.state, self.window))  # pyright: ignore[reportReturnType] -- two
         if self.role is not Role.MIXER:
@@ -210,28 +216,40 @@ class Spec:
 
 
 def as_int(settings: Settings, name: str) -> int:
-    """Return the value of a whole-number parameter, which must not be a hole or a search dimension."""
+    """Return the value of a whole-number parameter.
+
+    It must have a value already, and not be a hole or a search dimension.
+    """
     value = settings[name]
     assert isinstance(value, int), f"{name} has no value yet: {value}"
     return value
 
 
 def as_word(settings: Settings, name: str) -> str:
-    """Return the value of a word parameter, which must not be a hole or a search dimension."""
+    """Return the value of a word parameter.
+
+    It must have a value already, and not be a hole or a search dimension.
+    """
     value = settings[name]
     assert isinstance(value, str), f"{name} has no value yet: {value}"
     return value
 
 
 def as_float(settings: Settings, name: str) -> float:
-    """Return the value of a real-number parameter, which must not be a hole or a search dimension."""
+    """Return the value of a real-number parameter.
+
+    It must have a value already, and not be a hole or a search dimension.
+    """
     value = settings[name]
     assert isinstance(value, float), f"{name} has no value yet: {value}"
     return value
 
 
 def as_bool(settings: Settings, name: str) -> bool:
-    """Return the value of a boolean parameter, which must not be a hole or a search dimension."""
+    """Return the value of a boolean parameter.
+
+    It must have a value already, and not be a hole or a search dimension.
+    """
     value = settings[name]
     assert isinstance(value, bool), f"{name} has no value yet: {value}"
     return value
@@ -314,7 +332,10 @@ def lookup(name: str) -> Spec | None:
 
 
 def spec_of(name: str) -> Spec:
-    """Return the specification of a block that must exist, as all blocks of a checked recipe do."""
+    """Return the specification of a block of a checked recipe.
+
+    The block must exist.
+    """
     spec = lookup(name)
     assert spec is not None, f"{name} was removed from the vocabulary"
     return spec
@@ -362,7 +383,10 @@ SEQUENCE, VECTOR, OTHER_LENGTH = (
 
 
 def output_kind(node: Value) -> str | None:
-    """Return what a part outputs, one of OUTPUT_KINDS; None if this depends on an unfilled hole."""
+    """Return the kind of a part's output, such as a vector.
+
+    It is one of OUTPUT_KINDS, or None if it depends on an unfilled hole.
+    """
     match node:
         case BlockNode():
             spec = lookup(node.name)
@@ -392,9 +416,10 @@ def mixes_positions(node: Value) -> bool:
 
 
 def pair_position_fault(root: Value, position: str) -> str | None:
-    """Return a message if the setting `position` is `randomised_pairs` but no block uses it, else None.
+    """Return a message if no block uses the setting `position`, else None.
 
-    Only blocks that compare pairs of positions use it, for example `sa(pos=rope)`.
+    Only `randomised_pairs` can be unused: it needs a block that compares pairs of positions, such as
+    `sa(pos=rope)`.
     """
     if not isinstance(POSITIONS.get(position), RandomisedPairs):
         return None
@@ -414,7 +439,7 @@ def compiled_for_each_length(root: Value) -> tuple[BlockNode, ...]:
 
 
 def export_faults(root: Value) -> dict[BlockNode, str]:
-    """Return a mapping from each block that cannot be exported to the reason."""
+    """Return the blocks that cannot be exported, each with the reason."""
     faults: dict[BlockNode, str] = {}
     for block, spec in _blocks(root):
         if spec.export_fault is not None and (fault := spec.export_fault(spec.settings(block))) is not None:
@@ -423,7 +448,7 @@ def export_faults(root: Value) -> dict[BlockNode, str]:
 
 
 def uncounted_kernels(root: Value) -> str:
-    """Return a text that names the kernels whose FLOPs the analysis of a recipe leaves out.
+    """Return a note on kernels whose FLOPs are not counted.
 
     It is "" if there are none, so that the FLOPs are exact.
     """
@@ -451,14 +476,14 @@ def is_positionwise(node: Value) -> bool:
 
 
 def find_mismatch(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
-    """Return the indices of the first two parts whose outputs differ in kind; None if there are none."""
+    """Return the indices of the first two parts with different kinds of output, or None."""
     known = [(place, output_kind(part)) for place, part in enumerate(parts) if part is not None]
     known = [(place, gives) for place, gives in known if gives is not None]
     return next(((known[0][0], place) for place, gives in known if gives != known[0][1]), None)
 
 
 def _series_output(parts: tuple[Value, ...]) -> str | None:
-    """Return what a series outputs, one of OUTPUT_KINDS; None if this depends on an unfilled hole.
+    """Return the kind of a series' output; None if it depends on an unfilled hole.
 
     Parts that map each position separately do not change it.
     """

@@ -1,7 +1,8 @@
-"""Computation of the recurrence S_t = a_t S_{t−1} + k_t v_tᵀ, y_t = q_tᵀ S_t in chunks of positions.
+"""Linear recurrences, computed in chunks of positions.
 
-Within a chunk the outputs are masked products of queries and keys; a state passes from chunk to chunk (Dao
-and Gu 2024, section 6). Decays are given as logarithms, at most 0.
+They are S_t = a_t S_{t−1} + k_t v_tᵀ, y_t = q_tᵀ S_t. Within a chunk the outputs are masked products of
+queries and keys; a state passes from chunk to chunk (Dao and Gu 2024, section 6). Decays are given as
+logarithms, at most 0.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def run_in_chunks(
     *,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Run the recurrence S_t = a_t S_{t−1} + k_t v_tᵀ, y_t = q_tᵀ S_t in chunks of positions.
+    """Run S_t = a_t S_{t−1} + k_t v_tᵀ, y_t = q_tᵀ S_t in chunks.
 
     Return the outputs (batch, length, heads, values) and, with `keep`, the last state. q and k are (batch,
     length, heads, keys), v (batch, length, heads, values), and `log_decay` (batch or 1, length, heads);
@@ -77,10 +78,11 @@ def run_in_chunks(
 
 
 def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) -> Tensor:
-    """Return the outputs of S_t = a_t S_{t−1} + k_t v_tᵀ, y_t = q_tᵀ S_t by a sum over pairs of positions.
+    """Run the recurrence as a sum over pairs of positions.
 
-    It is for exported programs, which need one graph for all lengths. Its cost grows with the square of the
-    length, and decays are summed in double precision. Heads may share queries and keys.
+    The recurrence is S_t = a_t S_{t−1} + k_t v_tᵀ, y_t = q_tᵀ S_t. The sum is for exported programs, which
+    need one graph for all lengths. Its cost grows with the square of the length, and decays are summed in
+    double precision. Heads may share queries and keys.
     """
     weights = (q.transpose(1, 2) @ k.permute(0, 2, 3, 1)).tril()  # (batch, heads or 1, queries, keys)
     if log_decay is not None:
@@ -94,11 +96,12 @@ def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) ->
 def run_vector_decays(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, state: Tensor | None = None, *, keep: bool = True
 ) -> tuple[Tensor, Tensor | None]:
-    """Run the recurrence S_t = diag(a_t) S_{t−1} + k_t v_tᵀ, where each key channel has its own decay.
+    """Run S_t = diag(a_t) S_{t−1} + k_t v_tᵀ in chunks.
 
-    Return outputs and last state as `run_in_chunks` does. `log_decay` is (batch, length, heads, keys).
-    Queries are multiplied by the decay since their chunk's start, and keys by its inverse. Chunks are so
-    short that decays of at least e⁻⁵ per position stay within single precision (Yang et al. 2024, section 4).
+    Each key channel has its own decay. Return outputs and last state as `run_in_chunks` does. `log_decay` is
+    (batch, length, heads, keys). Queries are multiplied by the decay since their chunk's start, and keys by
+    its inverse. Chunks are so short that decays of at least e⁻⁵ per position stay within single precision
+    (Yang et al. 2024, section 4).
     """
     length = q.shape[1]
     q, k, v, steps = (split_chunks(each, MAX_VECTOR_CHUNK_LENGTH) for each in (q, k, v, log_decay))
@@ -115,9 +118,10 @@ def run_vector_decays(
 def propagate_states(
     written: Tensor, log_decay: Tensor | None, state: Tensor | None, *, keep: bool
 ) -> tuple[list[Tensor], Tensor | None]:
-    """Return the state before each chunk, and the state after the last chunk (None without `keep`).
+    """Return the state before each chunk, and the last state.
 
-    If there is no initial `state`, the list begins with the state before the second chunk.
+    The last state is None without `keep`. If there is no initial `state`, the list begins with the state
+    before the second chunk.
 
     - `written` (chunks, batch, heads, keys, values) is what each chunk adds to the state.
     - `log_decay` (chunks, batch or 1, heads, 1, keys or 1) is the log of the earlier state's decay.
@@ -134,7 +138,7 @@ def propagate_states(
 
 
 def add_states(within: Tensor, read: Tensor, states: list[Tensor]) -> Tensor:
-    """Add to each chunk's outputs `within` what the chunk's queries read from earlier chunks.
+    """Add the contributions of earlier chunks to each chunk's outputs.
 
     The outputs `within` only have the contributions of their own chunks. The queries `read` (chunks, …, size,
     keys) are multiplied by the `states` before their chunks.
