@@ -42,7 +42,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A constituent of a sentence: its label and its children, which are constituents and words."""
+    """A constituent of a sentence, with its label and children."""
 
     label: str
     children: tuple[Tree | Leaf, ...]
@@ -70,7 +70,7 @@ def parse_trees(text: str) -> Iterator[Tree]:
 
 
 def strip_annotations(tree: Tree) -> Tree | None:
-    """Return a tree without annotations in its labels and without leaves that are not words.
+    """Return a tree without traces and without annotations in its labels.
 
     Remove traces (leaves that are not words), constituents that hold nothing else, and the functions in
     labels. For example, `NP-SBJ-1` and `NP=2` become `NP`; tags such as `-LRB-` stay. None if nothing is

@@ -16,7 +16,10 @@ WIDTH = 10
 
 
 class Bleu(NamedTuple):
-    """A BLEU score between 0 and 100, and sacrebleu's signature: version, tokeniser, smoothing."""
+    """A BLEU score between 0 and 100, with its sacrebleu signature.
+
+    The signature names the version, the tokeniser and the smoothing.
+    """
 
     score: float
     signature: str
@@ -61,7 +64,7 @@ Bracket = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BracketScore:
-    """Numbers of labelled brackets in the trees of a split, and the scores in per cent that result.
+    """Scores of guessed trees by their labelled brackets, in per cent.
 
     `right` counts the brackets of the gold trees, `guessed` those of the model's trees, and `matched` those
     in both. EVALB's scores leave out a sentence that has no guess, or whose words differ from the gold words
@@ -90,7 +93,10 @@ class BracketScore:
 
     @property
     def f1_of_all(self) -> float:
-        """Return F1 over all sentences. Sentences that EVALB leaves out count as trees without brackets."""
+        """Return F1 over all sentences, including those that EVALB leaves out.
+
+        Such a sentence counts as a guess without brackets.
+        """
         return _percent(2 * self.matched, self.right + self.missed + self.guessed)
 
 

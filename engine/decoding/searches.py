@@ -1,4 +1,4 @@
-"""Searches for the best output of a model for each source: greedy, beam, and over output lengths."""
+"""Greedy search, beam search, and a search over output lengths."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from ..data.vocabularies.words import END
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The least and the largest number of symbols of each output (batch,), end symbol included.
+    """The smallest and the largest allowed length of each output (batch,).
 
-    An output must not end before `min_length` symbols, and ends after at most `max_length`.
+    Lengths are in symbols and include the end symbol. An output must not end before `min_length` symbols, and
+    ends after at most `max_length`.
     """
 
     min_length: Tensor
@@ -31,7 +32,7 @@ class Bounds:
         return type(self)(min_length=self.min_length[index], max_length=self.max_length[index])
 
     def after(self, place: int) -> Self:
-        """Return the bounds on the number of symbols that may follow after the first `place` symbols."""
+        """Return the bounds that remain after the first `place` symbols."""
         return type(self)(
             min_length=(self.min_length - place).clamp(min=1), max_length=self.max_length - place
         )
@@ -39,10 +40,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """Decoded symbols (batch, longest) and scores (batch,) in nats; padding follows each end symbol.
+    """Decoded symbols (batch, longest) and their scores (batch,) in nats.
 
-    A score is the sum of the log-probabilities of a row's symbols, in double precision. It is minus infinity
-    if the model outputs NaN, and the row then holds only an end.
+    Padding follows each end symbol. A score is the sum of the log-probabilities of a row's symbols, in double
+    precision. It is minus infinity if the model outputs NaN, and the row then holds only an end.
     """
 
     symbols: Tensor
@@ -54,26 +55,30 @@ class Outputs:
 
 
 def log_probabilities(logits: Tensor) -> Tensor:
-    """Return the log-probabilities of all symbols, at least in single precision."""
+    """Return the log-probabilities of all symbols.
+
+    They are at least in single precision.
+    """
     return torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
 
 
 class OutputCosts:
-    """Costs of outputs in nats, all at least 0. A search subtracts the cost of an output from its score.
+    """Costs of outputs in nats, all at least 0.
 
-    This class has no costs: outputs are compared only by their likelihood.
+    A search subtracts the cost of an output from its score. This class has no costs: outputs are compared
+    only by their likelihood.
     """
 
     def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
-        """Return the cost (rows,) of each finished output in `symbols` (rows, longest), as float64.
+        """Return the cost (rows,) of each finished output, as float64.
 
-        `sentences` (rows,) has the index of each output's sentence. Each row has its end, and padding after
-        it.
+        `symbols` is (rows, longest). `sentences` (rows,) has the index of each output's sentence. Each row
+        has its end, and padding after it.
         """
         return torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
-        """Return the least possible cost (rows,) of outputs with these beginnings and `left` more symbols.
+        """Return a lower bound (rows,) on the cost of each unfinished output.
 
         `symbols` are (rows, written), and `left` bounds the number of symbols that may follow, end included.
         A lower value is also correct (by default 0), but then the search drops hopeless outputs later.
@@ -100,7 +105,7 @@ class Race:
         self.best.scatter_reduce_(0, sentence, worth, "amax")
 
     def beaten(self, rows: Tensor, beginnings: Outputs, left: Bounds) -> Tensor:
-        """Return a mask of the unfinished outputs that cannot win, whatever symbols may follow."""
+        """Return a mask of the unfinished outputs that can no longer win."""
         sentence = self.sentence[rows]
         worth = beginnings.scores - self.costs.least(sentence, beginnings.symbols, left)
         return worth < self.best[sentence]
@@ -143,7 +148,7 @@ def greedy_search(
 
 
 def _likeliest(logs: Tensor, bounds: Bounds, place: int) -> tuple[Tensor, Tensor]:
-    """Return the likeliest symbol that the bounds allow at `place` of each output, and its log-probability.
+    """Return the likeliest allowed symbol of each output, and its log-probability.
 
     Positions count from 1. The log-probabilities are float64.
     """
@@ -159,9 +164,10 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int) -> tuple[Tensor, Tensor
 
 
 def _still_racing(race: Race, rows: Tensor, written: Outputs, going: Tensor, left: Bounds) -> Tensor:
-    """Record the outputs that have ended; return a mask of the unfinished outputs that may still win.
+    """Return a mask of the unfinished outputs that can still win.
 
-    `left` bounds the number of symbols that may follow. The score of each beaten output is set to -inf.
+    The finished outputs are recorded in the race. `left` bounds the number of symbols that may follow. The
+    score of each beaten output is set to -inf.
     """
     race.record(rows[~going], written.select(rows[~going]))
     beaten = going & race.beaten(rows, written.select(rows), left)
@@ -189,7 +195,10 @@ class Ranking:
         return scores / ((5.0 + lengths) / 6.0) ** self.length_penalty
 
     def coverage_term(self, coverage: Tensor, valid: Tensor) -> Tensor:
-        """Return the coverage penalty (rows,) for coverages (rows, n), over the valid source positions."""
+        """Return the coverage penalty (rows,) of each output.
+
+        `coverage` is (rows, n); only valid source positions count.
+        """
         # the logarithm of a weight that underflowed to 0 stays finite
         least = torch.finfo(coverage.dtype).tiny
         logs = torch.log(coverage.clamp(least, 1.0)).masked_fill(~valid, 0.0)
@@ -240,7 +249,7 @@ def beam_search(
 
 
 class BeamSearch:
-    """State of a beam search: the best finished output of each sentence, and rivals that may beat it.
+    """State of a beam search over a batch of sentences.
 
     The rivals are the unfinished hypotheses. Among the `beam` best continuations, those with an end symbol
     are finished outputs. The search continues from the `beam` best unfinished ones, as long as one of them
@@ -270,10 +279,11 @@ class BeamSearch:
         )
 
     def extend(self, alive: Hypotheses, logs: Tensor, attended: Tensor | None) -> tuple[Tensor, Hypotheses]:
-        """Continue the unfinished outputs by one symbol; return the parents' rows and the longer outputs.
+        """Continue the unfinished outputs by one symbol.
 
-        The parent of an output is the shorter output that it continues. `logs` (rows, vocab) are the
-        log-probabilities of the next symbol. `attended` (rows, n) are the attention weights of this step.
+        Return the rows of their parents, and the longer outputs. The parent of an output is the shorter
+        output that it continues. `logs` (rows, vocab) are the log-probabilities of the next symbol.
+        `attended` (rows, n) are the attention weights of this step.
         """
         best = self._best(alive, logs)
         coverage = None if alive.coverage is None or attended is None else alive.coverage + attended
@@ -309,7 +319,7 @@ class BeamSearch:
         return Candidates(sentences=sentences, scores=scores, parents=parents, symbols=chosen)
 
     def _choices(self, alive: Hypotheses, logs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the best next symbols of each unfinished output: their log-probabilities, and the symbols.
+        """Return the log-probabilities and numbers of the best next symbols.
 
         The last column is the end symbol.
         """
@@ -323,7 +333,7 @@ class BeamSearch:
         return torch.cat([best, ends[:, None]], 1).double(), torch.cat([symbols, end], 1)
 
     def _end(self, best: Candidates, alive: Hypotheses, coverage: Tensor | None) -> None:
-        """Store each output that ends at this step, if it is better than its sentence's best output so far.
+        """Store the outputs that end at this step and improve on the best so far.
 
         Only outputs among the `beam` best continuations count.
         """
@@ -387,12 +397,12 @@ MAX_POSITIONS = 16384
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeSearch:
-    """Search for the best output length, for a model that must know the length before it writes.
+    """Settings of the search over output lengths.
 
-    The length that such a model is given is the output's size. The sizes go from a source's length to
-    `ratio` times that length plus `margin`. The best output is the most likely one or, with `costs` for each
-    source, the one with the highest log-probability minus cost. With a `line`, only the size nearest to its
-    estimate is tried.
+    It is for models that must know the length of an output before they write it. The length that such a model
+    is given is the output's size. The sizes go from a source's length to `ratio` times that length plus
+    `margin`. The best output is the most likely one or, with `costs` for each source, the one with the
+    highest log-probability minus cost. With a `line`, only the size nearest to its estimate is tried.
     """
 
     ratio: float = 2.0
@@ -413,7 +423,7 @@ class SizeSearch:
 
 
 def size_bounds(lengths: Tensor, sizes: Tensor) -> Bounds:
-    """Return the bounds on each output's length, given its source's length and the size to try.
+    """Return the length bounds that follow from the sizes to try.
 
     `lengths` and `sizes` are (rows,). All sizes up to the source's length are equivalent; a longer output
     has exactly its size.
@@ -469,7 +479,7 @@ def _beams(model: TransductionModel, sources: Tensor, lengths_tried: Tensor, bea
 def _best_sizes(
     model: TransductionModel, sources: Tensor, longest: Tensor, sizes: SizeSearch
 ) -> tuple[Tensor, Outputs]:
-    """Return the output length (batch,) at which greedy search finds the best output, and the outputs.
+    """Return the best length (batch,) for each output, and the outputs of greedy search.
 
     A size is dropped as soon as its likelihood so far, with its lowest possible cost, cannot beat another
     output.
@@ -498,10 +508,11 @@ def _best_sizes(
 
 
 def _chunks(sizes: Tensor, positions: int) -> Iterator[Tensor]:
-    """Yield row indices, the shortest rows first, in chunks of at most `positions` positions with padding.
+    """Yield the indices of rows in chunks of similar sizes, the shortest first.
 
-    After each chunk freed memory is returned to the system. On a CPU oneDNN caches prepared convolutions for
-    each shape, and shrinking batches produce hundreds of shapes, which fragments the heap.
+    A padded chunk has at most `positions` positions, unless it is a single row. After each chunk freed memory
+    is returned to the system. On a CPU oneDNN caches prepared convolutions for each shape, and shrinking
+    batches produce hundreds of shapes, which fragments the heap.
     """
     order = torch.argsort(sizes, stable=True)
     start = 0

@@ -27,10 +27,10 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """The exported file, and the largest difference between its outputs and those of the model.
+    """An exported file, and how far its outputs differ from the model's.
 
-    The difference is relative to the largest output. `difference` is None if nothing was computed, as for
-    a Hub folder.
+    `difference` is the largest difference of an output, relative to the largest output. It is None if nothing
+    was computed, as for a Hub folder.
     """
 
     path: Path

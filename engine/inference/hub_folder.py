@@ -1,4 +1,7 @@
-"""The folder of a model for the Hugging Face Hub; `transformers` can load a language model from it."""
+"""Folder of a trained model for the Hugging Face Hub.
+
+`transformers` can load a language model from it.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def write_hub_folder(trained: TrainedModel, path: Path) -> None:
 
 
 def _files(trained: TrainedModel) -> dict[str, Any]:
-    """Return the files of a folder for the Hub (name to content), except the file of weights.
+    """Return the content of each file in the Hub folder, except the weights.
 
     A content is a text, or values to write as JSON.
     """

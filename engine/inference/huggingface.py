@@ -30,7 +30,10 @@ _FIRST, _END = "<start>", "<end of line>"
 
 
 class ActivememConfig(PreTrainedConfig):
-    """Configuration from the folder's `config.json`. Its field `activemem` has the settings of the trial."""
+    """Configuration of a model, read from `config.json`.
+
+    Its field `activemem` has the settings of the trial.
+    """
 
     model_type = "activemem"
 
@@ -74,7 +77,10 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
         return model.to(device).eval() if device is not None else model.eval()
 
     def save_pretrained(self, *_: object, **__: object) -> None:
-        """Raise NotImplementedError: a folder is written by `activemem model export`."""
+        """Raise NotImplementedError.
+
+        `activemem model export` writes a folder.
+        """
         raise NotImplementedError(
             "save_pretrained is not supported: copy the folder, or write one by activemem model export"
         )
@@ -86,9 +92,10 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
         labels: Tensor | None = None,
         **_: object,
     ) -> CausalLMOutput:
-        """Return the logits (batch, length, vocab) of the next symbols and, given `labels`, the mean loss.
+        """Return the logits (batch, length, vocab) of the next symbols.
 
-        The mask may leave out symbols at the start and at the end of a row.
+        With `labels`, also return the mean loss. The mask may leave out symbols at the start and at the end
+        of a row.
         """
         if attention_mask is None or bool(attention_mask[:, 0].all()):
             logits = self.module(input_ids)
@@ -105,7 +112,10 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
     def prepare_inputs_for_generation(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: object
     ) -> dict[str, Any]:
-        """Return the arguments of `forward` for the next symbol: the whole text, since there is no cache."""
+        """Return the arguments of `forward` for the next symbol.
+
+        They contain the whole text, since there is no cache.
+        """
         return {"input_ids": input_ids, "attention_mask": attention_mask}
 
 
@@ -137,11 +147,14 @@ class ActivememTokenizer(PreTrainedTokenizer):
         return dict(self._ids)
 
     def tokenize(self, text: str, **_: object) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Return the names of a text's symbols, without an end mark after the last line or document."""
+        """Return the names of a text's symbols.
+
+        There is no end mark after the last line or document.
+        """
         return [self._names[number] for number in self._symbols.encode_beginning(text)]
 
     def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:
-        """Join tokens, which are names of symbols in the vocabulary, into the text that they stand for."""
+        """Join the names of symbols into a text."""
         return self._symbols.decode([self._ids[token] for token in tokens])
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str]:
@@ -158,9 +171,9 @@ class ActivememTokenizer(PreTrainedTokenizer):
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
     ) -> list[int]:
-        """Return the token ids of a text, preceded by the mark that began the model's training texts, if any.
+        """Put the model's start mark before the token ids of a text.
 
-        The mark is a line start, or the end mark of the text before.
+        The mark is a line start, or the end mark of the text before. Some models have none.
         """
         assert token_ids_1 is None, "a language model reads one text"
         if not self._streams:
@@ -186,9 +199,10 @@ class ActivememTokenizer(PreTrainedTokenizer):
 
 
 def _names(symbols: TextSymbols, vocab: int, *, streams: bool) -> list[str]:
-    """Return a distinct name for each symbol: its text, or a name like `<7>` if its text is not unique.
+    """Return a distinct name for each symbol.
 
-    `streams` is false for models of single lines or documents, which have a start symbol.
+    It is the symbol's text, or a name like `<7>` if the text is not unique. `streams` is false for models of
+    single lines or documents, which have a start symbol.
     """
     names = list[str]()
     for number in range(vocab):

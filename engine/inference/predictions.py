@@ -40,7 +40,10 @@ UNREAD = "–"
 
 
 class InputError(ActivememError):
-    """Error for a line that a model cannot read; the message has the line's number and the expected input."""
+    """Error for an input line that the model cannot read.
+
+    The message has the line's number and the expected input.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +235,7 @@ def _json(data: str | list[str | None]) -> str:
 
 
 def _number_answer(model: Model, settings: TrialSettings) -> _Answerer:
-    """Return a function that predicts the output numbers of a regression model for a batch of inputs.
+    """Return a function that predicts numbers for a batch of inputs.
 
     If the model of a task reads padding like other inputs, sequences are predicted one by one, without
     padding.

@@ -17,7 +17,7 @@ from ..data.text.symbols import TextSymbols
 
 
 class NextSymbols:
-    """Reader of a batch of growing texts that gives the probabilities of their next symbols.
+    """Predictor of the next symbol for each text of a batch.
 
     The model must be causal, and all texts have the same length. A model whose blocks see a bounded past, or
     keep a state of fixed size, reads each symbol once. Any other model reads the whole texts again at each
@@ -45,7 +45,7 @@ class NextSymbols:
 
 
 class GenerationError(ActivememError):
-    """Error for settings with which no text can be generated; the message lists all faults."""
+    """Error for settings that do not allow generation; the message lists all faults."""
 
 
 class SamplingKeywords(TypedDict, total=False):
@@ -96,9 +96,9 @@ class Sampling:
 def generate_symbols(
     model: Model, beginning: list[int], sampling: Sampling, *, end: int | None
 ) -> Iterator[int]:
-    """Yield the symbols that the model writes after a beginning, at least one.
+    """Yield the symbols that the model writes after a beginning.
 
-    Generation stops after the symbol `end`, or after the largest number of symbols.
+    There is at least one. Generation stops after the symbol `end`, or after the largest number of symbols.
     """
     reader, generator = NextSymbols(model), torch.Generator().manual_seed(sampling.seed)
     symbols = torch.tensor([beginning])

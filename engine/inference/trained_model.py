@@ -73,13 +73,16 @@ HUB_WEIGHTS = "model.safetensors"
 
 
 class UseError(ActivememError):
-    """Error for a method that a kind of model does not support; the message names the supported ones."""
+    """Error for a method that this kind of model does not support.
+
+    The message names the supported methods.
+    """
 
 
 class TrainedModel:
-    """A trained model with its trial; `module` is the torch module, in evaluation mode on the CPU.
+    """A trained model, ready for predictions on the CPU.
 
-    `path` is the model's file, and `file` is its content.
+    `module` is the torch module, in evaluation mode. `path` is the model's file, and `file` is its content.
     """
 
     def __init__(self, path: Path, file: ModelFile) -> None:
@@ -103,9 +106,9 @@ class TrainedModel:
         return str(self.module)
 
     def predict(self, lines: Iterable[str]) -> Iterator[str]:
-        """Yield the prediction for each line as one line of text; an empty line gives an empty prediction.
+        """Yield the prediction for each line as text.
 
-        See `predictions`.
+        An empty line gives an empty prediction. See `predictions`.
         """
         return (answer.text for answer in self.predictions(lines))
 

@@ -32,9 +32,10 @@ Observer = Callable[[Tensor, Tensor, Tensor], None]
 
 
 def on_device(rows: Tensor, device: torch.device) -> Tensor:
-    """Copy rows to a device without waiting for the copy; for a GPU, pin the rows' memory first.
+    """Copy rows to a device without waiting for the copy.
 
-    The rows must be contiguous: otherwise torch first makes a copy in pageable memory.
+    For a GPU the rows are first pinned in memory. The rows must be contiguous: otherwise torch first makes a
+    copy in pageable memory.
     """
     if device.type != "cuda":
         return rows.to(device)
@@ -52,28 +53,29 @@ def micro_batch_slice(count: int, part: int, parts: int) -> slice:
 
 
 def micro_batch_weight(count: int, part: int, parts: int) -> float:
-    """Return the factor by which to multiply the mean loss of micro-batch number `part` of `parts`.
+    """Return the factor for the mean loss of a micro-batch.
 
-    Then the mean over all `parts` is the mean of the batch, even if the micro-batches differ in size.
+    With these factors, the mean over all `parts` is the mean of the batch, even if the micro-batches differ
+    in size. `count` is the size of the batch.
     """
     rows = micro_batch_slice(count, part, parts)
     return (rows.stop - rows.start) * parts / count
 
 
 def scored_on_device(targets: Tensor, scored: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the targets that the mask `scored` marks, and their indices in the flattened `targets`.
+    """Return the scored targets and their flat indices, on the device.
 
-    Both results are (count,) and on the device. `targets` and `scored`, both (batch, length), are on the
-    host. Counting them on the host avoids waiting for a GPU.
+    The mask `scored` marks them. Both results are (count,) and on the device. `targets` and `scored`, both
+    (batch, length), are on the host. Counting them on the host avoids waiting for a GPU.
     """
     places = find_places(scored)
     return on_device(targets.flatten()[places], device), on_device(places, device)
 
 
 class Answers(NamedTuple):
-    """A model's inputs, and its outputs and targets at the positions that count in the loss.
+    """The inputs, outputs and targets of a model.
 
-    All are on the model's device.
+    Outputs and targets are only those at the positions that count in the loss. All are on the model's device.
     """
 
     inputs: Tensor
@@ -96,7 +98,7 @@ class StepShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausalView:
-    """The data of a causality test: a sequence, and a function that computes the model's outputs for it.
+    """A sequence and a model function for testing causality.
 
     The test fails if an output depends on later inputs. `inputs` (length,) are symbols between `first` and
     `first + symbols`. `outputs` maps the model and inputs (rows, length), both on any device, to (rows,
@@ -124,15 +126,19 @@ class Stackable(Protocol):
         ...
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
-        """Return the loss of a whole batch, which must depend only on the model and the batch."""
+        """Return the loss of a whole batch.
+
+        It must depend only on the model and the batch.
+        """
         ...
 
 
 class Objective(ABC, Generic[ModelOf]):
-    """The data, the loss and the metrics of one trial, with its own random generators for the data.
+    """The data, the loss and the metrics of one trial.
 
-    The generators are always on the CPU, so the data of a trial are the same on every device. `folder` has
-    the corpora. The batch of a step is processed in `parts`.
+    Each objective draws its data with its own random generators. The generators are always on the CPU, so the
+    data of a trial are the same on every device. `folder` has the corpora. The batch of a step is processed
+    in `parts`.
     """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
@@ -168,7 +174,7 @@ class Objective(ABC, Generic[ModelOf]):
         return max(1, self.settings.train.batch_size // self.evaluation_parts)
 
     def epoch_shapes(self, steps: int) -> Mapping[StepShape, int]:
-        """Return how many of the current epoch's batches, `steps` in total, have each shape."""
+        """Count the batches of each shape in the current epoch of `steps` steps."""
         return {self.step_shape: steps}
 
     @abstractmethod
@@ -191,13 +197,13 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def evaluate(self, model: ModelOf, *, last: bool) -> Metrics:
-        """Return the metrics after an epoch, with the model in evaluation mode.
+        """Return the metrics after an epoch.
 
-        `last` marks the last epoch.
+        The model is in evaluation mode. `last` marks the last epoch.
         """
 
     def causal_view(self) -> CausalView | None:
-        """Return the data for the test that outputs ignore later inputs; None if the task is not causal."""
+        """Return the data for testing causality, or None if the task is not causal."""
         return None
 
     def outputs(self) -> WrittenOutputs | None:
@@ -233,7 +239,10 @@ class BatchObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
 
 
 class FreshObjective(BatchObjective[Model, BatchOf]):
-    """An objective that draws a fresh batch for each step with a generator seeded by its trial."""
+    """An objective that draws a fresh batch for each step.
+
+    The trial's seed sets the random generator.
+    """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -255,7 +264,10 @@ class FreshObjective(BatchObjective[Model, BatchOf]):
 
 
 class StreamedObjective(BatchObjective[ModelOf, BatchOf]):
-    """An objective with a stream of batches; the next batch depends only on the number of earlier batches."""
+    """An objective that takes its batches from a stream.
+
+    The next batch depends only on the number of earlier batches.
+    """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -282,7 +294,7 @@ class StreamedObjective(BatchObjective[ModelOf, BatchOf]):
         self._symbols += symbols
 
     def state(self) -> dict[str, Any]:
-        """Return the number of batches drawn, and the sums from which `step_shape` computes its mean."""
+        """Return the position in the stream, and the sums for `step_shape`."""
         return {"position": self._drawn, "padded": self._symbols, "drawn": self._sequences}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -299,7 +311,7 @@ class StreamedObjective(BatchObjective[ModelOf, BatchOf]):
 
 
 class RegisteredMetrics:
-    """The registered metrics of one kind of task, accumulated over one evaluation of a split."""
+    """Accumulator of the registered metrics over one evaluation."""
 
     def __init__(self, kind: TaskKind, split: str = "") -> None:
         self._measures: dict[str, Measure] = {}
@@ -309,9 +321,10 @@ class RegisteredMetrics:
                     self._measures[name] = metric.measure()
 
     def update(self, outputs: Tensor, targets: Tensor, valid: Tensor | None = None) -> None:
-        """Add a batch to all metrics; if `valid` is set, add only the entries that it marks.
+        """Add a batch to all metrics.
 
-        `outputs` and `targets` have the form that `Measure.update` expects.
+        If `valid` is set, add only the entries that it marks. `outputs` and `targets` have the form that
+        `Measure.update` expects.
         """
         # selecting entries takes time, so do it only if there is a metric
         if self._measures and valid is not None:

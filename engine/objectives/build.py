@@ -49,9 +49,10 @@ def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
 
 
 def has_one_shape(settings: TrialSettings) -> bool:
-    """Return whether the batches of a trial have one shape, so that the trial may train in a pack.
+    """Return whether all batches of a trial have the same shape.
 
-    Its objective must be Stackable, and its batches of equal length must have equal shapes.
+    Only then may the trial train in a pack. Its objective must be Stackable, and its batches of equal length
+    must have equal shapes.
     """
     if isinstance(settings.task, GeneratedTask) and not settings.task.has_one_shape:
         return False

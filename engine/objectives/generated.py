@@ -53,10 +53,10 @@ from .base import (
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Sums of losses and counts of correct targets, over all scored targets of a split.
+    """Running sums for the loss and accuracy of a split.
 
-    The metrics of the split are computed from them. `loss` is the sum of losses, `right` counts correct
-    targets, and `exact` counts sequences without an error.
+    Only scored targets count. The metrics of the split are computed from them. `loss` is the sum of losses,
+    `right` counts correct targets, and `exact` counts sequences without an error.
     """
 
     loss: float = 0.0
@@ -74,7 +74,7 @@ class Score:
         return self.right / self.count
 
     def metrics(self, split: str) -> Metrics:
-        """Return a split's loss, accuracy and share of faultless sequences, with names such as `dev_loss`."""
+        """Return the metrics of a split, with names such as `dev_loss`."""
         return {
             f"{split}_loss": self.loss / self.count,
             f"{split}_accuracy": self.accuracy,
@@ -150,18 +150,21 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
-        """Return the tensors of a batch that `_scored_outputs` needs, such as inputs and targets.
+        """Return the tensors of a batch that `_scored_outputs` needs.
 
         They have the same shapes for each batch.
         """
 
     @abstractmethod
     def _scored_outputs(self, model: Model, *scored: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the model's outputs and the targets at the scored positions of a batch (see `_scored`)."""
+        """Return the model's outputs and the targets, at scored positions only.
+
+        `_scored` returns the tensors in `scored`.
+        """
 
     @abstractmethod
     def _answers(self, model: Model, examples: Examples) -> Answers:
-        """Return a model's inputs, and its outputs and targets at all scored positions."""
+        """Return the inputs, outputs and targets of a model."""
 
     def _task_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each target, from the task's own loss function if there is one.
@@ -180,9 +183,9 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
-        """Return the metrics of a split from its sums; `index`, such as `[long]`, is added to metric names.
+        """Compute the metrics of a split from its sums.
 
-        The index names one of several test sets.
+        `index`, such as `[long]`, is added to the metrics' names. The index names one of several test sets.
         """
 
     @abstractmethod
@@ -195,7 +198,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _rows_of_targets(self, examples: Examples) -> Tensor:
-        """Return, for each scored target, the index of the example to which it belongs."""
+        """Return the index of the example to which each scored target belongs."""
 
     def _registered(self, split: str) -> RegisteredMetrics:
         """Return a new accumulator of the metrics that plug-ins registered for a split.
@@ -234,7 +237,10 @@ class GeneratedObjective(FreshObjective[Examples]):
 
 
 class TaggingExamplesObjective(GeneratedObjective):
-    """Objective with symbols as targets; outputs are computed only at the scored positions."""
+    """Objective with symbols as targets.
+
+    Outputs are computed only at the scored positions.
+    """
 
     def causal_view(self) -> CausalView | None:
         """Return the data of the causality test, with the longest example of the dev and test sets.
@@ -378,7 +384,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
 
     @abstractmethod
     def _dev_batches(self) -> Sequence[Batch]:
-        """Return the sequences for evaluation after an epoch, as batches that each have one length."""
+        """Return the dev sequences as batches, each with one length."""
 
     @abstractmethod
     def _evaluate_epoch(self, model: Model) -> Metrics:

@@ -50,9 +50,9 @@ class TreeCosts(OutputCosts):
 
     @classmethod
     def of(cls, sentences: Sequence[str], target: Vocabulary) -> Self:
-        """Return the costs for outputs of these sentences, with output symbols from the vocabulary `target`.
+        """Return the costs for outputs of these sentences.
 
-        A start symbol in an output counts as a surplus tag.
+        `target` is the vocabulary of the outputs. A start symbol in an output counts as a surplus tag.
         """
         words = torch.tensor([len(sentence.split(" ")) for sentence in sentences])
         brackets = [bracket_of(target.decode_symbols([number])) for number in range(target.size)]
@@ -61,7 +61,10 @@ class TreeCosts(OutputCosts):
         return cls(words, tags=tags, brackets=torch.tensor(brackets))
 
     def select(self, sentences: Tensor) -> Self:
-        """Return the costs for some sentences, given their indices (rows,), on the device of the indices."""
+        """Return the costs for the sentences with these indices (rows,).
+
+        They are on the device of the indices.
+        """
         tables = (self._words[sentences.to(self._words.device)], self._tags, self._brackets)
         words, tags, brackets = (table.to(sentences.device) for table in tables)
         return type(self)(words, tags=tags, brackets=brackets)
@@ -72,7 +75,7 @@ class TreeCosts(OutputCosts):
         return _cost((self._words[sentences] - tags).abs(), open_brackets.abs())
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
-        """Return the least possible cost (rows,) of outputs with these beginnings and `left` more symbols.
+        """Return a lower bound (rows,) on the cost of each unfinished output.
 
         Missing tags count first, then brackets.
         """
@@ -110,7 +113,7 @@ class Decoding:
 
     @classmethod
     def of_task(cls, settings: TrialSettings) -> Decoding:
-        """Return the decoding settings in a trial's [task] table, by default settings of greedy search."""
+        """Return the decoding settings of a trial; the default is greedy search."""
         task = settings.task
         if not isinstance(task, SentencePairSettings):
             return cls()
@@ -123,7 +126,10 @@ class Decoding:
 
 
 def output_sizes(settings: TrialSettings) -> SizeSearch:
-    """Return the range of output lengths to try, for a model that must know the length before it writes."""
+    """Return the range of output lengths to try.
+
+    It is for models that must know the length before they write.
+    """
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return SizeSearch(ratio=task.size_ratio, margin=task.size_margin)
@@ -131,12 +137,15 @@ def output_sizes(settings: TrialSettings) -> SizeSearch:
 
 
 def prefers_trees(settings: TrialSettings) -> bool:
-    """Return whether [task] asks for an extra cost of outputs that are not trees."""
+    """Return whether outputs that are not trees have an extra cost."""
     return isinstance(settings.task, ParsingSettings) and settings.task.prefer_trees
 
 
 class PairData:
-    """The pairs of a trial: from a corpus or a treebank below `folder`, or generated."""
+    """The source and target sequences of a trial.
+
+    They come from a corpus or a treebank below `folder`, or are generated.
+    """
 
     def __init__(self, settings: TrialSettings, folder: Path) -> None:
         task, self.text = settings.task, None
@@ -162,23 +171,29 @@ class PairData:
         return LengthLine.fit(sources[kept], targets[kept])
 
     def sources(self, split: PairSplit) -> list[str]:
-        """Return the sources of a dev or test split as text; generated pairs are written as numbers."""
+        """Return the sources of a dev or test split as text.
+
+        Generated sources are written as numbers.
+        """
         return _number_lines(split.source) if self.text is None else split.sentences("source")
 
     def references(self, split: PairSplit) -> list[str]:
-        """Return the targets of a split as text, normalised in the same way as decoded outputs."""
+        """Return the targets of a split as normalised text."""
         if self.text is None:
             return _number_lines(split.target)
         return [self.text.target.normalise(sentence) for sentence in split.sentences("target")]
 
     def tree_costs(self, split: PairSplit) -> TreeCosts | None:
-        """Return the costs of a split's outputs that do not form trees; None if [task] sets no costs."""
+        """Return the costs of outputs that are not trees; None if [task] sets no costs."""
         if not self._prefer_trees or self.text is None:
             return None
         return TreeCosts.of(split.sentences("source"), self.text.target)
 
     def sentences(self, outputs: Sequence[Sequence[int]]) -> list[str]:
-        """Return outputs as text; outputs for generated pairs are written as numbers."""
+        """Return outputs as text.
+
+        Outputs for generated pairs are written as numbers.
+        """
         decode_one = number_line if self.text is None else self.text.target.decode
         return [decode_one(output) for output in outputs]
 
@@ -202,7 +217,7 @@ def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: Trial
 
 
 def iter_scored_pairs(split: PairSplit, train: TrainSettings, parts: int = 1) -> Iterator[PairBatch]:
-    """Yield batches that together have each pair of a split once.
+    """Yield the pairs of a split in batches, each pair once.
 
     A batch has the training batch size divided by `parts`.
     """
@@ -265,7 +280,10 @@ def search_outputs(
 def write_outputs(
     outputs: Sequence[list[int]], pairs: PairData, split: PairSplit, decoding: Decoding
 ) -> WrittenOutputs:
-    """Return a record for the store: a split's sources, references and outputs, with the settings."""
+    """Return the outputs of a split as a record for the store.
+
+    The record also has the sources, the references and the decoding settings.
+    """
     return WrittenOutputs(
         **asdict(decoding),
         sources=pairs.sources(split),
@@ -286,13 +304,16 @@ def _number_lines(side: Split) -> list[str]:
 
 
 def number_line(symbols: Sequence[int]) -> str:
-    """Return symbols as a line of their numbers, up to the end symbol and without start symbols."""
+    """Return symbols as a line of numbers, up to the end symbol.
+
+    Start symbols are left out.
+    """
     text = takewhile(lambda symbol: symbol != END, symbols)
     return " ".join(str(symbol) for symbol in text if symbol != START)
 
 
 def _tree_scores(outputs: Sequence[str], split: PairSplit) -> Metrics:
-    """Compare the trees in decoded outputs with the gold trees of a split; return scores by EVALB's rules.
+    """Score the trees in decoded outputs by EVALB's rules.
 
     An output that is not a tree over its source has no brackets.
     """

@@ -80,7 +80,7 @@ class ClassificationScore:
 
 
 class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
-    """Base class of the objectives with labelled sequences, with metrics of the dev and test splits."""
+    """Base class of objectives with labelled sequences."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -148,7 +148,10 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
 
     @abstractmethod
     def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
-        """Return a model's metrics on a split, which are named after `name`; score each sequence once."""
+        """Return the metrics of a split, with names that begin with `name`.
+
+        Each sequence is scored once.
+        """
 
 
 class ClassificationObjective(LabelledObjective):
@@ -171,7 +174,10 @@ class ClassificationObjective(LabelledObjective):
 
 
 class SequenceRegressionObjective(LabelledObjective):
-    """Objective of regression: a number for each sequence, standardised by the training labels."""
+    """Objective of regression, with one number as the label of a sequence.
+
+    Labels are standardised by the mean and deviation of the training labels.
+    """
 
     @cached_property
     def _scale(self) -> tuple[float, float]:
@@ -191,9 +197,10 @@ class SequenceRegressionObjective(LabelledObjective):
         return functional.mse_loss(outputs.squeeze(-1).float(), targets, reduction="none")
 
     def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
-        """Return the loss, mean absolute error in the labels' unit, and R² of a split.
+        """Return the loss, the mean absolute error and R² of a split.
 
-        R² is missing if all labels are equal. Registered metrics are added.
+        The error is in the unit of the labels. R² is missing if all labels are equal. Registered metrics are
+        added.
         """
         mean, deviation = self._scale
         registered = RegisteredMetrics(self._task.spec.kind, "" if name == "dev" else name)

@@ -85,9 +85,9 @@ class LanguageObjective(StreamedObjective[Model, TextBatch]):
         return CausalView(inputs=inputs, first=0, symbols=self.interface.vocab, outputs=losses)
 
     def _causal_tokens(self) -> Tensor:
-        """Return the tokens (length + 1,) of the causality test, of which the model reads the first `length`.
+        """Return the tokens (length + 1,) for testing causality.
 
-        The length is the longest that the model reads at once.
+        The model reads all but the last. The length is the longest that the model reads at once.
         """
         if not self._task.by_line:
             return self._text.dev.tokens[: self._task.context + 1].long()
@@ -105,10 +105,10 @@ class LanguageObjective(StreamedObjective[Model, TextBatch]):
         return len(batch.inputs), batch.inputs.numel()
 
     def _truncate(self, split: Split, limit: int | None) -> Split:
-        """Return the first lines of a split that have at most `limit` tokens in total, but at least one line.
+        """Return the first lines of a split, with at most `limit` tokens in total.
 
-        If the first line is longer than `limit`, it is cut, but only if tokens are characters: for other
-        tokens, perplexity is per word, and a word must stay whole.
+        At least one line is returned. If the first line is longer than `limit`, it is cut, but only if tokens
+        are characters: for other tokens, perplexity is per word, and a word must stay whole.
         """
         if limit is None or limit >= len(split.tokens):
             return split
@@ -147,9 +147,9 @@ class LanguageObjective(StreamedObjective[Model, TextBatch]):
 
 
 class StreamObjective(LanguageObjective[StreamBatch]):
-    """Objective that reads a text in parallel rows, which continue from step to step.
+    """Objective that reads a text in parallel rows.
 
-    Blocks keep their states between steps.
+    The rows continue from step to step. Blocks keep their states between steps.
     """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
@@ -169,7 +169,7 @@ class StreamObjective(LanguageObjective[StreamBatch]):
             self._streams = [StreamState()] * parts
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the tokens of one part of the rows in the batch."""
+        """Return the mean loss over the tokens of one part of the batch."""
         batch = self._current
         count = len(batch.inputs)
         here = micro_batch_slice(count, part, parts)
@@ -215,7 +215,7 @@ class PackedObjective(LanguageObjective[StreamBatch]):
     """
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the tokens of one part of the rows in the batch."""
+        """Return the mean loss over the tokens of one part of the batch."""
         batch = self._current
         count = len(batch.inputs)
         drawn = [rows[micro_batch_slice(count, part, parts)] for rows in batch[:2]]
@@ -252,7 +252,7 @@ class PackedObjective(LanguageObjective[StreamBatch]):
 
 
 class LineObjective(LanguageObjective[LineBatch]):
-    """Objective of whole lines, each an independent sequence (Dowdell and Zhang 2019, section 4.1)."""
+    """Objective that reads each line as a sequence (Dowdell and Zhang 2019, section 4.1)."""
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the tokens of one part of the batch, padding excluded."""

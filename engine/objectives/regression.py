@@ -1,4 +1,4 @@
-"""Objective of the recall problems, in which a model must predict one number for each sequence.
+"""Objective of the recall problems, which ask for one number per sequence.
 
 Training ends when the predictions for all test sequences are right.
 """

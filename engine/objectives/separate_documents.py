@@ -1,4 +1,4 @@
-"""Rows of text that are read document by document, so that no token sees another document.
+"""Loss of text rows in which no token sees another document.
 
 Each row is cut at its document ends, and every piece is computed as a sequence of its own. This is exact for
 every block, because masks of padding are exact.
@@ -18,7 +18,7 @@ from .base import on_device, scored_on_device
 
 
 class Pieces(NamedTuple):
-    """Padded pieces of text rows (batch, length). No piece contains tokens of two documents.
+    """Padded pieces of text rows, each from a single document.
 
     `inputs` (pieces, longest) are padded with 0, and `lengths` (pieces,) are the pieces' lengths. `places`
     (pieces, longest) are the flat indices of the inputs in the rows, and arbitrary ones at padding.
@@ -35,10 +35,10 @@ class Pieces(NamedTuple):
 
 
 def iter_pieces(inputs: Tensor, end: int) -> Iterator[Pieces]:
-    """Cut rows (batch, length) at their document ends; yield groups of pieces of similar lengths.
+    """Cut rows (batch, length) at the ends of documents.
 
-    The rows are on the CPU. A piece begins where a row begins, and at each mark `end`, which ends a document
-    and begins the next.
+    Yield groups of pieces of similar lengths. The rows are on the CPU. A piece begins where a row begins, and
+    at each mark `end`, which ends a document and begins the next.
     """
     begins = inputs == end
     begins[:, 0] = True
@@ -55,10 +55,10 @@ def iter_pieces(inputs: Tensor, end: int) -> Iterator[Pieces]:
 def nll_of_documents(
     model: Model, inputs: Tensor, targets: Tensor, *, end: int, device: torch.device
 ) -> Tensor:
-    """Return the negative log-likelihood in nats of each target, given only its own document.
+    """Return the negative log-likelihood of each target, in nats.
 
-    `inputs`, `targets` and the result are (batch, length). The rows are on the CPU, the model and the result
-    on `device`.
+    Each target depends only on its own document. `inputs`, `targets` and the result are (batch, length). The
+    rows are on the CPU, the model and the result on `device`.
     """
     nats: list[Tensor] = []
     order: list[Tensor] = []

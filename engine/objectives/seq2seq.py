@@ -60,7 +60,10 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
             self._guesses = GuessDraws.of(self._current.targets, share, seed, together=is_scheduled(train))
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the target symbols of one part of the batch; 0 if the part is empty."""
+        """Return the mean loss over the target symbols of one part of the batch.
+
+        It is 0 if the part is empty.
+        """
         batch, train = self._current, self.settings.train
         drawn = _part_of(batch.targets, part, parts)
         sources = on_device(_part_of(batch.sources, part, parts), self.device)
@@ -119,7 +122,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         return known | ({"length_line": self._pairs.length_line.to_dict()} if estimated else {})
 
     def causal_view(self) -> CausalView | None:
-        """Return the longest target of the dev and test splits, with a function that computes its outputs.
+        """Return the longest target for testing causality.
 
         If pairs are longer than any in training, the first such pair is taken. The decoder reads the symbols
         before the one that it predicts.
@@ -217,7 +220,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
 
 
 class GuessDraws(NamedTuple):
-    """Random numbers that decide which targets of a batch are replaced, and by which guesses.
+    """Random numbers that decide which target symbols become guesses.
 
     Both fields are (pairs, symbols). They are drawn for the whole batch, so they do not depend on its
     division into parts. `replaced` marks the symbols to replace; `uniform` has the numbers in [0, 1) that
@@ -229,9 +232,10 @@ class GuessDraws(NamedTuple):
 
     @classmethod
     def of(cls, targets: Tensor, share: float, seed: int, *, together: bool) -> GuessDraws:
-        """Draw numbers for targets (pairs, symbols); each target becomes a guess with probability `share`.
+        """Draw the random numbers for targets (pairs, symbols).
 
-        With `together` the same positions are replaced in all pairs.
+        Each symbol becomes a guess with probability `share`. With `together` the same positions are replaced
+        in all pairs.
         """
         generator = torch.Generator().manual_seed(seed)
         rows = torch.rand(targets.shape[-1:] if together else targets.shape, generator=generator)
@@ -252,7 +256,10 @@ def is_scheduled(train: TrainSettings) -> bool:
 
 
 def sampling_share(train: TrainSettings, step: int) -> float:
-    """Return the share of target symbols to replace by the model's guesses at a step, counted from 0."""
+    """Return the share of target symbols that become guesses at a step.
+
+    Steps count from 0. The guesses come from the model.
+    """
     if (scheduled := train.scheduled_sampling) is None:
         return train.sampling
     return min(train.sampling, scheduled.start * 2.0 ** min(step / scheduled.double_every, 1000.0))
@@ -289,13 +296,19 @@ def draw_symbols(shares: Tensor, uniform: Tensor) -> Tensor:
 
 
 def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:
-    """Return a part of a batch's rows; an empty part gets the first row, so that models have an input."""
+    """Return a part of a batch's rows.
+
+    An empty part gets the first row, so that the model has an input.
+    """
     found = rows[micro_batch_slice(len(rows), part, parts)]
     return found if len(found) else rows[:1]
 
 
 def _truncate(split: PairSplit, limit: int | None) -> PairSplit:
-    """Return the first pairs of a split with at most `limit` target symbols in total, but at least one."""
+    """Return the first pairs of a split, with at most `limit` target symbols in total.
+
+    At least one pair is returned.
+    """
     if limit is None or limit >= len(split.target.tokens):
         return split
     count = max(1, int((split.target.lines <= limit).sum()) - 1)

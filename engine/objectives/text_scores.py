@@ -1,4 +1,4 @@
-"""Likelihoods of a model's outputs, and of a text under a language model."""
+"""Likelihood of texts and outputs under a model."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScore(Likelihood):
-    """The likelihood of a text; `ends` is the part that is due to the ends of lines or documents.
+    """The likelihood of a text.
 
-    Document ends have 0 bytes. `padded_loss`, only for lines, is the mean over all positions of their
-    batches, padding included.
+    `ends` is the part that belongs to the ends of lines or documents. Document ends have 0 bytes.
+    `padded_loss`, only for lines, is the mean over all positions of their batches, padding included.
     """
 
     ends: Likelihood
@@ -72,7 +72,10 @@ class TextScore(Likelihood):
 
     @property
     def bits_per_byte(self) -> float | None:
-        """Return the bits per byte of text; ends of documents do not count, since they are not text."""
+        """Return the bits per byte of text.
+
+        Ends of documents do not count, since they are not text.
+        """
         nats = self.nats if self.ends.bytes else self.nats - self.ends.nats
         return nats / math.log(2) / self.bytes if self.bytes else None
 
@@ -167,7 +170,7 @@ def score_text(
 
 
 class _Total:
-    """Sums of losses and counts over the scored tokens of a text, updated batch by batch.
+    """Running sums of losses and counts over a text.
 
     `end` is the line-end symbol; each counts as `end_bytes` bytes of text.
     """
@@ -187,12 +190,15 @@ class _Total:
             self._tokens[place] += int(counted.sum())
 
     def score_after_first_token(self, split: Split) -> TextScore:
-        """Return the score of a split whose first token is not scored, because the token has no context."""
+        """Return the score of a split without its first token, which has no context."""
         sizes = 0 if split.line_bytes is None else int(split.line_bytes.sum()) - split.first_bytes
         return self.score(split.words - split.first_words, sizes)
 
     def score(self, words: int, sizes: int, padded_loss: float | None = None) -> TextScore:
-        """Return the score of all tokens so far, given the numbers of words and bytes in their text."""
+        """Return the score of all tokens so far.
+
+        `words` and `sizes` are the numbers of words and bytes in their text.
+        """
         (nats, end_nats), (tokens, ends) = self._nats, self._tokens
         return TextScore(
             nats=nats,
@@ -207,7 +213,7 @@ class _Total:
 
 
 def _padded_loss(nats: Tensor, lengths: Tensor, rows: int) -> float:
-    """Return the mean loss over all positions of the batches, where padding counts as a loss of 0.
+    """Return the mean loss over all positions, with padding as a loss of 0.
 
     It is lower than the usual loss, and needed to compare with published numbers. It is computed for batches
     of `rows` lines. The program of Dowdell and Zhang (2019) prints this number. An incomplete last batch is

@@ -101,7 +101,7 @@ _MOMENTUM = "momentum_buffer"
 
 
 class SGD(torch.optim.SGD):
-    """Torch's SGD that also accepts weights which get their first gradient only after some steps.
+    """Torch's SGD, for weights whose first gradient may come late.
 
     Torch's foreach step needs a momentum for every weight or for none, so such weights get a momentum of
     zeros.
@@ -125,7 +125,7 @@ _RMS_OF_ADAMW = 0.2
 
 
 def muon_maps(model: nn.Module) -> dict[nn.Parameter, Weight]:
-    """Return the matrices among the weights of a model's body, with the role and shape of each."""
+    """Return the matrices in a model's body, with their roles and shapes."""
     weights = find_weights(model.get_submodule("body"))
     return {each: found for each, found in weights.items() if found.role is WeightRole.MATRIX}
 
@@ -212,7 +212,7 @@ _SHOWN = 6
 
 
 class ParameterGroupError(ActivememError):
-    """Error for groups of weights that match nothing in a model, or that freeze all of its weights."""
+    """Error for groups that match no weight, or that freeze all weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,9 +229,9 @@ class GroupSize:
 
 
 def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
-    """Return the size of each parameter group in each model of these trials, without allocating weights.
+    """Return the size of each parameter group in each model of these trials.
 
-    Raise ParameterGroupError with all models in which a group matches no weight.
+    No weights are allocated. Raise ParameterGroupError with all models in which a group matches no weight.
     """
     distinct = {
         (settings.model, settings.task.interface, settings.train.groups): settings
@@ -260,9 +260,10 @@ def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
 
 
 def assign_groups(names: Collection[str], groups: Sequence[ParameterGroupSettings]) -> dict[str, int | None]:
-    """Return, for each weight name, the index of the first group whose pattern matches it, or None.
+    """Map each weight name to the index of its parameter group, or to None.
 
-    Raise ParameterGroupError with all patterns that match no remaining weight, and if all weights are frozen.
+    It is the first group whose pattern matches the name. Raise ParameterGroupError with all patterns that
+    match no remaining weight, and if all weights are frozen.
     """
     chosen = {
         name: next((place for place, each in enumerate(groups) if fnmatchcase(name, each.match)), None)
@@ -326,16 +327,17 @@ def _changes(group: Mapping[str, Any], settings: ParameterGroupSettings | None) 
 
 
 class OptimizerError(ActivememError):
-    """Error for a plug-in's optimiser that leaves out weights of the model, or has some weights twice."""
+    """Error for a plug-in's optimiser that leaves out or repeats weights."""
 
 
 def build_optimizer(
     settings: OptimizerSettings, model: nn.Module, groups: Sequence[ParameterGroupSettings] = ()
 ) -> torch.optim.Optimizer:
-    """Build the optimiser of all weights of a model, with torch's fused kernels if possible.
+    """Build the optimiser of a model.
 
-    Groups of weights may have their own learning rates and decays, or be frozen. Raise OptimizerError if a
-    plug-in's optimiser leaves out or repeats weights, and ParameterGroupError for impossible groups.
+    Use torch's fused kernels if possible. Groups of weights may have their own learning rates and decays, or
+    be frozen. Raise OptimizerError if a plug-in's optimiser leaves out or repeats weights, and
+    ParameterGroupError for impossible groups.
     """
     if isinstance(settings, PluginOptimizer):
         made = settings.build(model)
@@ -458,7 +460,7 @@ def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> Non
 
 
 def weight_state(settings: TrialSettings) -> WeightState:
-    """Return the number of a trial's frozen weights, and the bytes that its optimiser stores.
+    """Count a trial's frozen weights, and the bytes of its optimiser's state.
 
     The optimiser stores values, such as momentum, for all weights that are not frozen. Step counters (in
     some optimisers 4 bytes for each weight tensor) are not counted. Raise ParameterGroupError for impossible

@@ -51,7 +51,10 @@ class CompileModeError(ActivememError):
 
 
 def check_compile(mode: Compile, device: torch.device) -> None:
-    """Raise CompileModeError if a mode would silently have no effect on a device."""
+    """Raise CompileModeError if a device does not support a compile mode.
+
+    Torch would silently ignore the mode.
+    """
     if mode == "reduce-overhead" and device.type != "cuda":
         raise CompileModeError(
             'compile = "reduce-overhead" needs a GPU, because it records CUDA '
@@ -73,7 +76,7 @@ def compile_body(body: nn.Module, mode: Compile = True) -> None:
 
 
 class _CompiledBody:
-    """Wrapper of a model's body that runs the body compiled by torch or, if that fails, uncompiled.
+    """Compiled body of a model, with the uncompiled body as a fallback.
 
     It tries one program for any length, then one for each length, and at last runs the body without
     compilation. From the second length on torch compiles for any length, which fails if a block branches on
@@ -125,7 +128,7 @@ def clip_gradients_per_map(model: nn.Module, norm: float) -> None:
 
 @torch.no_grad()
 def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: float) -> None:
-    """Take a step of the optimiser, scaled down for each matrix whose gradient is too large.
+    """Take a step of the optimiser, and clip the step of each matrix.
 
     If the gradient g has a norm above `norm`, the step is multiplied by norm / ‖g‖. The optimiser sees the
     unscaled gradients (the program of Sukhbaatar et al. 2019). Matrices that share a weight are scaled one by
@@ -141,7 +144,7 @@ def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: 
 
 
 def _maps(model: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield each linear map (matrix) in a model's weights that has a gradient, with this gradient.
+    """Yield each matrix of a model that has a gradient, with its gradient.
 
     A weight may hold several maps.
     """
@@ -151,9 +154,9 @@ def _maps(model: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 class WeightAverage:
-    """Exponential moving average of a model's weights, which starts at the initial weights.
+    """Exponential moving average of a model's weights.
 
-    `decay` is the factor of the old average in each update.
+    It starts at the initial weights. `decay` is the factor of the old average in each update.
     """
 
     def __init__(self, model: Model | TransductionModel, decay: float) -> None:
@@ -213,7 +216,7 @@ class Weights:
 
     @property
     def settled(self) -> bool:
-        """Return whether the model has its own weights, all from the same step, and no replacements.
+        """Return whether the model has its own weights, all from the same step.
 
         Evaluation replaces the weights for a time, for example by averaged weights. After an error in such a
         swap, the model may have some weights of each kind.
@@ -312,7 +315,10 @@ class Weights:
 
 
 def make_weights(settings: TrialSettings, interface: ModelInterface, device: torch.device) -> Weights:
-    """Build a trial's model and optimiser on a device; the initial weights are drawn on the CPU."""
+    """Build a trial's model and optimiser on a device.
+
+    The initial weights are drawn on the CPU.
+    """
     check_compile(settings.train.compile, device)
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "initialisation"))
     model = build_model(settings.model, interface, generator).to(device)

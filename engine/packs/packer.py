@@ -1,4 +1,4 @@
-"""Packs of trials: which trials take their steps together, and how they train."""
+"""Packs: groups of trials that take their steps together."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from .stacked_steps import StackedSteps, stacking_fault
 
 
 def form_of(settings: TrialSettings) -> str | None:
-    """Return the form of a trial, a text that is equal for trials that can share a pack.
+    """Return a text that is equal for all trials that can share a pack.
 
-    Return None if the trial cannot join a pack. Trials of the same form have models and batches of the same
-    shapes. Algorithmic tasks with the same interface share a form; for other tasks all task settings must be
-    equal.
+    This text is the form of the trial. Return None if the trial cannot join a pack. Trials of the same form
+    have models and batches of the same shapes. Algorithmic tasks with the same interface share a form; for
+    other tasks all task settings must be equal.
     """
     if alone_reason(settings) is not None:
         return None
@@ -55,7 +55,7 @@ def form_of(settings: TrialSettings) -> str | None:
 
 
 def count_packs(every: Iterable[TrialSettings], most: int) -> int:
-    """Return how many packs these trials need if a pack has at most `most` trials.
+    """Count the packs for these trials, with at most `most` trials in each.
 
     A trial that trains alone counts as one pack.
     """
@@ -87,7 +87,7 @@ def alone_reason(settings: TrialSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackOutlook:
-    """A prediction of how a run packs its trials: how many train in packs, and how many alone.
+    """Prediction of how many trials of a run train in packs.
 
     `together` counts the trials in packs. `largest` is the largest number of trials whose shapes are equal.
     `alone` counts the trials that train alone, by reason.
@@ -140,7 +140,7 @@ class Member(NamedTuple):
 
 
 class Packer:
-    """Trainer of packs: at most `most` trials that take their steps together.
+    """Trainer of packs of at most `most` trials.
 
     With `fitting`, trials on a CPU form packs only if their steps are small, and on a GPU a pack must fit in
     `device_bytes`, the worker's share of its memory.
@@ -174,7 +174,10 @@ class Packer:
                 waiting.append((form, members))
 
     def _try_pack(self, form: str, members: Sequence[Member]) -> bool:
-        """Take the steps of a pack; return False if this fails, and allow only smaller packs from then on."""
+        """Take the steps of a pack, and return whether this succeeds.
+
+        After a failure, only smaller packs are allowed.
+        """
         try:
             take_steps_together(members)
         except Exception as error:  # noqa: BLE001 -- any error fails only the trial that causes it
@@ -205,7 +208,7 @@ class Packer:
                 yield form, part
 
     def most_at_once(self, training: Training) -> int:
-        """Return how many trials a pack with this training can have at most."""
+        """Return the largest allowed size of a pack with this training."""
         if not self._fitting:
             return self._most
         shape, width = training.objective.step_shape, training.settings.model.d_model
@@ -229,11 +232,11 @@ class Packer:
 
 
 def take_steps_together(members: Sequence[Member]) -> None:
-    """Take the remaining steps of an epoch for all members, as far as their time limits allow.
+    """Take the remaining steps of an epoch for all members.
 
-    All members have the same form and sequence length. Raise StoppedMidway on a stop, normally between two
-    steps. If a step raises an exception, the trainings are restored to the state before this call, and the
-    exception is raised again.
+    The steps end early at the members' time limits. All members have the same form and sequence length. Raise
+    StoppedMidway on a stop, normally between two steps. If a step raises an exception, the trainings are
+    restored to the state before this call, and the exception is raised again.
     """
     trainings = [member.training for member in members]
     before = [_copied(training.state()) for training in trainings]
@@ -256,9 +259,9 @@ def take_steps_together(members: Sequence[Member]) -> None:
 
 
 def _take_some(members: Sequence[Member], left_s: float | None) -> None:
-    """Take the remaining steps of an epoch for a pack; stop early for a checkpoint or at a time limit.
+    """Take the steps of a pack until the epoch ends or a limit is reached.
 
-    Each training gets an equal share of the time.
+    The pack stops early for a checkpoint or at its time limit. Each training gets an equal share of the time.
     """
     trainings = [member.training for member in members]
     began, device = time.perf_counter(), trainings[0].device
@@ -287,7 +290,10 @@ def _time_left_s(members: Sequence[Member]) -> float | None:
 
 
 def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
-    """Split trials into packs of about equal size, at most `most`; leave out packs of one."""
+    """Split trials into packs of about equal size, at most `most`.
+
+    Packs of one are left out.
+    """
     packs = -(-len(members) // most)
     for begin, end in pairwise(place * len(members) // packs for place in range(packs + 1)):
         if end - begin > 1:
@@ -295,7 +301,10 @@ def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
 
 
 def _copied(state: _State) -> _State:
-    """Return a deep copy of a state; with many small tensors this is much faster than copy.deepcopy."""
+    """Return a deep copy of a state.
+
+    With many small tensors this is much faster than copy.deepcopy.
+    """
     made: object
     match state:
         case torch.Tensor():

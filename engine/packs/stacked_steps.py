@@ -1,4 +1,7 @@
-"""Joint steps of several trainings: one pass over stacked weights gives the gradients of all trainings."""
+"""Joint steps of several trainings, with their weights stacked.
+
+One pass gives the gradients of all trainings.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,11 @@ Weights = Mapping[str, Tensor]
 
 
 class StackedPasses:
-    """Losses and gradients of several trainings at once, by `torch.vmap` over their stacked weights.
+    """Losses and gradients of several trainings at once.
 
-    They equal those of separate trainings. `weights` (trainings, …) have the names of a model's parameters;
-    `noises` are the dropout generators, one for each training.
+    They are computed by `torch.vmap` over the stacked weights. They equal those of separate trainings.
+    `weights` (trainings, …) have the names of a model's parameters; `noises` are the dropout generators, one
+    for each training.
     """
 
     def __init__(self, trainings: Sequence[Training]) -> None:
@@ -53,16 +57,16 @@ class StackedPasses:
         self._calls: tuple[tuple[torch.Size, ...], list[RandomCall]] | None = None
 
     def begin(self, trainings: Sequence[Training]) -> None:
-        """Prepare joint passes: copy the trainings' random generators for dropout, and set training mode.
+        """Prepare joint passes.
 
-        The caller sets the weights.
+        Copy the generators of the trainings' dropout, and set training mode. The caller sets the weights.
         """
         self._loss.train()
         for noise, training in zip(self.noises, trainings, strict=True):
             noise.set_state(training.noise.state)
 
     def take(self, batch: Sequence[Tensor]) -> Tensor:
-        """Compute the gradients of all trainings for a stacked batch; return the losses (trainings,)."""
+        """Compute the gradients for a stacked batch, and return the losses (trainings,)."""
         shape = tuple(rows.shape for rows in batch)
         if self._calls is None or self._calls[0] != shape:
             with torch.no_grad(), record_dropout() as calls:
@@ -77,7 +81,10 @@ class StackedPasses:
 
 
 class _LossOf(nn.Module):
-    """Wrapper that makes an objective's loss a module, because `functional_call` accepts only modules."""
+    """An objective's loss as a module.
+
+    `functional_call` accepts only modules.
+    """
 
     def __init__(self, model: nn.Module, objective: Objective[Any]) -> None:
         super().__init__()
@@ -137,7 +144,7 @@ class StackedSteps:
                 each[name].data = stacked.detach()[place].copy_(homes[name])
 
     def _unstack_weights(self) -> None:
-        """Move the weights of each training from the stacked tensors back to their own memory."""
+        """Copy the stacked weights back into the models."""
         moved = list[tuple[Tensor, Tensor]]()
         for each, homes in zip(self._own, self._homes, strict=True):
             for name, weight in each.items():
@@ -149,7 +156,10 @@ class StackedSteps:
             home.copy_(stacked)
 
     def step(self) -> None:
-        """Take one step of each training; raise PackError if their batches differ in shape."""
+        """Take one step of each training.
+
+        Raise PackError if their batches differ in shape.
+        """
         for training in self._trainings:
             training.begin_step()
         with float32_products(self._trainings[0].settings.train.precision):

@@ -40,7 +40,10 @@ def numbers_are_measured(name: str) -> None:
 
 
 def measured_again_it_is_the_same(name: str) -> None:
-    """Check that the same model and batches give the same numbers after any random seed."""
+    """Check that a second measurement gives the same numbers.
+
+    The random seed is different, the model and the batches are the same.
+    """
     for kind in _kinds(name):
         model = _model(kind)
         torch.manual_seed(1)
@@ -85,7 +88,7 @@ def _model(kind: TaskKind) -> nn.Module:
 
 
 def _batches(kind: TaskKind) -> Iterator[Examples]:
-    """Yield example batches for a kind of task, of different lengths and with a smaller last batch.
+    """Yield example batches of different shapes for a kind of task.
 
     Sequences are padded if the kind of task has padding.
     """

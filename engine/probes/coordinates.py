@@ -1,4 +1,4 @@
-"""Coordinate check: whether training changes activations equally at all widths (Yang et al. 2022, D.1).
+"""Coordinate check of activations across widths (Yang et al. 2022, D.1).
 
 It measures how much the activations of each layer change in a few training steps, for each width.
 """
@@ -33,9 +33,9 @@ class CoordinateError(ActivememError):
 
 
 def check_coordinates(study: Study, data: Path = Path("data"), *, steps: int = STEPS) -> StudyCoordinates:
-    """Compare the layers of a study's models across the widths in [ladder]; see `compare_widths`.
+    """Compare the layers of a study's models across the widths in [ladder].
 
-    Raise CoordinateError for a study without a ladder.
+    `compare_widths` describes the comparison. Raise CoordinateError for a study without a ladder.
     """
     if study.ladder is None:
         raise CoordinateError(f"{study.name} has no [ladder], whose widths are compared")
@@ -60,7 +60,7 @@ def check_coordinates(study: Study, data: Path = Path("data"), *, steps: int = S
 def compare_widths(
     trials: Mapping[int, Sequence[TrialSettings]], steps: int, data: Path = Path("data")
 ) -> tuple[LayerChange, ...]:
-    """Train models of several widths, and return how much the activations of each layer have changed.
+    """Return how much the activations of each layer change in training, at each width.
 
     They take `steps` steps with a constant learning rate. The change is averaged over the trials of a width.
     All trials are trained on the CPU, and the activations are measured for the same inputs before and after

@@ -64,21 +64,23 @@ class MemoryStatistics:
 
 
 def memory_changes(cells: Tensor, mask: Tensor) -> Tensor:
-    """Return Δ, the cosine similarity of each memory state to the next (equation 19 of the paper).
+    """Return Δ, the similarity of successive memory states (equation 19 of the paper).
 
-    The values of all sequences are joined, one sequence after another. `cells` is (batch, length, width);
-    only steps at which `mask` (batch, length) is true are compared.
+    It is the cosine similarity of each state to the next. The values of all sequences are joined, one
+    sequence after another. `cells` is (batch, length, width); only steps at which `mask` (batch, length) is
+    true are compared.
     """
     return functional.cosine_similarity(cells[:, :-1], cells[:, 1:], dim=-1)[mask[:, 1:]]
 
 
 def theta(standard: Tensor, compared: Tensor) -> float:
-    """Return Θ, the share of steps at which memory changes more with standard attention than in `compared`.
+    """Return Θ, which compares memory changes with those under standard attention.
 
-    Memory changes more at a step if its Δ, a cosine similarity, is smaller. `standard` has Δ of the model
-    with standard attention, and `compared` that of the other model. Both tensors cover the same steps of the
-    same sequences. The paper's equation 20 has the opposite inequality; its text and its Table 2 agree with
-    this function.
+    It is the share of steps at which memory changes more with standard attention than in `compared`. Memory
+    changes more at a step if its Δ, a cosine similarity, is smaller. `standard` has Δ of the model with
+    standard attention, and `compared` that of the other model. Both tensors cover the same steps of the same
+    sequences. The paper's equation 20 has the opposite inequality; its text and its Table 2 agree with this
+    function.
     """
     return float((standard < compared).double().mean())
 
@@ -115,7 +117,10 @@ def measure_memory(traces: Iterable[tuple[Trace, Tensor]]) -> MemoryStatistics:
 
 
 def quantiles(values: Tensor, count: int) -> list[float]:
-    """Return `count` quantiles of the values, at the shares (i + 0.5) / count for i from 0 to count - 1."""
+    """Return `count` evenly spaced quantiles of the values.
+
+    Their shares are (i + 0.5) / count for i from 0 to count - 1.
+    """
     # by the method hazen, these are the sorted values themselves if there are `count` of them
     shares = (np.arange(count) + 0.5) / count
     return np.quantile(values.numpy(), shares, method="hazen").tolist()
@@ -166,7 +171,10 @@ class EncoderProbe:
 
     @torch.no_grad()
     def changes(self, split: PairSplit, pair: int) -> Tensor:
-        """Return Δ (n - 1,) for one source: the cosine similarity of each memory state to the next."""
+        """Return Δ (n - 1,) for one source.
+
+        It is the cosine similarity of each memory state to the next.
+        """
         batch = collate(split, [pair])
         trace = self._encoder.traces(self._embed_sources(batch))[-1]
         return memory_changes(trace.cell, batch.sources != PAD)
@@ -181,9 +189,10 @@ class EncoderProbe:
 
 
 def choose_pair(split: PairSplit, sequences: int) -> int | None:
-    """Return the index of the pair with the longest source among the first `sequences` pairs.
+    """Return the index of the pair with the longest source.
 
-    Sources longer than MAX_SHOWN_SYMBOLS are skipped. Return None if all sources are too long.
+    Only the first `sequences` pairs are considered. Sources longer than MAX_SHOWN_SYMBOLS are skipped. Return
+    None if all sources are too long.
     """
     lengths = split.source.line_lengths[:sequences]
     lengths = torch.where(lengths > MAX_SHOWN_SYMBOLS, 0, lengths)

@@ -36,10 +36,11 @@ def evaluate_study(
     *,
     machine: Machine = ONE_CPU,
 ) -> Iterator[ProbeResult]:
-    """Score a study's trained language models on tasks of lm_eval; store the scores as trials' metrics.
+    """Score the trained language models of a study on tasks of lm_eval.
 
-    A score is the metric `lm_eval[TASK,SCORE]`. Tasks are looked up in `folder`, by default in lm_eval. The
-    scores of an earlier call are replaced. Raise EvaluationError if a package or a task is missing.
+    The scores are stored as metrics of the trials. A score is the metric `lm_eval[TASK,SCORE]`. Tasks are
+    looked up in `folder`, by default in lm_eval. The scores of an earlier call are replaced. Raise
+    EvaluationError if a package or a task is missing.
     """
     if folder is not None and not folder.is_dir():
         raise EvaluationError(f"there is no folder {folder}: name the folder of the tasks' YAML files")

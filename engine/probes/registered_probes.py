@@ -32,10 +32,10 @@ _INDEX = re.compile(r"[\w.+-]+(,[\w.+-]+){0,2}")
 def measure_study(
     study: Study, store: Store, machine: Machine = ONE_CPU, *, sequences: int = 10_000
 ) -> Iterator[tuple[str, Iterator[ProbeResult]]]:
-    """Yield each kind of measurement that suits a study, "probed" or "tuned", with its results.
+    """Yield the measurements that suit a study, with their results.
 
-    The memory probe suits models with a recurrent encoder, and tuning suits studies with [decode]. Probes of
-    plug-ins run if there are any.
+    The kinds are "probed" and "tuned". The memory probe suits models with a recurrent encoder, and tuning
+    suits studies with [decode]. Probes of plug-ins run if there are any.
     """
     # a search lists no trials, so its models are not known
     recipes = {trial.settings.model.recipe for trial in study.trials}
@@ -84,7 +84,10 @@ def _run_registered_probes(study: Study, store: Store, machine: Machine) -> Iter
 def run_probe(
     probe: RegisteredProbe, model: torch.nn.Module, batches: Iterator[Examples]
 ) -> dict[str, float]:
-    """Return a probe's results by metric name; if it fails, raise a PluginError that names the probe."""
+    """Return the results of a probe by metric name.
+
+    Raise PluginError with the probe's name if the probe fails.
+    """
     where = f"{PROBES.owner(probe.name)}: probe '{probe.name}'"
     try:
         with torch.no_grad():

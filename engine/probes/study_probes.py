@@ -1,4 +1,7 @@
-"""Memory probe: it measures the encoder's memory in every trained model once, and stores the results."""
+"""Memory probe of the encoders in a study's trained models.
+
+It measures every model once, and stores the results.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ _DURATION_KEYS = ("epochs", "steps_per_epoch", "seconds", "stop")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardTrials:
-    """The trials with standard attention that serve as comparison for another trial's memory.
+    """Trials with standard attention, for comparison with another trial.
 
     `by_attention` has one trial for each kind of attention. The decoder of a standard trial attends to the
     outputs of the encoder.
@@ -49,10 +52,10 @@ class StandardTrials:
 
 
 def group_key(settings: TrialSettings) -> str | None:
-    """Return a key that is equal for trials that read the same sequences with the same encoder.
+    """Return a key that is equal for trials in the same group.
 
-    Such trials form a group. They may differ in the decoder's attention and in the length of training. Return
-    None if the trial has no recurrent encoder.
+    The trials of a group read the same sequences with the same encoder. They may differ in the decoder's
+    attention and in the length of training. Return None if the trial has no recurrent encoder.
     """
     arguments = encoder_arguments(settings.model.recipe)
     if arguments is None:
@@ -64,9 +67,10 @@ def group_key(settings: TrialSettings) -> str | None:
 
 
 def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
-    """Return the trials among `others` that have standard attention. `others` may include `trial`.
+    """Return those trials among `others` that have standard attention.
 
-    If several trials have the same attention, the one with the same [train] as `trial` is taken.
+    `others` may include `trial`. If several trials have the same attention, the one with the same [train] as
+    `trial` is taken.
     """
     candidates: dict[str, list[Trial]] = {}
     for other in others:
@@ -90,10 +94,10 @@ REQUESTED_METRIC, MEASURED_METRIC, PAIR_METRIC = PROBED_METRIC, "probed[measured
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
-    """The result of a probe for one trial; `metrics` is empty if nothing new was measured.
+    """The result of a probe for one trial.
 
-    `reason` says why a model cannot be measured. A trial is not compared with `ambiguous` attentions, which
-    several trials share.
+    `metrics` is empty if nothing new was measured. `reason` says why a model cannot be measured. A trial is
+    not compared with `ambiguous` attentions, which several trials share.
     """
 
     trial: Trial
@@ -103,7 +107,10 @@ class ProbeResult:
 
     @property
     def failed(self) -> bool:
-        """Return whether the measurement failed; it has not failed if the probe does not suit the model."""
+        """Return whether the measurement failed.
+
+        A probe that does not suit the model has not failed.
+        """
         return self.reason not in (None, NO_ENCODER, NO_TRANSLATION)
 
 
@@ -116,11 +123,11 @@ class _Measurement:
 def probe_study(
     study: Study, store: Store | str | Path, machine: Machine = ONE_CPU, *, sequences: int = 10_000
 ) -> Iterator[ProbeResult]:
-    """Measure every trained model of a study on the first `sequences` test sequences of its task.
+    """Measure the encoder's memory in every trained model of a study.
 
-    A model is measured again only if the number of sequences differs from the last time, or if new models can
-    be compared with it. Everything runs on the CPU in double precision, within the machine's time limit for
-    each model.
+    Each model reads the first `sequences` test sequences of its task. A model is measured again only if the
+    number of sequences differs from the last time, or if new models can be compared with it. Everything runs
+    on the CPU in double precision, within the machine's time limit for each model.
     """
     check_arguments(
         study_fault(study),
@@ -162,7 +169,7 @@ def _probe_study(study: Study, store: Store, machine: Machine, sequences: int) -
 
 
 class _Group:
-    """Group of trials whose models read the same sequences with the same encoder, for the memory probe.
+    """Group of trials with the same sequences and the same encoder.
 
     The first `requested` test sequences are measured.
     """
@@ -177,13 +184,17 @@ class _Group:
         self._measured: dict[str, _Measurement] = {}
 
     def theta_names(self, trial: str) -> set[str]:
-        """Return the names of the metrics that compare this trial to trials with standard attention."""
+        """Return the names of the metrics Θ of a trial.
+
+        There is one for each kind of standard attention.
+        """
         return {_theta(attention) for attention in self.standards[trial].by_attention}
 
     def measure(self, trial: str, split: PairSplit) -> dict[str, float]:
-        """Return all metrics of a trial by name; raise ProbeError if the trial's model cannot be measured.
+        """Return all metrics of a trial by name.
 
-        A model whose weights cannot be read is left out of the comparison, and reported in its own turn.
+        Raise ProbeError if the trial's model cannot be measured. A model whose weights cannot be read is left
+        out of the comparison, and reported in its own turn.
         """
         own = self._measure_one(trial, split)
         metrics = dict(own.metrics)
@@ -196,7 +207,7 @@ class _Group:
         return metrics
 
     def _measure_one(self, trial: str, split: PairSplit) -> _Measurement:
-        """Return the measurements of one trial's model by itself; later calls return cached ones.
+        """Return the cached measurements of one trial's model.
 
         Raise ProbeError if the model cannot be measured.
         """
@@ -246,9 +257,9 @@ def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[s
 def _probe(
     group: _Group, stored: Mapping[str, Mapping[str, float]], machine: Machine
 ) -> Iterator[ProbeResult]:
-    """Measure the trials of a group one after the other, store the metrics, and yield each trial's result.
+    """Measure the trials of a group, and yield their results.
 
-    The group's pairs are loaded once, when they are first needed.
+    The metrics are stored. The group's pairs are loaded once, when they are first needed.
     """
     first = next(iter(group.members.values())).trial
     pairs = cache(lambda: PairData(first.settings, machine.data))

@@ -1,4 +1,7 @@
-"""Tuning of decoding: the search settings that are best on the dev split are scored on the test split."""
+"""Tuning of the search settings of translation.
+
+The settings that are best on the dev split are scored on the test split.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,10 @@ def _tune_study(study: Study, store: Store, machine: Machine) -> Iterator[ProbeR
 
 
 class _Tuning:
-    """The tuning of one trial's decoding settings. The model is loaded only if outputs are missing."""
+    """Tuning of one trial's decoding settings.
+
+    The model is loaded only if outputs are missing.
+    """
 
     def __init__(self, trained: TrainedTrial, decode: DecodeSettings, store: Store, machine: Machine) -> None:
         self._trained, self._settings, self._decode = trained, trained.trial.settings, decode
@@ -75,7 +81,10 @@ class _Tuning:
         self._device = torch.device(machine.device)
 
     def run(self) -> dict[str, float]:
-        """Store and return all metrics of the trial; return an empty mapping if they are stored already."""
+        """Store and return all metrics of the trial.
+
+        Return an empty mapping if they are stored already.
+        """
         rows = self._store.metrics([self._trained.trial.id]).select("name", "value").iter_rows()
         stored = {name: value for name, value in rows if metric_family(name) in _TUNING}
         tokenizers = self._decode.tokenizers
@@ -110,7 +119,7 @@ class _Tuning:
         return metrics
 
     def _candidates(self) -> list[Decoding]:
-        """Return the distinct search settings to try; settings that give the same outputs count as one."""
+        """Return the search settings to try, without those that give equal outputs."""
         default, decode = Decoding.of_task(self._settings), self._decode
         root = read_recipe(self._settings.model.recipe).root
         mixes_lengths, covers = not self._uses_output_sizes, not covers_nothing(root)

@@ -1,4 +1,4 @@
-"""A table of how much the activations of layers change in training at each width."""
+"""Table of how much activations change in training, at each width."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class ModelCoordinates:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StudyCoordinates:
-    """The change of each layer in a study's models at each width, after `steps` training steps.
+    """Changes of the layers in a study's models, at each width.
 
-    Its text is what `activemem study coordinates` prints.
+    The models took `steps` training steps. Its text is what `activemem study coordinates` prints.
     """
 
     study: str
@@ -78,7 +78,7 @@ class StudyCoordinates:
         return f"<StudyCoordinates: {self.study}, {plural(len(self.models), 'model')}>"
 
     def _lines(self) -> Iterator[str]:
-        """Yield a table for each model, with a row for each layer, and its verdict."""
+        """Yield a table and a verdict for each model."""
         yield f"{self.study} · mean change of the activations in {plural(self.steps, 'step')}, by d_model"
         for each in self.models:
             yield ""
@@ -91,10 +91,10 @@ class StudyCoordinates:
 
 
 def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
-    """Yield the rows of a table, one for each layer: its change at each width, and the exponent of growth.
+    """Yield the rows of a table, one for each layer.
 
-    The change grows as the width to the power of the exponent. A table that is too wide is split into blocks
-    of columns.
+    A row has the change at each width, and the exponent of growth. The change grows as the width to the power
+    of the exponent. A table that is too wide is split into blocks of columns.
     """
     widths = layers[0].changes
     columns = [[str(width), *(f"{each.changes[width]:.3g}" for each in layers)] for width in widths]

@@ -49,7 +49,10 @@ class StorePlace:
     marker: str | None = None
 
     def open(self) -> Store:
-        """Open the store on this node; raise NodeError if this node does not share the store's folder."""
+        """Open the store on this node.
+
+        Raise NodeError if this node does not share the store's folder.
+        """
         if self.marker is not None and not Path(self.marker).exists():
             raise NodeError(
                 f"expected to see the results in {self.root}, which this node cannot see: "
@@ -59,7 +62,10 @@ class StorePlace:
 
 
 class NodeError(ActivememError):
-    """Error for nodes of a cluster that cannot train the study; the message lists nodes with reasons."""
+    """Error for nodes of a cluster that cannot train the study.
+
+    The message lists the nodes and the reasons.
+    """
 
 
 def fit_to_cluster(
@@ -69,11 +75,11 @@ def fit_to_cluster(
     listener: Listener,
     at_once: int | None = None,
 ) -> Machine:
-    """Check every node that has room for a trial; return the machine with the GPU share of each trial.
+    """Check the nodes of the cluster, and set each trial's share of a GPU.
 
-    "auto" uses GPUs if any node has one. The share depends on the nodes
-    and on how many trials can train `at_once`. Raise NodeError if a node cannot train, or if none has room. A
-    node that joins later is checked by the workers that run on it.
+    Only nodes with room for a trial are checked. "auto" uses GPUs if any node has one. The share depends on
+    the nodes and on how many trials can train `at_once`. Raise NodeError if a node cannot train, or if none
+    has room. A node that joins later is checked by the workers that run on it.
     """
     automatic = machine.gpus == "auto"
     if automatic:
@@ -124,11 +130,12 @@ def check_node(
     plugins: tuple[PluginFile, ...],
     settings: bytes,
 ) -> tuple[str, int]:
-    """Check this node; return a fault or "", and the free bytes of the GPU with the least free memory.
+    """Check this node; return a fault or "", and its free GPU memory in bytes.
 
-    The fault says why the node cannot train trials. The check runs on the node as a Ray task. The node needs
-    the code and the version of torch of the `driver`, the store, the plug-ins and the corpora. The pickled
-    settings may need the plug-ins. The bytes are 0 if trials train on CPUs.
+    If the node has several GPUs, the bytes are those of the GPU with the least free memory. The fault says
+    why the node cannot train trials. The check runs on the node as a Ray task. The node needs the code and
+    the version of torch of the `driver`, the store, the plug-ins and the corpora. The pickled settings may
+    need the plug-ins. The bytes are 0 if trials train on CPUs.
     """
     gpu_bytes = 0
     try:
@@ -204,9 +211,9 @@ def _lacking_room(machine: Machine) -> str:
 
 @contextmanager
 def located(store: Store, machine: Machine) -> Iterator[StorePlace]:
-    """Yield the location from which workers open a store: its absolute folder or its address.
+    """Yield the location from which workers open a store.
 
-    A folder that a cluster uses has a marker file during the context.
+    It is an absolute folder or an address. A folder that a cluster uses has a marker file during the context.
     """
     root = store.address or str(store.root.resolve())
     if machine.address is None or store.address is not None:

@@ -1,6 +1,7 @@
-"""Cohorts: trials that one worker receives together, and runs one after the other or in lockstep.
+"""Cohorts: groups of trials that a worker receives together.
 
-The missing trials of a grid form cohorts that are large enough to make scheduling cheap.
+The worker runs them one after the other or in lockstep. The missing trials of a grid form cohorts that are
+large enough to make scheduling cheap.
 """
 
 from __future__ import annotations
@@ -59,22 +60,28 @@ _REMEMBERED = 8  # the number of latest cohorts, the slowest of which determines
 
 
 class CohortSource(Protocol):
-    """Source from which workers get their cohorts, and to which the end of each cohort is reported."""
+    """Interface of a grid or a search that hands out cohorts to workers.
+
+    The end of each cohort is reported to it.
+    """
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
-        """Return the next cohort for a worker, as its name and its jobs; None if there is none."""
+        """Return the name and the jobs of the next cohort, or None if there is none."""
         ...
 
     def may_have_more(self) -> bool:
-        """Return whether the end of a running cohort may make further cohorts available."""
+        """Return whether more cohorts may follow once a running one ends."""
         ...
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Return whether to prune the cohort `name`, given its metric's value after an epoch."""
+        """Return whether to prune a cohort after this epoch.
+
+        `value` is the cohort's metric after the epoch.
+        """
         ...
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Record that a cohort was completed or pruned; return the events that follow from its end."""
+        """Record the end of a cohort, and return the events that follow."""
         ...
 
 
@@ -144,17 +151,18 @@ class GridCohorts:
         return name, [job for _, job in self._jobs[first : self._next]]
 
     def _least(self, second: float, workers: int) -> float:
-        """Return the smallest amount of work to give a worker at once, so that scheduling costs little time.
+        """Return the least amount of work for a cohort.
 
-        `second` is the work that one worker does in a second. Until as many cohorts have ended as there are
-        workers, the minimum is at most a worker's share of the remaining work. Among cohorts that started
-        together the shortest end first, and they say little about the speed.
+        With less work, scheduling would cost too much time. `second` is the work that one worker does in a
+        second. Until as many cohorts have ended as there are workers, the minimum is at most a worker's share
+        of the remaining work. Among cohorts that started together the shortest end first, and they say little
+        about the speed.
         """
         least = SCHEDULING_S * second * workers
         return least if self._num_ended >= workers else min(least, self._left / workers)
 
     def _gather_alike(self, workers: int) -> int:
-        """Move jobs whose trials can share a pack with the next job's trial to the places after the next job.
+        """Move the jobs that can share a pack with the next job behind it.
 
         Return their number, the next job included.
         """
@@ -196,10 +204,10 @@ FLUSH_S = 1.0
 
 
 class OutcomeBuffer:
-    """Buffer of a worker's finished trials; each is reported as ended only after its outcome is stored.
+    """Buffer of a worker's finished trials, which are stored together.
 
-    Until then a trial keeps its lease and its checkpoint: if the worker dies, the trial is resumed and ends
-    again.
+    A trial is reported as ended only after its outcome is stored. Until then a trial keeps its lease and its
+    checkpoint: if the worker dies, the trial is resumed and ends again.
     """
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
@@ -221,7 +229,7 @@ class OutcomeBuffer:
             self._flush()
 
     def stored(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield these events, but hold back a buffered trial's end event until the trial's outcome is stored.
+        """Yield these events, and delay the ends of trials that are not stored yet.
 
         A machine failure is the last event.
         """
@@ -241,7 +249,7 @@ class OutcomeBuffer:
         yield from self.flush()
 
     def flush(self) -> list[Event]:
-        """Store all buffered outcomes; return their events."""
+        """Store all buffered outcomes, and return the events of their trials' ends."""
         return self._tell(self._flush)
 
     def _tell(self, flush: Callable[[], None]) -> list[Event]:
@@ -328,19 +336,20 @@ class Worker:
         ]
 
     def events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """Train each trial to its end, one after the other or in packs; yield all events.
+        """Train each trial to its end, and yield all events.
 
-        Short trials are stored together, and only then reported as ended. A machine failure is the last
-        event. A caller that stops early calls `flush`.
+        Trials train one after the other or in packs. Short trials are stored together, and only then reported
+        as ended. A machine failure is the last event. A caller that stops early calls `flush`.
         """
         for attempt in attempts:
             attempt.save_after_s = MIN_CHECKPOINT_INTERVAL_S
         yield from self._buffer.stored(self._train(attempts))
 
     def in_step(self, attempts: Sequence[Attempt]) -> Lockstep:
-        """Return a Lockstep, which trains the attempts at one search point epoch by epoch.
+        """Return a Lockstep that trains these attempts.
 
-        After each epoch, the point may be pruned. Short trials that end together are stored together.
+        The attempts belong to one search point. After each epoch, the point may be pruned. Short trials that
+        end together are stored together.
         """
         return Lockstep(attempts, self._buffer, self._packer)
 
@@ -349,9 +358,10 @@ class Worker:
         return self._buffer.flush()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """Train trials and yield their events; end after a machine failure.
+        """Train trials, and yield their events.
 
-        The event for the end of a trial comes before its outcome is stored.
+        The events end after a machine failure. The event for the end of a trial comes before its outcome is
+        stored.
         """
         groups: dict[str, list[Attempt]] = {}  # attempts that can share a pack
         for attempt in attempts:
@@ -366,10 +376,10 @@ class Worker:
 
 
 def take_turn(attempts: Sequence[Attempt], packer: Packer | None) -> Iterator[Event]:
-    """Start all new attempts. If there are none, train one epoch of the attempts with the fewest epochs.
+    """Start all new attempts or, if there are none, train one epoch.
 
-    Yield the events. A trial ends with its last epoch. With a packer, trials take
-    their steps together.
+    The epoch is for the attempts with the fewest epochs. Yield the events. A trial ends with its last epoch.
+    With a packer, trials take their steps together.
     """
     starting = [attempt for attempt in attempts if attempt.epoch is None]
     for attempt in starting:
@@ -387,11 +397,12 @@ def take_turn(attempts: Sequence[Attempt], packer: Packer | None) -> Iterator[Ev
 
 
 class Lockstep:
-    """The trials of one search point, trained in lockstep: each epoch is trained for all of them in turn.
+    """The trials of one search point, trained epoch by epoch.
 
-    The mean of their metric decides whether the point is pruned. A point belongs to one process: all
-    processes claim the same trial first, and its owner gets the others. With a packer, trials of one form,
-    such as the seeds of the point, take their steps together.
+    Each epoch is trained for all of them before the next one begins. The mean of their metric decides whether
+    the point is pruned. A point belongs to one process: all processes claim the same trial first, and its
+    owner gets the others. With a packer, trials of one form, such as the seeds of the point, take their steps
+    together.
     """
 
     def __init__(
@@ -407,9 +418,10 @@ class Lockstep:
         return all(attempt.ended for attempt in self._attempts)
 
     def advance(self) -> list[Event]:
-        """Train one more epoch of the trials with the fewest epochs; return the events.
+        """Train one more epoch, and return the events.
 
-        So trials that a crash has set back catch up first, and all trials are compared at the same epoch.
+        Only the trials with the fewest epochs are trained. So trials that a crash has set back catch up
+        first, and all trials are compared at the same epoch.
         """
         events = list(self._buffer.stored(self._step()))
         if any(isinstance(event, MachineFailed) for event in events):
@@ -425,7 +437,7 @@ class Lockstep:
         return events
 
     def _step(self) -> Iterator[Event]:
-        """Train one more epoch of the trials with the fewest epochs, and yield the events.
+        """Train one more epoch, and yield the events.
 
         The outcomes of ended trials are not stored yet. Stop after the event that another process has a
         trial, or that the machine fails.
@@ -442,13 +454,19 @@ class Lockstep:
         return [attempt for attempt in self._attempts if not attempt.ended]
 
     def mean_metric(self, metric: str) -> float:
-        """Return the mean of a metric over the trials; NaN if a trial has no value yet or has failed."""
+        """Return the mean of a metric over the trials.
+
+        It is NaN if a trial has no value yet or has failed.
+        """
         values = [metrics.get(metric, math.nan) for metrics in self._latest.values()]
         return fmean(values) if values and len(values) == len(self._attempts) else math.nan
 
 
 def collect(events: Iterator[Event], seconds: float) -> list[Event]:
-    """Take events for about this many seconds; return an empty list if the iterator has no more."""
+    """Return the events of about this many seconds.
+
+    The list is empty if the iterator has no more events.
+    """
     deadline, taken = time.monotonic() + seconds, []
     for event in events:
         taken.append(event)
@@ -466,7 +484,10 @@ def run_local(
     *,
     metric: str | None = None,
 ) -> None:
-    """Run all cohorts of a source in this process. A requested stop takes effect even within an epoch."""
+    """Run all cohorts of a source in this process.
+
+    A requested stop takes effect even within an epoch.
+    """
     worker: Worker | None = None  # slow to load, and not needed if nothing is left to train
     while not stop.requested and (cohort := source.next_cohort()) is not None:
         if worker is None:

@@ -57,10 +57,11 @@ ENDED_BETWEEN_LOOKS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Counts of a study's trials after a run: stored (by status), trained by this run, and still to train.
+    """Counts of a study's trials after a run.
 
-    `given_up` has the reasons for abandoned cohorts, whose workers died too often. `stop_reason` is set if
-    `max_failures` ended the run.
+    `done`, `failed` and `pruned` count the stored trials, `ran` those of this run, and `left` those still to
+    train. `given_up` has the reasons for abandoned cohorts, whose workers died too often. `stop_reason` is
+    set if `max_failures` ended the run.
     """
 
     done: int
@@ -91,12 +92,13 @@ def run_study(
     retry_failed: bool = False,
     trial_ids: Collection[str] | None = None,
 ) -> Summary:
-    """Train the missing trials of a study; with `max_trials`, at most this many of them.
+    """Train the missing trials of a study.
 
-    `local` trains in this process (True) or on Ray (False). By default a grid trains here if its missing
-    trials are so short that starting Ray is not worth it; the results are the same. `trial_ids` restricts a
-    grid to these trials. The run ends once `max_failures` trials have failed in it. Without a `listener`, a
-    notebook shows the progress. An ablation path continues from round to round.
+    With `max_trials`, train at most this many of them. `local` trains in this process (True) or on Ray
+    (False). By default a grid trains here if its missing trials are so short that starting Ray is not worth
+    it; the results are the same. `trial_ids` restricts a grid to these trials. The run ends once
+    `max_failures` trials have failed in it. Without a `listener`, a notebook shows the progress. An ablation
+    path continues from round to round.
 
     Ctrl-C ends the run cleanly, and the same call resumes each trial from its last checkpoint. Failed trials
     count as outcomes. With `retry_failed` they are trained again; a trial that failed by a time limit resumes
@@ -158,7 +160,10 @@ def _run_round(
     retry_failed: bool,
     trial_ids: Collection[str] | None,
 ) -> Summary:
-    """Train the missing trials of a study. For an ablation path, train those up to its current round."""
+    """Train the missing trials of a study.
+
+    For an ablation path, these are the trials up to its current round.
+    """
     # read before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
     if study.search is None:
@@ -268,7 +273,7 @@ class RunCounter(Relay):
         return self._max_failures is not None and failed >= self._max_failures
 
     def pop_claimed_elsewhere(self) -> dict[str, ClaimedElsewhere]:
-        """Return the trials that this run skipped because another driver took them, and clear this list."""
+        """Return and clear the trials that other drivers took."""
         taken, self.taken = self.taken, {}
         return taken
 
@@ -295,7 +300,7 @@ class RunCounter(Relay):
 
 
 class RunRounds:
-    """Training in rounds: each round trains the trials that are still missing after the previous one.
+    """Training of the missing trials, round by round.
 
     After a round, other drivers may have left trials unfinished, for example because they died. The next
     round trains them. The methods that train return the reasons why cohorts were abandoned.
@@ -343,9 +348,9 @@ class RunRounds:
     def train_grid(
         self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
     ) -> list[str]:
-        """Train at most `max_trials` missing trials of a grid; return an error for each abandoned group.
+        """Train the missing trials of a grid, at most `max_trials`.
 
-        `last` has the number of each trial's last attempt.
+        Return an error for each abandoned group. `last` has the number of each trial's last attempt.
         """
         free, elsewhere, given_up = self._jobs(missing, last), dict[str, ClaimedElsewhere](), list[str]()
         jobs = {job.trial.id: job for job in free}
@@ -388,7 +393,10 @@ class RunRounds:
         ]
 
     def search(self, max_trials: int | None, *, retry_failed: bool) -> list[str]:
-        """Run a search until its budget is used or, if earlier, until `max_trials` trials have ended."""
+        """Run a search until its budget is used.
+
+        It ends earlier if `max_trials` trials have ended.
+        """
         from .search.search import Search  # noqa: PLC0415 -- Optuna is loaded for searches only
 
         given_up: list[str] = []
@@ -414,9 +422,10 @@ class RunRounds:
                 return given_up
 
     def _wait(self, trials: Mapping[str, ClaimedElsewhere]) -> dict[str, int]:
-        """Wait until this run can take over one of these trials, which other drivers claimed.
+        """Wait until this run can take over one of these trials.
 
-        The wait also ends when all these trials have ended, or when a stop is requested.
+        Other drivers have claimed them. The wait also ends when all these trials have ended, or when a stop
+        is requested.
 
         Return a mapping from each free trial to the number of its dead owner's last attempt, or -1 if there
         was no attempt.

@@ -29,7 +29,10 @@ from ..trial.training import Training
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerators:
-    """The GPUs and CPUs of a node, and the free bytes of the GPU with the least free memory."""
+    """The GPUs and CPUs of a node.
+
+    `device_bytes` are the free bytes of the GPU with the least free memory.
+    """
 
     count: float
     device_bytes: int
@@ -37,7 +40,10 @@ class Accelerators:
 
 
 def with_whole_gpu(machine: Machine) -> Machine:
-    """Resolve `gpus = "auto"` to one whole GPU for each trial, or to 0 if there is no GPU."""
+    """Resolve `gpus = "auto"` to one GPU for each trial.
+
+    Without a GPU it becomes 0.
+    """
     machine = with_gpu_bytes(machine)
     return replace(machine, gpus=float(has_gpu())) if machine.gpus == "auto" else machine
 
@@ -45,9 +51,10 @@ def with_whole_gpu(machine: Machine) -> Machine:
 def with_share(
     machine: Machine, all_settings: Sequence[TrialSettings], *, cpus: float, at_once: int | None = None
 ) -> Machine:
-    """Resolve `gpus = "auto"` to the share of a GPU that each trial gets, or to 0 if there is no GPU.
+    """Resolve `gpus = "auto"` to a share of a GPU for each trial.
 
-    The machine has `cpus` CPUs. At most `at_once` trials can train at the same time; None means any number.
+    Without a GPU it becomes 0. The machine has `cpus` CPUs. At most `at_once` trials can train at the same
+    time; None means any number.
     """
     machine = with_gpu_bytes(machine)
     if machine.gpus != "auto":
@@ -64,11 +71,12 @@ def share(
     all_settings: Iterable[TrialSettings],
     at_once: int | None = None,
 ) -> float:
-    """Return the smallest share of a GPU with which each trial still has enough GPU memory and CPUs.
+    """Return the smallest share of a GPU that is enough for each trial.
 
-    The largest step of the plan and the smallest node decide; a trial that runs out of memory is retried in
-    parts. Ray fills one GPU before the next. So if at most `at_once` trials can train at the same time, the
-    share is large enough to spread them over all GPUs. It is rounded, because Ray keeps four digits.
+    A trial needs enough GPU memory and CPUs. The largest step of the plan and the smallest node decide; a
+    trial that runs out of memory is retried in parts. Ray fills one GPU before the next. So if at most
+    `at_once` trials can train at the same time, the share is large enough to spread them over all GPUs. It is
+    rounded, because Ray keeps four digits.
     """
     steps = (
         step_memory(each, state=weight_state(each), checkpoints=machine.activation_checkpointing)
@@ -92,10 +100,10 @@ def share(
 
 
 def with_gpu_bytes(machine: Machine) -> Machine:
-    """Return the machine with `gpu_bytes` set to the free bytes of its fullest GPU.
+    """Return a copy of the machine with its free GPU memory filled in.
 
-    Change nothing if it is set already, or if trials train on a CPU. Call it before any trial of the run
-    holds memory there.
+    `gpu_bytes` becomes the free bytes of the fullest GPU. Change nothing if it is set already, or if trials
+    train on a CPU. Call it before any trial of the run holds memory there.
     """
     if not machine.gpus or machine.address is not None or machine.gpu_bytes is not None or not has_gpu():
         return machine
@@ -103,7 +111,10 @@ def with_gpu_bytes(machine: Machine) -> Machine:
 
 
 def free_bytes() -> int:
-    """Return the free bytes of the fullest GPU that this process sees; 0 if torch cannot use any."""
+    """Return the free bytes of the fullest GPU; 0 without a GPU.
+
+    Only GPUs that this process sees count.
+    """
     return min((each.free for each in find_gpus()), default=0)
 
 
@@ -163,9 +174,10 @@ def short_grid_seconds(
 
 
 def measure_speed(steps: Mapping[float, TrialSettings], machine: Machine) -> Speed | None:
-    """Measure one training step of each trial in `steps`; return pairs of FLOPs and seconds.
+    """Measure the time of one training step for each trial.
 
-    Return None if `steps` is empty or a step fails. `steps` has one trial for each number of FLOPs.
+    The result has pairs of FLOPs and seconds. Return None if `steps` is empty or a step fails. `steps` has
+    one trial for each number of FLOPs.
     """
     with _measuring(machine):
         return sorted((flops, _measure_step(each, machine)) for flops, each in steps.items()) or None
@@ -174,9 +186,10 @@ def measure_speed(steps: Mapping[float, TrialSettings], machine: Machine) -> Spe
 
 @contextmanager
 def _measuring(machine: Machine) -> Iterator[None]:
-    """Within this context, set the threads of a trial, and leave torch's generator as it is.
+    """Within this context, set the threads of a trial.
 
-    Exceptions end the context: whatever fails here fails in the trial, which reports it.
+    Torch's random generator stays as it is. Exceptions end the context: whatever fails here fails in the
+    trial, which reports it.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(machine.threads)
@@ -192,7 +205,7 @@ COMPARED_S = 0.15
 
 
 def measure_bf16(steps: Sequence[TrialSettings], machine: Machine) -> tuple[float, float] | None:
-    """Measure these training steps in both precisions; return the total seconds in float32 and in bf16.
+    """Return the total seconds of these steps in float32 and in bf16.
 
     Return None if a step fails.
 
@@ -205,7 +218,10 @@ def measure_bf16(steps: Sequence[TrialSettings], machine: Machine) -> tuple[floa
 
 
 def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, float]:
-    """Return the seconds of a trial's fastest training step, first in float32 and then in bf16."""
+    """Return the seconds of a training step in float32 and in bf16.
+
+    Each is the fastest of several steps.
+    """
     device, spent = torch.device(machine.device), 0.0
     trainings = list[Training]()
     for precision in ("float32", "bf16"):

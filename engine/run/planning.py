@@ -1,4 +1,4 @@
-"""Plan of a study on this machine: costs measured here, devices, and the number of trials that train at once.
+"""Plan of a study on this machine, with measured costs.
 
 Python and the command line both plan by `plan_study`, and print the plan that it returns.
 """
@@ -87,7 +87,7 @@ def plan_study(
 
 
 def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> Plan:
-    """Add notes on the machine to a plan: its device, the total time, and which trials train together.
+    """Add notes on this machine to a plan, such as its total time.
 
     At most `at_once` of the trials can train at the same time; None means any number.
     """
@@ -142,7 +142,7 @@ def _can_measure(trials: Sequence[TrialSettings], machine: Machine) -> bool:
 
 
 def _describe_bf16(plan: Plan, machine: Machine) -> str:
-    """Describe the time of bf16 training steps relative to float32: `would take 0.66 of the time here`.
+    """Describe how much faster bf16 is: `would take 0.66 of the time here`.
 
     Return "" if bf16 is not much faster than float32. For a study that sets bf16, the time is described
     in any case. The measurement is cached.
@@ -172,7 +172,7 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
 
 
 def _group_sizes(study: Study) -> list[GroupSize]:
-    """Return how many weights of each model in a study belong to each weight group of [train].
+    """Return the sizes of the weight groups in each model of a study.
 
     Torch is loaded only if the study has groups.
     """
@@ -185,7 +185,7 @@ def _group_sizes(study: Study) -> list[GroupSize]:
 
 
 def count_state(settings: TrialSettings) -> WeightState | None:
-    """Return the number of a trial's frozen weights and the bytes of its optimiser's state.
+    """Count a trial's frozen weights, and the bytes of its optimiser's state.
 
     Return None if the number of weights alone determines it, so that torch need not be loaded.
     """
@@ -274,7 +274,7 @@ def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, pl
 
 
 def count_at_once(plan: Plan, machine: Machine, store: Store) -> int | None:
-    """Return how many remaining trials, or packs of trials, can train at the same time.
+    """Return how many remaining trials, or packs, can train at the same time.
 
     A pack is a group of trials that train together. Return None if no trial is left.
     """
@@ -320,7 +320,10 @@ def _describe_packs(plan: Plan, machine: Machine) -> str:
 
 
 def _cpu_months(plan: Plan) -> str:
-    """Return a note that a study needs a GPU, if this machine's CPUs would take weeks; otherwise ""."""
+    """Return a note if a study would take weeks on CPUs; otherwise "".
+
+    The note says that it needs a GPU.
+    """
     days = plan.flops / (_CORE_FLOPS * cpus_here()) / 86_400
     if days < _MAX_CPU_DAYS:
         return ""
@@ -355,7 +358,7 @@ def _total_time(plan: Plan, machine: Machine) -> str:
 
 
 def _on_cpus(plan: Plan, machine: Machine, seconds: float, workers: int) -> str:
-    """Describe `seconds` of training as core-hours and as time on this machine: `3.1 core-hours, 1.6 h`.
+    """Describe a training time, such as `3.1 core-hours, 1.6 h`.
 
     The second number is the time on this machine, where several workers train at the same time.
     """

@@ -1,4 +1,4 @@
-"""Checks that run before a training: of causal leaks, test lengths, devices, corpora and plug-ins.
+"""Checks that run before a training.
 
 They find faults that would make trials fail or give false results.
 """
@@ -48,7 +48,7 @@ from ..trial.training import Training
 
 
 def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise LeakError if a causal trial has a block whose outputs depend on later inputs.
+    """Raise LeakError if a block of a causal trial sees later inputs.
 
     Sums, sequences and copies of causal blocks are causal, so it is enough to test each block separately.
     """
@@ -65,7 +65,7 @@ def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
 
 
 def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise PluginError if a plug-in's block uses inputs that are farther away than its stated reach.
+    """Raise PluginError if a plug-in's block exceeds its stated reach.
 
     A block's reach is the distance of the inputs on which an output depends.
     """
@@ -89,9 +89,10 @@ def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
 
 
 def check_test_lengths(all_settings: Iterable[TrialSettings]) -> None:
-    """Try each model on its longest test sequence; raise TaskError with all models that cannot process it.
+    """Try each model on its longest test sequence.
 
-    A plug-in's block may limit the number of positions.
+    Raise TaskError with all models that cannot process theirs. A plug-in's block may limit the number of
+    positions.
     """
     longest: dict[tuple[str, int], TrialSettings] = {}
     for settings in all_settings:
@@ -145,7 +146,10 @@ _OPEN = {
 
 
 def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None:
-    """Open every corpus of the trials; if some are missing, raise one DataError that names them all."""
+    """Open every corpus of the trials.
+
+    If some are missing, raise one DataError that names them all.
+    """
     tasks = [settings.task for settings in all_settings]
     texts = {
         (task.name, task.corpus, task.tokens, task.pieces, getattr(task, "tokenizer", None)): task
@@ -168,7 +172,7 @@ def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None
 
 
 def check_bits_per_byte(all_settings: Iterable[TrialSettings], goals: Collection[str], folder: Path) -> None:
-    """Raise DataError if trials need the metric bits per byte, but their tokens lose some of the text.
+    """Raise DataError if bits per byte are needed but cannot be computed.
 
     Training or a search may use the metric. It cannot be computed if the tokens do not determine every byte
     of the text. `goals` are the metrics of a search; the corpora are prepared.

@@ -1,4 +1,7 @@
-"""Worker of a run on Ray: an actor that trains one group of trials (cohort) after another."""
+"""Worker of a run on Ray.
+
+A worker is an actor that trains one cohort (group of trials) after another.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ _NO_GPU_RESTRICTION = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
 
 
 class _WorkerLeavesError(Exception):
-    """Error that ends a worker, because its node is drained or its GPU is lost.
+    """Error that ends a worker after its node or GPU is lost.
 
     A different worker resumes its trials.
     """
@@ -63,9 +66,10 @@ def request_stop(run: str) -> None:
 
 
 def share_cores(machine: Machine) -> None:
-    """Limit torch's compile workers to the cores of a trial, unless the environment sets their number.
+    """Limit torch's compile workers to the cores of a trial.
 
-    By default each process starts up to 32 compile workers, so many trials on one GPU would start thousands.
+    The environment can set another number. By default each process starts up to 32 compile workers, so many
+    trials on one GPU would start thousands.
     """
     if machine.gpus != "auto" and machine.gpus < 1:
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(machine.threads))
@@ -82,7 +86,10 @@ def see_own_gpus() -> None:
 
 
 class CohortActor(tune.Trainable):
-    """The Ray actor of a worker. Ray Tune treats each cohort (a group of trials) as one of its trials."""
+    """The Ray actor of a worker, which trains cohorts (groups of trials).
+
+    To Ray Tune, each cohort is one trial.
+    """
 
     def setup(  # pyright: ignore[reportIncompatibleMethodOverride] -- with_parameters adds what `run_cohorts` gives
         self,
@@ -128,14 +135,20 @@ class CohortActor(tune.Trainable):
         return True
 
     def cleanup(self) -> None:
-        """Release the claims of trials that have not ended; Tune calls this before it ends the actor."""
+        """Release the claims of trials that have not ended.
+
+        Tune calls this before it ends the actor.
+        """
         for attempt in self._attempts:
             attempt.release()
         if self._attempts:
             self._worker.flush()
 
     def step(self) -> dict[str, Any]:
-        """Train the current cohort for some time (in a search, for one epoch); return the events."""
+        """Train the current cohort for some time, and return the events.
+
+        In a search, this is one epoch.
+        """
         unfinished = {"events": [], "done": True, COMPLETED: False}
         unfinished |= {} if self._metric is None else {"epoch": 0, self._metric: nan}
         if self._broken is not None:
@@ -175,10 +188,10 @@ class CohortActor(tune.Trainable):
 
 
 class _LeaveWatcher:
-    """Watcher that makes a worker save its training and stop before its node or process ends.
+    """Watcher that stops a worker before its node or process ends.
 
-    A worker stops when the run stops, and when its node or process is about to end. A node ends when it is
-    drained, for example by SIGTERM to `ray start --block`.
+    The worker then saves its training. A worker stops when the run stops, and when its node or process is
+    about to end. A node ends when it is drained, for example by SIGTERM to `ray start --block`.
     """
 
     def __init__(self, run: str) -> None:
@@ -210,7 +223,7 @@ class _LeaveWatcher:
             self._before(number, frame)
 
     def _look(self) -> None:
-        """Ask Ray at intervals whether this worker must stop, until it must.
+        """Wait until this worker must stop; ask Ray at intervals.
 
         Ignore errors, such as those of a head node that does not answer.
         """

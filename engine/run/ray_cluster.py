@@ -1,7 +1,8 @@
-"""Training on Ray: Ray Tune gives groups of trials (cohorts) to actors, and each actor trains many groups.
+"""Training of cohorts (groups of trials) on Ray.
 
-The actors write results to the store themselves. No state of this module is needed after a crash: the next
-driver finds the missing trials in the store.
+Ray Tune gives cohorts to actors, and each actor trains many. The actors write results to the store
+themselves. No state of this module is needed after a crash: the next driver finds the missing trials in the
+store.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ class _NeverPickled:
 
 @dataclass(slots=True)
 class _Cohort:
-    """A cohort that Tune has received, and the number of times that the cohort has lost its worker."""
+    """A cohort that Tune has received.
+
+    `losses` counts how often it has lost its worker.
+    """
 
     name: str
     jobs: list[Job]
@@ -71,11 +75,12 @@ class _Cohort:
 
 
 class CohortSearcher(_NeverPickled, Searcher):
-    """Search algorithm for Ray Tune that hands out the cohorts of a source (a grid or a search).
+    """Search algorithm for Ray Tune that hands out cohorts.
 
-    It also reports the end of each cohort to the source. A cohort that has lost its worker is handed out
-    again, as another trial of Tune: Tune's own retries give up a cohort whose reused worker is lost before it
-    begins the cohort. `errors` has one line for each cohort that has lost too many workers.
+    The cohorts come from a grid or a search. It also reports the end of each cohort to the source. A cohort
+    that has lost its worker is handed out again, as another trial of Tune: Tune's own retries give up a
+    cohort whose reused worker is lost before it begins the cohort. `errors` has one line for each cohort that
+    has lost too many workers.
     """
 
     def __init__(
@@ -94,7 +99,7 @@ class CohortSearcher(_NeverPickled, Searcher):
         self.errors: list[str] = []
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """Return the configuration of the next cohort, or Tune's end marker if there are no more cohorts.
+        """Return the configuration of the next cohort, or Tune's end marker.
 
         Return None if Tune must ask again later. One cohort more than there are workers is always ready, for
         the first worker that is free.
@@ -116,7 +121,10 @@ class CohortSearcher(_NeverPickled, Searcher):
         return {"tasks": pickle.dumps(cohort.jobs)}  # workers load them after the plug-ins that they need
 
     def _next_of_source(self) -> tuple[str, list[Job]] | None:
-        """Return the source's next cohort. Tune asks often, so do not ask a source without more cohorts."""
+        """Return the next cohort of the source.
+
+        Tune asks often, so do not ask a source without more cohorts.
+        """
         if self._is_dry and not self._source.may_have_more():
             return None
         found = self._source.next_cohort(self._workers)
@@ -124,7 +132,10 @@ class CohortSearcher(_NeverPickled, Searcher):
         return found
 
     def should_prune(self, trial_id: str, epoch: int, value: float) -> bool:
-        """Return whether the source prunes a cohort after an epoch; `trial_id` is its id in Ray Tune."""
+        """Return whether to prune a cohort after this epoch.
+
+        `trial_id` is the cohort's id in Ray Tune.
+        """
         return self._source.should_prune(self._cohorts[trial_id].name, epoch, value)
 
     def on_trial_complete(
@@ -135,11 +146,17 @@ class CohortSearcher(_NeverPickled, Searcher):
             self._end(self._cohorts.pop(trial_id), completed=bool((result or {}).get(COMPLETED)))
 
     def trials_of(self, trial_id: str) -> list[str]:
-        """Return the ids of the trials in a cohort; `trial_id` is its id in Ray Tune."""
+        """Return the ids of the trials in a cohort.
+
+        `trial_id` is the cohort's id in Ray Tune.
+        """
         return [job.trial.id for job in self._cohorts[trial_id].jobs]
 
     def worker_lost(self, trial_id: str, reason: str) -> None:
-        """Hand out a cohort again after it has lost its worker, or give it up after too many losses."""
+        """Hand out a cohort again after it has lost its worker.
+
+        After too many losses, give it up.
+        """
         cohort = self._cohorts.pop(trial_id)
         cohort.losses += 1
         if cohort.losses <= MAX_COHORT_LOSSES:
@@ -183,7 +200,7 @@ class EventCallback(_NeverPickled, tune.Callback):
     def on_trial_error(
         self, iteration: int, trials: list[TuneTrial], trial: TuneTrial, **info: object
     ) -> None:
-        """Let another worker continue a cohort that has lost its worker.
+        """Let another worker continue a cohort whose worker was lost.
 
         Its trials do not count the loss of a node as a death.
         """
@@ -195,7 +212,7 @@ class EventCallback(_NeverPickled, tune.Callback):
 
 
 def _is_loss_of_node(error: BaseException) -> bool:
-    """Return whether a worker was lost with its node or with the connection to it.
+    """Return whether an error means that a node or its connection was lost.
 
     When a node vanishes, Ray first calls its actors temporarily unavailable. Such a worker may still train:
     the run has dropped it, so that Ray ends it once it is reachable. Until then the leases of the store keep
@@ -207,7 +224,10 @@ def _is_loss_of_node(error: BaseException) -> bool:
 
 
 class _Stopper(_NeverPickled, tune.Stopper):
-    """Rule by which Ray Tune stops pruned cohorts and, when the run must stop, all cohorts."""
+    """Rule by which Ray Tune stops cohorts.
+
+    It stops pruned cohorts and, when the run must stop, all cohorts.
+    """
 
     def __init__(self, searcher: CohortSearcher, stop: Stop, metric: str | None, run: str) -> None:
         self._searcher, self._stop, self._metric = searcher, stop, metric
@@ -238,12 +258,12 @@ def run_cohorts(
     metric: str | None = None,
     make_training: TrainingFactory = Training,
 ) -> list[str]:
-    """Run all cohorts of a source on Ray; return one error for each cohort that has lost too many workers.
+    """Run all cohorts of a source on Ray.
 
-    With a metric, each epoch is reported to the source, which may prune the cohort. If at most `at_once`
-    trials can train at the same time, they are spread over all GPUs. A stop while Ray starts ends the run at
-    once. Raise NodeError if the cluster at the machine's address has nodes that cannot train trials with
-    these settings.
+    Return one error for each cohort that has lost too many workers. With a metric, each epoch is reported to
+    the source, which may prune the cohort. If at most `at_once` trials can train at the same time, they are
+    spread over all GPUs. A stop while Ray starts ends the run at once. Raise NodeError if the cluster at the
+    machine's address has nodes that cannot train trials with these settings.
     """
     run, code = uuid.uuid4().hex, look_at_code()
     with ExitStack() as opened:
@@ -294,7 +314,10 @@ def run_cohorts(
 
 
 def fit_here(machine: Machine, settings: Sequence[TrialSettings], at_once: int | None) -> Machine:
-    """Return the machine with a trial's share of a GPU; raise MachineError if no trial has room here."""
+    """Return the machine with each trial's share of a GPU.
+
+    Raise MachineError if no trial has room here.
+    """
     cpus = ray.cluster_resources().get("CPU", 1.0)
     machine = with_share(machine, settings, cpus=cpus, at_once=at_once)
     for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):

@@ -1,6 +1,7 @@
-"""A connection to a Ray cluster: to an existing one by its address, or to a local one that ends with the run.
+"""Connection to a Ray cluster.
 
-The cluster's workers must import the same package as the driver.
+It connects to an existing cluster by its address, or starts a local one that ends with the run. The cluster's
+workers must import the same package as the driver.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _ResultT = TypeVar("_ResultT")
 
 
 class HeadWatch:
-    """Watcher that checks at intervals whether the head of a Ray cluster still accepts connections.
+    """Watcher that checks whether the head of a Ray cluster still answers.
 
     Without a head, Ray ends the driver without a message, and calls of Ray do not return. So each call runs
     in its own thread, which is abandoned if the head is gone.
@@ -51,7 +52,10 @@ class HeadWatch:
         threading.Thread(target=self._look, name="head watch", daemon=True).start()
 
     def run(self, what: Callable[[], _ResultT]) -> _ResultT:
-        """Call `what` and return its result; raise HeadLostError as soon as the cluster's head is gone."""
+        """Call `what` and return its result.
+
+        Raise HeadLostError as soon as the cluster's head is gone.
+        """
         result: Future[_ResultT] = Future()
         thread = threading.Thread(target=_run, args=(what, result), name="cluster", daemon=True)
         thread.start()
@@ -161,9 +165,9 @@ def connect(address: str) -> None:
 
 
 def _start(machine: Machine, listener: Listener) -> None:
-    """Start a cluster on this machine only; try again if Ray's own time limits were too short.
+    """Start a cluster on this machine only.
 
-    Raise MachineError with the cause.
+    Try again if Ray's own time limits were too short. Raise MachineError with the cause.
     """
     attempt = 0
     try:
@@ -199,7 +203,10 @@ def _start(machine: Machine, listener: Listener) -> None:
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Within this context, raise _StartTooSlow after `seconds`; outside the main thread, set no limit."""
+    """Within this context, raise _StartTooSlow after `seconds`.
+
+    Outside the main thread there is no limit.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -217,7 +224,7 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 def _job() -> JobConfig:
-    """Return the settings with which Ray's workers import modules from the same folders as this process.
+    """Return settings that give Ray's workers this process's module search path.
 
     By default Ray puts the working folder first in the module search path, except for the job of a Ray
     client.
@@ -230,7 +237,10 @@ START_S = 300.0
 
 
 class Code(TypedDict):
-    """The copy of activemem that a process imports: its folder and source digest, or the import error."""
+    """The copy of activemem that a process imports.
+
+    It has the folder and a digest of the source, or the error of the import.
+    """
 
     folder: str
     digest: str
@@ -238,13 +248,16 @@ class Code(TypedDict):
 
 
 def search_path() -> list[str]:
-    """Return this process's module search path in reverse order, the order in which Ray inserts entries."""
+    """Return this process's module search path, last entry first.
+
+    Ray inserts the entries in this order.
+    """
     # Ray inserts one entry after the other at the front, so reverse them; '' would be a worker's own folder
     return [entry or str(Path.cwd()) for entry in reversed(sys.path)]
 
 
 def _make_look() -> Callable[[], Code]:
-    """Return a function that describes which copy of activemem the calling process imports.
+    """Return a function that describes the calling process's copy of activemem.
 
     The returned function is an inner one, which is pickled by value: a worker can run it without this
     package.
@@ -283,7 +296,7 @@ look_at_code = _make_look()
 
 
 def code_fault(driver: Code, worker: Code) -> str | None:
-    """Return how a worker's code differs from the driver's, or None if it is the same.
+    """Describe how a worker's code differs from the driver's; None if it is the same.
 
     On a node of a cluster, the same code may be in a different folder.
     """

@@ -1,4 +1,4 @@
-"""The algorithmic tasks: seeded random inputs, and the function that computes their targets.
+"""The algorithmic tasks, with random inputs and computed targets.
 
 Copy, reverse and sort return the symbols of x. Remember and duplicate require x again after as many zeros.
 The released program's argsort is left out for two reasons. Its answers are positions, so a fixed vocabulary
@@ -35,7 +35,10 @@ Draw = Callable[[int, int, int, torch.Generator], Tensor]
 
 
 class Batch(NamedTuple):
-    """Input sequences and their targets at each position; both (batch, tokens), int64."""
+    """Input sequences and their targets at each position.
+
+    Both are (batch, tokens), int64.
+    """
 
     inputs: Tensor
     targets: Tensor
@@ -210,7 +213,10 @@ _TEST_SEED = 0
 
 
 def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> Batch:
-    """Draw a task's test sequences of one length; they are the same for every trial."""
+    """Draw a task's test sequences of one length.
+
+    They are the same for every trial.
+    """
     seed = derive_seed(
         _TEST_SEED, f"test sequences of {task.spec.name}, {settings.symbols} symbols, {length}"
     )
@@ -221,7 +227,10 @@ def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> B
 def draw_dev_batches(
     task: Task, lengths: Sequence[int], *, count: int, vocab: int | None, seed: int
 ) -> tuple[Batch, ...]:
-    """Draw `count` sequences from a seed, divided as evenly as possible among these lengths."""
+    """Draw `count` sequences, divided among these lengths.
+
+    The numbers of sequences of each length are as equal as possible.
+    """
     generator = torch.Generator().manual_seed(seed)
     ends = [place * count // len(lengths) for place in range(len(lengths) + 1)]
     return tuple(

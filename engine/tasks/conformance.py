@@ -49,7 +49,10 @@ _SEEN_OFTEN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A task to check: its settings, its draw function, and the properties that it states."""
+    """A task to check.
+
+    It has the task's settings, its draw function, and the properties that the task states.
+    """
 
     name: str
     settings: Mapping[str, Any]
@@ -64,7 +67,7 @@ class Subject:
 
 
 def subject(name: str, **settings: object) -> Subject:
-    """Prepare the task with this name and these keys of [task] for the checks.
+    """Prepare a task for the checks.
 
     The settings are keys of a study's [task] table. Raise TaskError if the task does not draw its examples.
     """
@@ -157,7 +160,10 @@ def split_is_fixed(task: Subject) -> None:
 
 
 def targets_are_solutions(task: Subject) -> None:
-    """Check that a task's `solve` computes the scored targets from the inputs, whatever the padding is."""
+    """Check that a task's `solve` computes the scored targets from the inputs.
+
+    The result must not depend on the padding.
+    """
     inputs, targets, lengths = task.draw(1)
     solved, scored = task.solve(inputs), targets != IGNORED
     if solved is None:
@@ -172,7 +178,7 @@ def targets_are_solutions(task: Subject) -> None:
 
 
 def reach_is_needed(task: Subject) -> None:
-    """Check that targets depend on inputs as far away as the task's stated reach, but no farther.
+    """Check that targets depend on inputs up to the stated reach, and no farther.
 
     The reach says how far to the left and to the right of a target the inputs affect it. Inputs beyond the
     reach must change no target, and inputs at the reach must change one. One input at a time is replaced by
@@ -219,7 +225,10 @@ def no_nearer_token_gives_the_target_away(task: Subject) -> None:
 
 
 def losses_are_of_each_target(task: Subject) -> None:
-    """Check that a task gives each target a finite loss, which depends only on the output at this target."""
+    """Check that a task gives each target a finite loss.
+
+    The loss must depend only on the output at this target.
+    """
     targets = task.draw(1).targets
     if task.kind is TaskKind.REGRESSION:
         targets = targets.squeeze(-1)
@@ -257,7 +266,10 @@ CHECKS = (
 
 
 def digest_all(task: Subject) -> str:
-    """Return a digest of a task's training and test examples, by which two processes are compared."""
+    """Return a digest of a task's training and test examples.
+
+    Two processes are compared by it.
+    """
     return " ".join(map(_digest, (task.draw(1), *task.test_sets().values())))
 
 

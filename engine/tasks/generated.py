@@ -1,4 +1,7 @@
-"""Drawing of examples for built-in and plug-in tasks; each example is checked before a model sees it."""
+"""Drawing of examples for built-in and plug-in tasks.
+
+Each example is checked before a model sees it.
+"""
 
 from __future__ import annotations
 
@@ -28,20 +31,27 @@ _SHOWN, _SHOWN_LAST = 64, 16
 
 
 def draw_examples(task: GeneratedTask, count: int, generator: Generator) -> Examples:
-    """Draw training examples of a task; raise TaskError if they do not fit the task's kind and sizes."""
+    """Draw training examples of a task.
+
+    Raise TaskError if they do not fit the task's kind and sizes.
+    """
     return _checked(task, partial(task.draw, count), generator, count)
 
 
 def draw_test_set(task: GeneratedTask, name: str) -> Examples:
-    """Draw the test set of this name, which is the same at each call."""
+    """Draw the test set of this name.
+
+    It is the same at each call.
+    """
     generator = torch.Generator().manual_seed(derive_seed(_TEST_SEED, f"test set {name} of {task.name}"))
     return _checked(task, task.test_sets()[name], generator, None)
 
 
 def show_example(task: GeneratedTask) -> tuple[list[str], list[str]]:
-    """Return the tokens of an input and of its target as texts; · marks a target that is not scored.
+    """Return the tokens of an input and of its target as texts.
 
-    Of a long row, only the beginning and the end are returned, with … between.
+    A · marks a target that is not scored. Of a long row, only the beginning and the end are returned, with …
+    between.
     """
     try:
         inputs, targets, _ = draw_examples(task, 1, torch.Generator().manual_seed(_TEST_SEED))

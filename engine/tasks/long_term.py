@@ -1,4 +1,4 @@
-"""The long-term problems: two of many numbers are marked, and the model predicts their sum or product.
+"""The long-term problems, which ask for the sum or product of two marked numbers.
 
 A sequence has two columns. The first holds uniform, independent numbers; the second is -1 at both ends, 1 at
 the two marked steps and 0 elsewhere. One marked step is among the first ten, the other before the middle.
@@ -35,7 +35,10 @@ class RegressionBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongTermProblem:
-    """One problem: numbers from `low` to 1, and a function from the two marked numbers to the answer."""
+    """One of the long-term problems.
+
+    The numbers are between `low` and 1. `answer` maps the two marked numbers to the answer.
+    """
 
     low: float
     answer: Callable[[Tensor, Tensor], Tensor]

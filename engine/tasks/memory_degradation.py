@@ -1,4 +1,4 @@
-"""Toy problems on which the memory of encoders degrades (Harvat and Martín-Guerrero 2022, appendix A).
+"""Problems in which an encoder's memory degrades (Harvat and Martín-Guerrero 2022, appendix A).
 
 All sequences of a problem are distinct. The sequences and the fixed symbols (the tabu set and the bigrams)
 are drawn from the problem's seed.
@@ -30,7 +30,7 @@ class Sequences(NamedTuple):
 
 
 class _SymbolRows(NamedTuple):
-    """Rows of symbols (sequences, longest), before start and end tokens are added.
+    """Rows of symbols (sequences, longest), without start and end tokens.
 
     Symbols count from 0. Entries beyond the `lengths` (sequences,) are undefined.
     """

@@ -1,4 +1,4 @@
-"""Vocabularies, which map the symbols of sentences to numbers; each is learnt once and stored.
+"""Vocabularies: mappings between the symbols of sentences and numbers.
 
 `words` has the interface of vocabularies, and vocabularies of words, spelled words and bytes. `subwords` has
 vocabularies of pieces.

@@ -1,4 +1,4 @@
-"""Vocabularies by their kind: learned from sentences, or restored from a file."""
+"""Construction of vocabularies, from sentences or from a file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def vocabulary_from_dict(record: Mapping[str, Any]) -> Vocabulary:
 
 
 def load_vocabulary(kind: str, content: bytes) -> Vocabulary:
-    """Rebuild a vocabulary from its kind and from the bytes that its method `content` returned."""
+    """Rebuild a vocabulary from its stored bytes.
+
+    `content` has the bytes that the vocabulary's method of that name returned.
+    """
     if kind == "bpe":
         from .subwords import SubwordVocabulary  # noqa: PLC0415  as above
 

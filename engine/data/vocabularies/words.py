@@ -1,4 +1,4 @@
-"""The interface of sentence vocabularies, and vocabularies of words, of bytes, and of given symbols.
+"""Vocabularies of words, bytes and given symbols, and their interface.
 
 Spelling vocabularies have the frequent words, and write all other words character by character. They are
 lossless.
@@ -43,19 +43,19 @@ class Vocabulary(ABC):
         """Return the vocabulary as bytes, from which `load_vocabulary` rebuilds it."""
 
     def unknown(self, sentence: str) -> tuple[str, ...]:
-        """Return the symbols of a sentence that are not in the vocabulary; by default there are none."""
+        """Return the symbols of a sentence that are not in the vocabulary."""
         del sentence
         return ()
 
     def normalise(self, sentence: str) -> str:
-        """Return the sentence that decoding gives for an encoded sentence; by default the same sentence.
+        """Return a sentence as it would be after encoding and decoding.
 
         Words outside the vocabulary are left as they are.
         """
         return sentence
 
     def decode(self, numbers: Iterable[int]) -> str:
-        """Decode numbers to a sentence, up to the first end symbol, without padding and start symbols."""
+        """Decode numbers to a sentence, up to the first end symbol."""
         symbols = []
         for number in numbers:
             if number == END:
@@ -143,7 +143,7 @@ class ByteVocabulary(Vocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        """Return the vocabulary, which is the same for all sentences and sizes."""
+        """Return the vocabulary of bytes, which needs no sentences."""
         del sentences, size
         return cls()
 

@@ -1,4 +1,7 @@
-"""Answers of a search to other programs: the points to train, and the outcomes of points."""
+"""Answers of a search to other programs.
+
+They are the points to train, and the outcomes of points.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A point that a search would try next; `study tell` accepts its JSON unchanged.
+    """A point that a search would try next.
 
-    `proposed_by` is a sampler, "random", "grid" or "baseline".
+    `study tell` accepts its JSON unchanged. `proposed_by` is a sampler, "random", "grid" or "baseline".
     """
 
     id: str
@@ -67,7 +70,10 @@ class PointAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricOverSeeds:
-    """The mean and the standard deviation of a metric over seeds; `sd` is null for one seed."""
+    """The mean and the standard deviation of a metric over seeds.
+
+    `sd` is null for one seed.
+    """
 
     mean: float
     sd: float | None
@@ -76,7 +82,10 @@ class MetricOverSeeds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointOutcome:
-    """The outcome of one stored training of a point; metrics without a finite value are left out."""
+    """The outcome of one stored training of a point.
+
+    Metrics without a finite value are left out.
+    """
 
     trial: str
     seed: int
@@ -87,10 +96,10 @@ class PointOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandInAnswer:
-    """The answer to one line of the input of `study tell`; `line` counts from 1.
+    """The answer to one line of input of `study tell`.
 
-    For a known point, `trials` has the outcomes of its trainings by seed, and `results` the metrics of the
-    finished ones.
+    `line` counts from 1. For a known point, `trials` has the outcomes of its trainings by seed, and `results`
+    the metrics of the finished ones.
     """
 
     line: int = 1
@@ -111,7 +120,10 @@ class HandInAnswer:
         rows: Sequence[Mapping[str, Any]] = (),
         faults: Sequence[str] = (),
     ) -> Self:
-        """Make the answer to a submitted point from the stored rows of its trials, or from its faults."""
+        """Make the answer to a submitted point.
+
+        `rows` are the stored rows of its trials.
+        """
         trials = tuple(
             PointOutcome(
                 **{name: row[name] for name in ("trial", "seed", "status", "reason")},

@@ -1,9 +1,10 @@
-"""Connection to Optuna: it makes samplers and schedulers by name, proposes points, and reports results.
+"""Connection of a search to Optuna.
 
-Plug-ins may add samplers and schedulers. With rungs there is an Optuna study for each rung, since values of
-different rungs are never compared. The sampler uses the study of the highest rung with enough finished
-points, as in BOHB (Falkner et al. 2018). Each study knows all points of the search; points that ended on
-another rung are failed trials with a note.
+It makes samplers and schedulers by name, proposes points, and reports results. Plug-ins may add samplers and
+schedulers. With rungs there is an Optuna study for each rung, since values of different rungs are never
+compared. The sampler uses the study of the highest rung with enough finished points, as in BOHB (Falkner et
+al. 2018). Each study knows all points of the search; points that ended on another rung are failed trials with
+a note.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ FIRST_DRAWN = 10
 
 
 class SobolSampler(optuna.samplers.QMCSampler):
-    """Sampler that always proposes element number `place` of Optuna's scrambled Sobol sequence."""
+    """Sampler for one element of Optuna's scrambled Sobol sequence.
+
+    `place` is the element's number.
+    """
 
     def __init__(self, seed: int, place: int, *, draw_seed: int) -> None:
         drawn = optuna.samplers.RandomSampler(seed=draw_seed)
@@ -63,7 +67,7 @@ class SobolSampler(optuna.samplers.QMCSampler):
         self._place = place
 
     def _find_sample_id(self, study: optuna.Study, search_space: dict[str, BaseDistribution]) -> int:
-        """Return the number of the element in the sequence, as passed to the constructor.
+        """Return the number of the element in the sequence.
 
         Optuna counts positions in its own study, but a study restored from the store lacks this count.
         """
@@ -72,7 +76,7 @@ class SobolSampler(optuna.samplers.QMCSampler):
 
 
 class CmaEsSampler(optuna.samplers.CmaEsSampler):
-    """Optuna's CMA-ES without memory: for each proposal it restarts from the best ended point."""
+    """Optuna's CMA-ES, restarted from the best ended point for each proposal."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -100,7 +104,7 @@ MakeSampler = Callable[[int, int], BaseSampler]
 
 
 class RestartableSampler(BaseSampler):
-    """Sampler that builds a new Optuna sampler, with a newly derived seed, for each proposal.
+    """Sampler that builds a new Optuna sampler for each proposal.
 
     The seed follows from the seed of the search and the numbers of points and of rejected proposals so far.
     Optuna's samplers keep a random generator between proposals, which a killed search loses. Here a proposal
@@ -118,7 +122,7 @@ class RestartableSampler(BaseSampler):
 
     @property
     def genetic(self) -> optuna.samplers.BaseGASampler | None:
-        """Return the genetic sampler, such as NSGA-II, that this object builds; None for other samplers."""
+        """Return the genetic sampler, such as NSGA-II; None for other samplers."""
         return self._first if isinstance(self._first, optuna.samplers.BaseGASampler) else None
 
     def infer_relative_search_space(
@@ -164,7 +168,10 @@ class RestartableSampler(BaseSampler):
 
 
 def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object], base: type[Any]) -> Any:  # noqa: ANN401 -- an instance of the base
-    """Return the object that a plug-in makes; raise PluginError if it is not an instance of `base`."""
+    """Return the object that a plug-in makes.
+
+    Raise PluginError if it is not an instance of `base`.
+    """
     with _named_errors(registry, name):
         found = make()
     if not isinstance(found, base):
@@ -212,11 +219,11 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
-    """Return the attribute that tells Optuna's genetic samplers the generation of a stored point.
+    """Return the attribute with the generation of a stored point.
 
-    `ended` is the number of points that ended before this one. Genetic samplers note the generation on each
-    trial that they propose. For points from the store, the generation follows from the order in which they
-    ended. Other samplers need no attribute.
+    Only Optuna's genetic samplers need it. `ended` is the number of points that ended before this one.
+    Genetic samplers note the generation on each trial that they propose. For points from the store, the
+    generation follows from the order in which they ended. Other samplers need no attribute.
     """
     genetic = sampler.genetic if isinstance(sampler, RestartableSampler) else None
     if genetic is None or genetic.population_size is None:
@@ -250,7 +257,10 @@ def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
 
 
 class PluginPruner(optuna.pruners.BasePruner):
-    """A plug-in's scheduler; errors of its code become a PluginError that names the scheduler."""
+    """A plug-in's scheduler as a pruner of Optuna.
+
+    Errors of its code become a PluginError that names the scheduler.
+    """
 
     def __init__(self, name: str, pruner: optuna.pruners.BasePruner) -> None:
         self._name, self._pruner = name, pruner
@@ -281,7 +291,10 @@ Values = dict[str, Level]
 
 
 class AskTell:
-    """Proposer of a search's points; it also reports to Optuna how points have ended."""
+    """Proposer of a search's points.
+
+    It also reports to Optuna how points have ended.
+    """
 
     def __init__(self, study: Study) -> None:
         assert study.search is not None
@@ -308,10 +321,10 @@ class AskTell:
     def propose(
         self, accept: Callable[[Values], SearchPoint | None], begun: int
     ) -> tuple[SearchPoint, optuna.Trial, str] | None:
-        """Return a new search point, its Optuna trial and its sampler's name; None if no point is left.
+        """Return a new search point; None if no point is left.
 
-        `accept` returns the point with these values if it is new, else None. `begun` is the number of points
-        so far.
+        With the point, return its Optuna trial and its sampler's name. `accept` returns the point with these
+        values if it is new, else None. `begun` is the number of points so far.
         """
         sampler = self._settings.sampler_name
         for _ in range(REJECTED_PROPOSALS.get(sampler, MAX_REJECTED_PROPOSALS)):
@@ -328,7 +341,10 @@ class AskTell:
         return None
 
     def should_prune(self, trial: optuna.Trial, course: Mapping[int, float]) -> bool:
-        """Report the metric of each epoch to the scheduler; return whether it prunes the search point."""
+        """Return whether the scheduler prunes a search point.
+
+        The metric of each epoch is reported to the scheduler.
+        """
         gives_up = False
         for epoch, value in course.items():
             trial.report(value, epoch)
@@ -381,12 +397,15 @@ def frozen_trial(
 
 
 def enough_points(study: Study) -> int:
-    """Return how many points must have ended on a rung before samplers learn from it."""
+    """Return how many ended points of a rung a sampler needs to learn from it."""
     return max(ENOUGH, len(study.dimensions) + MORE_THAN_DIMENSIONS)
 
 
 class RungStudies:
-    """One Optuna study for each rung of a search, the rung with the smallest budget first."""
+    """One Optuna study for each rung of a search.
+
+    The rung with the smallest budget is first.
+    """
 
     def __init__(self, make: Callable[[], optuna.Study], rungs: int, *, enough: int) -> None:
         self._studies = [make() for _ in range(rungs)]
@@ -396,9 +415,10 @@ class RungStudies:
 
     @property
     def current(self) -> optuna.Study:
-        """Return the study that proposes points: the study of the highest rung with enough ended points.
+        """Return the study that proposes points.
 
-        If no rung has enough, return the study of the first rung.
+        It is the study of the highest rung with enough ended points. If no rung has enough, return the study
+        of the first rung.
         """
         for study, complete in zip(reversed(self._studies), reversed(self._complete), strict=True):
             if complete >= self._enough:
@@ -446,10 +466,10 @@ class RungStudies:
 
 
 class UnseenPoints:
-    """Source of untried search points, which it draws uniformly or takes in a fixed order.
+    """Source of untried search points.
 
-    Draws depend on the search's seed and on the number of known points, so that a resumed search repeats
-    them.
+    It draws them uniformly, or takes them in a fixed order. Draws depend on the search's seed and on the
+    number of known points, so that a resumed search repeats them.
     """
 
     def __init__(self, study: Study, seed: int) -> None:

@@ -84,7 +84,10 @@ def points_are_not_all_one(name: str) -> None:
 
 
 def sampler_seed_decides(name: str) -> None:
-    """Check that a sampler's points depend only on its seed, and that it never uses Python's generator."""
+    """Check that a sampler's points depend only on its seed.
+
+    It must never use Python's generator.
+    """
     random.seed(1)
     before = random.getstate()
     first = _search(name, 3, _POINTS)
@@ -94,7 +97,7 @@ def sampler_seed_decides(name: str) -> None:
 
 
 def restarted_search_is_the_same(name: str) -> None:
-    """Check that a search proposes the same points even if it is stopped after a point and then restarted."""
+    """Check that a restarted search proposes the same points."""
     whole = _study(name, 0)
     expected = [_ask(whole, name) for _ in range(_POINTS)]
     for stopped in range(1, _POINTS):
@@ -134,13 +137,19 @@ def best_point_is_kept(name: str) -> None:
 
 
 def first_point_is_kept(name: str) -> None:
-    """Check that the first search point, which has no others for comparison, is not pruned."""
+    """Check that the first search point is not pruned.
+
+    It has no others for comparison.
+    """
     (given_up,) = _given_up(name, [[0.1] * _EPOCHS])
     assert given_up is None, f"the only point is pruned after epoch {given_up}"
 
 
 def scheduler_is_repeatable(name: str) -> None:
-    """Check that a scheduler prunes equal curves at equal epochs, as a resumed search requires."""
+    """Check that a scheduler prunes equal curves at equal epochs.
+
+    A resumed search requires this.
+    """
     generator = random.Random(5)
     courses = [[generator.random() for _ in range(_EPOCHS)] for _ in range(_POINTS)]
     assert _given_up(name, courses) == _given_up(name, courses), "the same curves are pruned differently"

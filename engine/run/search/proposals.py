@@ -1,7 +1,8 @@
-"""Access to a search from other programs, which ask for its next points or submit points of their own.
+"""Access to a search from other programs.
 
-Nothing is trained here. A submitted point is stored as begun and unfinished. The next run trains it, and a
-running search notices it. Results come only from trainings.
+They ask for its next points, or submit points of their own. Nothing is trained here. A submitted point is
+stored as begun and unfinished. The next run trains it, and a running search notices it. Results come only
+from trainings.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ RESULT_KEYS = ("value", "metric", "metrics", "result", "results", "mean", "score
 
 
 class PointError(ActivememError):
-    """Error for a JSON object that describes no point of the search; the message lists all faults."""
+    """Error for a JSON object that describes no point of the search.
+
+    The message lists all faults.
+    """
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
@@ -48,10 +52,11 @@ class PointError(ActivememError):
 
 
 def read_handed_in(study: Study, line: object) -> SearchPoint:
-    """Return the search point that a JSON object describes by values, by a recipe, or by both.
+    """Return the search point that a JSON object describes.
 
-    The values of dimensions must include all that the recipe does not determine. Raise PointError if the
-    line is no point of the study's space or has a result: results come only from trainings.
+    The object has values, a recipe, or both. The values of dimensions must include all that the recipe does
+    not determine. Raise PointError if the line is no point of the study's space or has a result: results come
+    only from trainings.
     """
     if not isinstance(line, Mapping):
         raise PointError([f"expected an object with values or a recipe, got {_kind(line)}"])
@@ -162,9 +167,9 @@ def _kind(value: object) -> str:
 
 
 class SearchService:
-    """A study's search as a service for programs: it proposes points, and accepts submitted ones.
+    """A study's search as a service for other programs.
 
-    Raise StudyError for a study that is not a search.
+    It proposes points, and accepts submitted ones. Raise StudyError for a study that is not a search.
     """
 
     def __init__(self, study: Study, store: Store) -> None:
@@ -182,16 +187,19 @@ class SearchService:
         return found
 
     def hand_in_all(self, lines: Iterable[object]) -> Iterator[HandInAnswer]:
-        """Submit the point on each line, and yield the answers; empty lines are counted, but not answered."""
+        """Submit the point on each line, and yield the answers.
+
+        Empty lines are counted, but not answered.
+        """
         for number, line in enumerate(lines, start=1):
             if not isinstance(line, str) or line.strip():
                 yield replace(self.hand_in(line), line=number)
 
     def hand_in(self, line: object) -> HandInAnswer:
-        """Submit a search point to the next run; return whether it is accepted, or why not.
+        """Submit a search point to the next run.
 
-        The point is a JSON object, or the text of one. For a known point return the outcomes of its
-        trainings. It is not trained again.
+        Return whether it is accepted, or why not. The point is a JSON object, or the text of one. For a known
+        point return the outcomes of its trainings. It is not trained again.
         """
         if isinstance(line, str):
             try:

@@ -1,4 +1,4 @@
-"""Search driver: a source of cohorts. Each cohort has the trials of one point that Optuna proposed.
+"""Search driver, which hands out the trials of each search point as a cohort.
 
 The store is the source of truth. A search replays the stored points into Optuna, resumes unfinished points,
 and then asks for new ones. A point is identified by the id of its first trial, so that values that make the
@@ -54,7 +54,7 @@ LOOKS_FOR_TURN = 10
 
 
 class RungBoard:
-    """Record of the losses of search points on each rung. It decides which points are promoted.
+    """Record of the losses on each rung, which decides promotions.
 
     Points that began on the same rung form a bracket, and are compared only with each other.
     """
@@ -71,14 +71,20 @@ class RungBoard:
         return self._fidelity.next_first(self._counts)
 
     def begin(self, point: str, rung: int) -> None:
-        """Record that a search point is trained on a rung. The first rung of a point defines its bracket."""
+        """Record that a search point is trained on a rung.
+
+        The first rung of a point defines its bracket.
+        """
         if point not in self._first:
             self._first[point] = rung
             self._counts[rung] += 1
         self._begun.add((point, rung))
 
     def end(self, point: str, rung: int, loss: float) -> None:
-        """Record the loss of a search point on a rung; a point with an infinite loss is never promoted."""
+        """Record the loss of a search point on a rung.
+
+        A point with an infinite loss is never promoted.
+        """
         ended = self._ended.setdefault((self._first[point], rung), [])
         # among equal losses, the point that ended first comes first
         insort(ended, (loss, len(ended), point))
@@ -98,11 +104,11 @@ class RungBoard:
 
 
 class SeedRace:
-    """A race between search points, seed by seed: only points that may still be the best get another seed.
+    """A race between search points, seed by seed.
 
-    The noise is the part of the losses that points and seeds do not explain. It is assumed to be normal and
-    equal for all points. `bench/race.py` measures how often the race drops the best point if that does not
-    hold.
+    Only points that may still be the best get another seed. The noise is the part of the losses that points
+    and seeds do not explain. It is assumed to be normal and equal for all points. `bench/race.py` measures
+    how often the race drops the best point if that does not hold.
     """
 
     def __init__(self, seeds: Sequence[int], risk: float) -> None:
@@ -111,14 +117,20 @@ class SeedRace:
         self._eligible: list[bool] = []  # whether they are within the limits and can be the best
 
     def add(self, losses: Mapping[int, float], *, eligible: bool = True) -> None:
-        """Add the losses of an ended search point by seed; ignore a point if any of its losses is missing."""
+        """Add the losses of an ended search point, by seed.
+
+        A point is ignored if any of its losses is missing.
+        """
         found = [losses.get(seed, math.nan) for seed in self._seeds]
         if all(map(math.isfinite, found)):
             self._losses.append(found)
             self._eligible.append(eligible)
 
     def is_promising(self, losses: Mapping[int, float]) -> bool:
-        """Return whether a search point with these losses may still be the best; false if a loss is NaN."""
+        """Return whether a search point with these losses may still be the best.
+
+        Return False if a loss is NaN.
+        """
         if not all(map(math.isfinite, losses.values())):
             return False
         places = [place for place, seed in enumerate(self._seeds) if seed in losses]
@@ -138,10 +150,10 @@ class SeedRace:
 
 
 def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
-    """Return the standard deviation of the noise in losses (points, seeds), and its degrees of freedom.
+    """Return the standard deviation of the noise, and its degrees of freedom.
 
-    Noise is what is left after the means of each point and each seed are subtracted. Return None if the
-    deviation cannot be estimated, or if it is 0.
+    `losses` is (points, seeds). Noise is what is left after the means of each point and each seed are
+    subtracted. Return None if the deviation cannot be estimated, or if it is 0.
     """
     rows, columns = losses.shape
     degrees = (rows - 1) * (columns - 1)
@@ -168,9 +180,10 @@ class PointState(Enum):
 
 @dataclass(slots=True)
 class TrackedPoint:
-    """A search point on one rung, with its jobs: the trials of the point that this driver trains.
+    """A search point on one rung, with its jobs.
 
-    `trial` is Optuna's trial for the point, if Optuna proposed it.
+    The jobs are the trials of the point that this driver trains. `trial` is Optuna's trial for the point, if
+    Optuna proposed it.
     """
 
     point: SearchPoint
@@ -181,7 +194,10 @@ class TrackedPoint:
 
 
 class TrackedPoints:
-    """The points of a search, grouped by state; points on different rungs are tracked separately."""
+    """The points of a search, grouped by state.
+
+    Points on different rungs are tracked separately.
+    """
 
     def __init__(self) -> None:
         self._points: dict[PointState, dict[str, TrackedPoint]] = {state: {} for state in PointState}
@@ -192,15 +208,21 @@ class TrackedPoints:
         return any(point.name in several for several in self._points.values())
 
     def of(self, state: PointState) -> list[TrackedPoint]:
-        """Return the search points in a state, in the order in which they entered it."""
+        """Return the search points in a state, in the order of entering it."""
         return list(self._points[state].values())
 
     def running_here(self, name: str) -> TrackedPoint:
-        """Return the point that this driver trains under this name (the id of its first trial)."""
+        """Return the point with this name that this driver trains.
+
+        The name is the id of the point's first trial.
+        """
         return self._points[PointState.RUNNING_HERE][name]
 
     def move(self, tracked: TrackedPoint, state: PointState) -> None:
-        """Change the state of a search point. A point counts as begun once its state is not PROPOSED."""
+        """Change the state of a search point.
+
+        A point counts as begun once its state is not PROPOSED.
+        """
         for several in self._points.values():
             several.pop(tracked.point.name, None)
         self._points[state][tracked.point.name] = tracked
@@ -213,17 +235,21 @@ class TrackedPoints:
             several.pop(tracked.point.name, None)
 
     def count(self) -> int:
-        """Return the number of search points; a point counts once over all its rungs."""
+        """Return the number of search points.
+
+        A point on several rungs counts once.
+        """
         return len(self.begun.keys() | {each.point.global_id for each in self.of(PointState.PROPOSED)})
 
 
 class Search:
-    """Source of a search's cohorts: each cohort has the missing trials of one search point.
+    """A search as a source of cohorts.
 
-    Points over the study's budget are skipped. In a race over seeds a cohort is one training; with rungs it
-    is a point on one rung. Different drivers may search the same study: the points of all drivers count, and
-    Optuna receives all results. `gone` maps trials of other drivers to the last attempt whose driver is dead.
-    If `looks` is true, the search only proposes points and stores nothing.
+    Each cohort has the missing trials of one search point. Points over the study's budget are skipped. In a
+    race over seeds a cohort is one training; with rungs it is a point on one rung. Different drivers may
+    search the same study: the points of all drivers count, and Optuna receives all results. `gone` maps
+    trials of other drivers to the last attempt whose driver is dead. If `looks` is true, the search only
+    proposes points and stores nothing.
     """
 
     def __init__(
@@ -258,7 +284,10 @@ class Search:
         self._replay_stored()
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
-        """Return the missing trials of the next search point, unfinished points first; None at the end."""
+        """Return the missing trials of the next search point; None at the end.
+
+        Unfinished points come first.
+        """
         if (found := self._found) is not None:
             self._found = None
             return found
@@ -280,10 +309,11 @@ class Search:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Within this context, let no other driver begin a search point, unless all points have been begun.
+        """Within this context, let no other driver begin a search point.
 
-        So several drivers together begin no more points than the search has. The turn is a lease, which
-        another driver takes over from a dead one. Raise MachineError if it cannot be claimed.
+        Do nothing if all points have been begun. So several drivers together begin no more points than the
+        search has. The turn is a lease, which another driver takes over from a dead one. Raise MachineError
+        if it cannot be claimed.
         """
         if len(self._tracked.begun) >= self._settings.trials:
             yield
@@ -298,19 +328,25 @@ class Search:
                 turn.release()
 
     def has_next(self) -> bool:
-        """Return whether there is a next cohort, and keep this cohort for the next call of `next_cohort`."""
+        """Return whether there is a next cohort.
+
+        The cohort is kept for the next call of `next_cohort`.
+        """
         self._found = self.next_cohort()
         return self._found is not None
 
     def may_have_more(self) -> bool:
-        """Return whether a search point in training may get one more seed or a higher rung."""
+        """Return whether a point in training may be trained further.
+
+        It may get one more seed or a higher rung.
+        """
         has_more = self._race is not None or self._rungs is not None
         return has_more and bool(self._tracked.of(PointState.RUNNING_HERE))
 
     def propose(self) -> tuple[SearchPoint, str] | None:
-        """Return the next search point that no driver has begun, and who proposed it; None at the end.
+        """Return the next search point, and who proposed it; None at the end.
 
-        From then on the point counts as a point in training.
+        No driver has begun the point. From then on the point counts as a point in training.
         """
         while (proposed := self._ask()) is not None:
             tracked, source = proposed
@@ -335,7 +371,10 @@ class Search:
         return tuple(self._stored[trial.id] for trial in point.trials if trial.id in self._stored)
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Return whether the scheduler prunes a search point after an epoch with this value of the metric."""
+        """Return whether the scheduler prunes a search point after this epoch.
+
+        `value` is the point's metric after the epoch.
+        """
         if not self._settings.compares_epochs:
             return False
         tracked = self._tracked.running_here(name)
@@ -346,7 +385,10 @@ class Search:
         return self._ask_tell.should_prune(tracked.trial, {epoch: value})
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Report an ended cohort's search point to Optuna; store its trials as pruned if it was pruned."""
+        """Report the search point of an ended cohort to Optuna.
+
+        If it was pruned, store its trials as pruned.
+        """
         tracked = self._tracked.running_here(name)
         jobs, events = tracked.jobs, list[Event]()
         if not completed:
@@ -397,9 +439,9 @@ class Search:
         return []
 
     def _end(self, tracked: TrackedPoint) -> None:
-        """End a search point and report it to Optuna, if all its trials have outcomes.
+        """End a search point if all its trials have outcomes.
 
-        Otherwise, wait for the drivers that train the missing trials.
+        Then report it to Optuna. Otherwise, wait for the drivers that train the missing trials.
         """
         if self._missing(tracked.point):
             self._tracked.move(tracked, PointState.RUNNING_ELSEWHERE)
@@ -440,9 +482,9 @@ class Search:
         return TrackedPoint(point, trial), source
 
     def _accept(self, values: dict[str, Level]) -> SearchPoint | None:
-        """Return the search point with these values; None if it has begun or its model exceeds a limit.
+        """Return the search point with these values, if it can be trained.
 
-        Record the values as tried.
+        Return None if it has begun or if its model exceeds a limit. Record the values as tried.
         """
         self._ask_tell.unseen.note(values)
         point = self._points.of_values(values)
@@ -467,7 +509,10 @@ class Search:
                 self._end(tracked)
 
     def _replay_stored(self) -> None:
-        """Report the store's ended search points to Optuna; put unfinished points into the state PROPOSED."""
+        """Report the ended search points in the store to Optuna.
+
+        Unfinished points get the state PROPOSED.
+        """
         ended: list[TrackedPoint] = []
         for point in self._others.new():
             if not self._looks:
@@ -487,10 +532,10 @@ class Search:
         return self._points.courses(points) if self._settings.compares_epochs else {}
 
     def _tell(self, tracked: TrackedPoint, courses: Mapping[str, Mapping[int, float]]) -> None:
-        """Report to Optuna how a search point has ended; record its losses for the rungs and the seed race.
+        """Report to Optuna how a search point has ended.
 
-        A scheduler receives all epochs of a restored point in turn, because it compares later points with
-        them.
+        Record its losses for the rungs and the seed race. A scheduler receives all epochs of a restored point
+        in turn, because it compares later points with them.
         """
         point = tracked.point
         if tracked.trial is None and self._settings.compares_epochs:
@@ -511,7 +556,7 @@ class Search:
             self._race.add(self._points.losses(point), eligible=end.keeps_limits)
 
     def _prune_with_others(self, point: SearchPoint) -> None:
-        """If a trial of a search point was pruned, prune the point's other begun trials too.
+        """Prune all begun trials of a search point if one of them was pruned.
 
         This happens if a driver was killed while it stored them. If they trained on, they would be compared
         with trials of fewer epochs.

@@ -1,4 +1,7 @@
-"""Points of a search that any driver has begun, read from the rows and checkpoints in the store."""
+"""Begun points of a search, read from the store.
+
+Any driver may have begun them.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +40,11 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class SearchPoint:
-    """A search point: the values of its active dimensions, and its trials ordered by seed.
+    """A search point: its values and its trials.
 
-    If the scheduler trains a point on several rungs, each with a larger budget, the trials belong to one
-    `rung`, and `whole` is the id of the first trial of the last rung.
+    The values are those of its active dimensions; the trials are ordered by seed. If the scheduler trains a
+    point on several rungs, each with a larger budget, the trials belong to one `rung`, and `whole` is the id
+    of the first trial of the last rung.
     """
 
     values: dict[str, Level]
@@ -50,18 +54,24 @@ class SearchPoint:
 
     @property
     def name(self) -> str:
-        """Return the id of the point on its rung, which is the id of its first trial there."""
+        """Return the id of the point on its rung.
+
+        It is the id of the point's first trial there.
+        """
         return self.trials[0].id
 
     @property
     def global_id(self) -> str:
-        """Return the id of the point on all rungs, which is the id of its first trial on the last rung."""
+        """Return the id of the point on all rungs.
+
+        It is the id of the point's first trial on the last rung.
+        """
         return self.whole or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class PointEnd:
-    """How a search point has ended: its state, its last epoch, and the values of its objectives.
+    """How a search point has ended.
 
     A failed point has no values. `excess` is how far the point exceeds each limit on a trained value.
     """
@@ -78,7 +88,7 @@ class PointEnd:
 
 
 class StoredPoints:
-    """The points of a search with the outcomes of their trials, as last read from the store."""
+    """The points of a search, as last read from the store."""
 
     def __init__(self, study: Study, store: Store) -> None:
         assert study.search is not None
@@ -92,9 +102,9 @@ class StoredPoints:
         self.attempts = store.follow((*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ())))
 
     def read_ends(self, jobs: Iterable[Job]) -> None:
-        """Read the stored outcomes of jobs that have just ended, if possible without listing the whole store.
+        """Read the stored outcomes of jobs that have just ended.
 
-        If a job has no such file, read all new rows of the store.
+        If possible, do not list the whole store. If a job has no such file, read all new rows of the store.
         """
         if not all(self.attempts.find(job.trial.study, job.trial.id, job.attempt) for job in jobs):
             self.attempts.refresh()
@@ -110,7 +120,7 @@ class StoredPoints:
         return replace(self._last, trials=self._study.point_trials(values, rung), rung=rung)
 
     def of_levels(self, levels: Iterable[Mapping[str, Level]]) -> list[SearchPoint]:
-        """Return the search points of trials with these factor levels, each point once.
+        """Return the search points with these levels, each point once.
 
         Levels outside the search space are skipped.
         """
@@ -122,7 +132,7 @@ class StoredPoints:
         return list({point.name: point for point in points}.values())
 
     def courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
-        """Return the values of the first objective after each epoch, for each trial of these search points.
+        """Return the first objective after each epoch, for each trial.
 
         The result maps trial ids to epochs to values. Values that are NaN are left out.
         """
@@ -136,9 +146,10 @@ class StoredPoints:
         return courses
 
     def end(self, point: SearchPoint) -> PointEnd:
-        """Return how a search point has ended, with each objective averaged over its trials.
+        """Return how a search point has ended.
 
-        For a pruned point, these are the means at the last epoch that all trials have reached.
+        Each objective is averaged over the point's trials. For a pruned point, these are the means at the
+        last epoch that all trials have reached.
         """
         rows = [self.attempts[trial.id] for trial in point.trials if trial.id in self.attempts]
         if self._search.scheduler.name == RACE:  # a pruned point still has the values of its finished seeds
@@ -167,10 +178,10 @@ class StoredPoints:
         return any(row["status"] == "pruned" for row in rows)
 
     def losses(self, point: SearchPoint) -> dict[int, float]:
-        """Return a search point's loss by seed, for the seeds whose trials have all ended.
+        """Return a search point's loss for each finished seed.
 
-        The loss is the first objective, signed so that lower is better. The loss is NaN if a trial of the
-        seed failed.
+        A seed is finished if all its trials have ended. The loss is the first objective, signed so that lower
+        is better. The loss is NaN if a trial of the seed failed.
         """
         objective = self._search.objectives[0]
         losses: dict[int, list[float | None]] = {}
@@ -185,13 +196,16 @@ class StoredPoints:
         return {seed: fmean(whole[seed]) for seed, of in losses.items() if None not in of}
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
-        """Return the mean of a metric or cost over a point's trials; NaN if a trial has no value."""
+        """Return the mean of a metric or cost over a point's trials.
+
+        It is NaN if a trial has no value.
+        """
         if is_known_before(name):
             return fmean(model_cost(name, each.settings) for each in point.trials[: self._alike])
         return fmean(row_value(row, name) for row in rows)
 
     def _mean_at(self, epoch: int, rows: Sequence[Mapping[str, Any]]) -> float:
-        """Return the mean of the first objective after `epoch` over the trials of these rows.
+        """Return the mean of the first objective after `epoch`.
 
         Return NaN if a trial has no value for this epoch.
         """
@@ -201,7 +215,10 @@ class StoredPoints:
 
 
 def mean_course(point: SearchPoint, courses: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-    """Return the mean of a metric over a point's trials, for each epoch that all of them have reached."""
+    """Return the mean of a metric over a point's trials, for each epoch.
+
+    Only epochs that all of them have reached count.
+    """
     found = [courses.get(trial.id, {}) for trial in point.trials]
     shared = sorted(set.intersection(*(set(course) for course in found)))
     return {epoch: fmean(course[epoch] for course in found) for epoch in shared}
@@ -212,10 +229,10 @@ MissingTrials = Callable[[SearchPoint], Sequence[object]]
 
 
 class BegunPoints:
-    """The points of a search that any driver has begun, each returned once by the method `new`.
+    """The points of a search that any driver has begun.
 
-    A driver is a process that runs the search. `own` are the ids of the trials that this driver trains.
-    `spent` adds up the costs of the study's stored trainings.
+    The method `new` returns each of them once. A driver is a process that runs the search. `own` are the ids
+    of the trials that this driver trains. `spent` adds up the costs of the study's stored trainings.
     """
 
     def __init__(self, study: Study, store: Store, points: StoredPoints, missing: MissingTrials) -> None:
@@ -231,9 +248,10 @@ class BegunPoints:
         self._counted: dict[str, Mapping[str, Any]] = {}  # rows by trial
 
     def new(self) -> list[SearchPoint]:
-        """Return the search points that have new rows or checkpoints since the last call.
+        """Return the search points with news since the last call.
 
-        A point that is known only from other studies is returned only if none of its trials is missing.
+        News are new rows or checkpoints. A point that is known only from other studies is returned only if
+        none of its trials is missing.
         """
         stored, begun = self._points.attempts, dict[str, Mapping[str, Level]]()
         elsewhere: set[str] = set()
@@ -305,7 +323,7 @@ class BegunPoints:
             self._counted[trial] = row
 
     def _unfinished(self) -> dict[str, Mapping[str, Level]]:
-        """Return the levels of the search's unfinished trials that `new` has not returned yet."""
+        """Return the levels of unfinished trials that `new` has not returned yet."""
         begun = unfinished_trials(self._store.files.checkpoints_folder(STARTS_FILE), self._study.name)
         return {
             trial.id: dict(trial.levels)

@@ -1,7 +1,8 @@
-"""Samplers: they propose the points of a search, and depend only on what is in the store.
+"""Samplers, which propose the points of a search.
 
-`../ask_tell.py` wraps Optuna's samplers. `evolution` is built in, and so is `gp_trees`, a Gaussian process
-over recipes. After a restart, all samplers propose the same points as without the restart.
+They depend only on what is in the store. `../ask_tell.py` wraps Optuna's samplers. `evolution` is built in,
+and so is `gp_trees`, a Gaussian process over recipes. After a restart, all samplers propose the same points
+as without the restart.
 """
 
 from .....lazy_exports import lazy_exports

@@ -51,7 +51,10 @@ class Population:
         self._worths: list[Worth] = []  # values of the living points, computed when needed
 
     def learn(self, before: int) -> None:
-        """Add newly ended Optuna trials to the population, if their number is below `before`."""
+        """Add newly ended Optuna trials to the population.
+
+        Only trials with a number below `before` are added.
+        """
         if before == self._before:
             return
         self._before = before
@@ -60,7 +63,7 @@ class Population:
                 self._add(trial)
 
     def worth(self, place: int) -> Worth:
-        """Return the sort key of one member of the population; the best member has the lowest key.
+        """Return the sort key of one member, lowest for the best.
 
         `place` is the index of the point in the population.
         """
@@ -78,7 +81,7 @@ class Population:
             self._worths = []
 
     def _compare(self) -> list[Worth]:
-        """Return a sort key for each member of the population; the best member has the lowest key.
+        """Return a sort key for each member, lowest for the best.
 
         A key has the distance beyond the limits, and then the loss or, with several objectives, the front
         and the crowding distance.
@@ -119,10 +122,10 @@ _MAX_UNORDERED = 4
 
 
 class EvolutionSampler(optuna.samplers.BaseSampler):
-    """Sampler that mutates the best of `sample` points, which it draws from the population.
+    """Sampler that mutates the best of a few points of the population.
 
-    The first `population` search points are drawn at random. Pruned points belong to the population, but
-    never win. Failed points do not belong to it.
+    The `sample` points are drawn at random. The first `population` search points are drawn at random. Pruned
+    points belong to the population, but never win. Failed points do not belong to it.
     """
 
     def __init__(self, *, seed: int, population: int, sample: int) -> None:
@@ -199,7 +202,7 @@ class PointChanges:
 
 
 def _neighbours(distribution: BaseDistribution) -> Callable[[Any, Random], Any]:
-    """Return a function that replaces a value of one dimension by another value of this dimension.
+    """Return a function that changes the value of one dimension.
 
     It returns another option or, for a range of numbers, a number near the old one. The distance to the old
     number is normally distributed. The step is on the logarithmic scale if the range has one.

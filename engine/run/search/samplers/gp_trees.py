@@ -1,4 +1,4 @@
-"""Bayesian optimisation over recipes: a Gaussian process on their trees proposes promising points.
+"""Bayesian optimisation with a Gaussian process over trees of recipes.
 
 As in NAS-BOWL (Ru et al. 2021), points are similar if the Weisfeiler-Lehman labels of their trees are, and
 candidates are mutations of the best points. Most candidates are kept until the hyperparameters of the process
@@ -49,22 +49,29 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSettings:
-    """Hyperparameters of the kernel: a length scale for each group of features, and the noise.
+    """Hyperparameters of the kernel: length scales and noise.
 
-    The noise is its variance divided by that of the signal.
+    There is a length scale for each group of features. The noise is its variance divided by that of the
+    signal.
     """
 
     lengths: tuple[float, ...]
     noise: float
 
     def scaled(self, points: Sequence[Numbers]) -> Numbers:
-        """Return the features of points (a row for each), each divided by the length scale of its group."""
+        """Divide each group of features by its length scale.
+
+        The result has a row for each point.
+        """
         pairs = zip(points, self.lengths, strict=True)
         return np.hstack([each / length for each, length in pairs])
 
 
 def kernel(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
-    """Return the correlation of points, given their squared distances in each group of features."""
+    """Return the correlation of points from their squared distances.
+
+    There are distances for each group of features.
+    """
     scaled = [each / length**2 for each, length in zip(distances, settings.lengths, strict=True)]
     return np.exp(-0.5 * reduce(np.add, scaled))
 
@@ -98,13 +105,16 @@ class GaussianProcess:
         return inner.T @ self._whitened, np.sqrt(signal * np.maximum(1 - (inner**2).sum(0), 1e-12))
 
     def smooth(self) -> Numbers:
-        """Return the posterior mean at the observed points, an estimate of their values without noise."""
+        """Return the posterior mean at the observed points."""
         solved = solve_triangular(self._root, self._whitened, lower=True, trans=1, check_finite=False)
         return self._values - self._settings.noise * solved
 
 
 def likeliest(points: Sequence[Numbers], values: Numbers, grid: Iterable[KernelSettings]) -> KernelSettings:
-    """Return the kernel settings in `grid` under which the values have the highest likelihood."""
+    """Return the kernel settings in `grid` with the highest likelihood.
+
+    It is the likelihood of these values.
+    """
     distances = [squared_distances(each, each) for each in points]
     return max(grid, key=lambda settings: log_likelihood(distances, values, settings))
 
@@ -276,7 +286,10 @@ class Beliefs:
         return [self._members[place].values for place in order[:PARENTS].tolist()]
 
     def update(self) -> None:
-        """Fit the Gaussian process again to all ended search points and to the points in training."""
+        """Fit the Gaussian process again to all points so far.
+
+        These are the ended points, and the points in training.
+        """
         observed, renewed = self.observed, last_renewal(len(self.observed.ended))
         if renewed != self._renewed:
             self._read = self._renewed = renewed
@@ -303,11 +316,17 @@ class Beliefs:
             self._scores = normal_scores(self._order)
 
     def promising(self) -> list[Values]:
-        """Return the best points of the candidate pool, ordered by falling expected improvement."""
+        """Return the best points of the candidate pool, the best one first.
+
+        They are compared by their expected improvement.
+        """
         return list(islice(self._ranked(self._pool), PARENTS))
 
     def best_of(self, candidates: Sequence[Values]) -> Values | None:
-        """Return the candidate with the highest expected improvement; None if all have been proposed."""
+        """Return the best candidate; None if all have been proposed.
+
+        The best one has the highest expected improvement.
+        """
         return next(self._ranked(candidates), None)
 
     def _ranked(self, candidates: Sequence[Values]) -> Iterator[Values]:
@@ -339,10 +358,10 @@ class Beliefs:
 
 
 def last_renewal(ended: int) -> int:
-    """Return how many points had ended when the kernel's hyperparameters were last chosen.
+    """Return how many points had ended at the last choice of hyperparameters.
 
-    `ended` is the current number of ended points. The hyperparameters are chosen again each time this number
-    has grown enough.
+    These are the hyperparameters of the kernel. `ended` is the current number of ended points. The
+    hyperparameters are chosen again each time this number has grown enough.
     """
     found, grown = DRAWN, math.ceil(DRAWN * GROWTH)
     while grown < RENEWAL and found + grown <= ended:
@@ -352,9 +371,9 @@ def last_renewal(ended: int) -> int:
 
 
 def normal_scores(order: Sequence[tuple[Goodness, int]]) -> Numbers:
-    """Replace values by normal quantiles of their ranks, so that an outlier does not distort the model.
+    """Replace values by normal quantiles of their ranks.
 
-    Equal values get the same quantile.
+    So an outlier does not distort the model. Equal values get the same quantile.
     """
     found, first = np.empty(len(order)), 0
     found[[place for _, place in order]] = ndtri((np.arange(len(order)) + 0.5) / len(order))

@@ -1,4 +1,4 @@
-"""Data of a search for samplers: Optuna's distribution of each dimension, and the ended points.
+"""Data that samplers read: the dimensions and ended points of a search.
 
 Points are in the order in which they ended. Each trial is read once. Points also have features, so that
 similar recipes have a small distance. The first features count the Weisfeiler-Lehman labels of the recipe's
@@ -51,7 +51,10 @@ from .....studies.study import Study
 
 
 def draw(distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 -- a value of any kind
-    """Draw a value uniformly; if the distribution is logarithmic, uniformly on the logarithmic scale."""
+    """Draw a value uniformly.
+
+    For a logarithmic distribution, it is uniform on the logarithmic scale.
+    """
     match distribution:
         case CategoricalDistribution():
             return rng.choice(distribution.choices)
@@ -64,13 +67,19 @@ def draw(distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 --
 
 
 def place_of(numbers: IntDistribution | FloatDistribution, value: float) -> float:
-    """Return the position of a number in its range, from 0 at the low end to 1 at the high end."""
+    """Return where a number lies in its range, between 0 and 1.
+
+    The scale is logarithmic if the range is.
+    """
     low, high, value = (_scaled(numbers, each) for each in (numbers.low, numbers.high, value))
     return (value - low) / (high - low)
 
 
 def at(numbers: IntDistribution | FloatDistribution, place: float) -> float:
-    """Return the number at a position of its range, from 0 at the low end to 1 at the high end."""
+    """Return the number at a place in a range, between 0 and 1.
+
+    This is the inverse of `place_of`.
+    """
     low, high = _scaled(numbers, numbers.low), _scaled(numbers, numbers.high)
     value = low + place * (high - low)
     # because of rounding, exp(log(x)) may lie slightly outside of the range
@@ -142,14 +151,17 @@ def point_key(values: Mapping[str, Any]) -> PointKey:
 
 
 def whole_study(study: optuna.Study) -> optuna.Study:
-    """Return the whole Optuna study, even if Hyperband passes a view of a part of it (a bracket)."""
+    """Return the whole Optuna study.
+
+    Hyperband passes only a view of a part of it (a bracket).
+    """
     return getattr(study, "_study", study)
 
 
 class PerStudyCache(Generic[KnownT]):
-    """Cache of what a sampler computes from an Optuna study. It holds the result for one study at a time.
+    """Cache of what a sampler computes from an Optuna study.
 
-    A search with rungs has several studies.
+    It holds the result for one study at a time. A search with rungs has several studies.
     """
 
     def __init__(self, make: Callable[[optuna.Study], KnownT]) -> None:
@@ -157,7 +169,10 @@ class PerStudyCache(Generic[KnownT]):
         self._last: tuple[optuna.Study, KnownT] | None = None
 
     def of(self, study: optuna.Study) -> KnownT:
-        """Return the result for a study; compute it again if the last call was for a different study."""
+        """Return the result for a study.
+
+        It is computed again if the last call was for a different study.
+        """
         whole = whole_study(study)
         if self._last is None or self._last[0] is not whole:
             self._last = whole, self._make(whole)
@@ -166,10 +181,11 @@ class PerStudyCache(Generic[KnownT]):
 
 @dataclass(frozen=True, slots=True)
 class EndedPoint:
-    """An ended search point and its `goodness`, which is higher for better points.
+    """An ended search point, and how good it is.
 
-    Pruned points are worse than all others. Among them, points pruned later are better, and then points with
-    the better value. `excess` is the distance beyond limits, which `worth` compares first.
+    `goodness` is higher for better points. Pruned points are worse than all others. Among them, points pruned
+    later are better, and then points with the better value. `excess` is the distance beyond limits, which
+    `worth` compares first.
     """
 
     values: dict[str, Any]
@@ -178,7 +194,7 @@ class EndedPoint:
 
     @property
     def worth(self) -> tuple[float, tuple[bool, int, float]]:
-        """Return the sort key of an ended point in a search with limits; the best point has the highest key.
+        """Return the sort key for a search with limits, highest for the best point.
 
         The distance beyond the limits is compared first, and then the goodness.
         """
@@ -186,7 +202,10 @@ class EndedPoint:
 
 
 class EliteWindow:
-    """Selection of ended search points: the `last` newest ones, and the `best` of the older ones."""
+    """Selection of the newest and the best ended search points.
+
+    It has the `last` newest points, and the `best` of the older ones.
+    """
 
     def __init__(self, *, best: int, last: int) -> None:
         self._most, self._last = best, last
@@ -206,10 +225,10 @@ class EliteWindow:
 
 
 class Proposals:
-    """Record of a search's begun points, and of the proposals rejected since the last point began.
+    """Record of a search's begun points and rejected proposals.
 
-    A point counts as begun on whichever rung it is trained. A point with a failed training counts as
-    rejected.
+    Only rejections since the last point began are kept. A point counts as begun on whichever rung it is
+    trained. A point with a failed training counts as rejected.
     """
 
     def __init__(self, study: optuna.Study) -> None:
@@ -219,7 +238,10 @@ class Proposals:
         self._rejected = Counter[PointKey]()  # rejected since the last point began
 
     def __contains__(self, key: PointKey) -> bool:
-        """Return whether a search point has begun, or was rejected since the last point began."""
+        """Return whether a search point has begun or was recently rejected.
+
+        Recently is since the last point began.
+        """
         return self._here[key] > 0 or key in self._elsewhere or key in self._rejected
 
     @property
@@ -233,7 +255,10 @@ class Proposals:
         return self._rejected.total()
 
     def read(self, before: int) -> list[FrozenTrial]:
-        """Return the trials with a number below `before` that are new or were unfinished at the last call."""
+        """Return the trials that are new or may have ended since the last call.
+
+        Only trials with a number below `before` are read.
+        """
         trials, end = self._study.get_trials(deepcopy=False), self._end
         while end < len(trials) and trials[end].number < before:
             end += 1
@@ -266,7 +291,10 @@ def _is_no_point(trial: FrozenTrial) -> bool:
 
 
 class SearchObservations(Proposals):
-    """The search points of an Optuna study with one objective, both ended points and points in training."""
+    """The ended points of a search, and its points in training.
+
+    The search has one objective.
+    """
 
     def __init__(self, study: optuna.Study) -> None:
         super().__init__(study)
@@ -275,7 +303,10 @@ class SearchObservations(Proposals):
         self.training: list[dict[str, Any]] = []
 
     def learn(self, before: int) -> None:
-        """Read those Optuna trials numbered below `before` that are new or have ended since the last call."""
+        """Read the Optuna trials that are new or have ended since the last call.
+
+        Only trials with a number below `before` are read.
+        """
         found = self.read(before)
         self.training = [each.params for each in found if not each.state.is_finished()]
         for trial in sorted(found, key=when_ended):
@@ -297,7 +328,10 @@ def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:
 
 
 def when_ended(trial: FrozenTrial) -> tuple[float, int]:
-    """Return a sorting key for the order in which trials ended; unfinished trials come first."""
+    """Return a sort key for the order in which trials ended.
+
+    Unfinished trials come first.
+    """
     return trial.datetime_complete.timestamp() if trial.datetime_complete else 0.0, trial.number
 
 
@@ -362,7 +396,7 @@ class RecipeFeatures:
         return found
 
     def labels(self, values: Mapping[str, Level]) -> dict[int, int]:
-        """Return how often each Weisfeiler-Lehman label occurs in the tree of a search point's recipe."""
+        """Count the Weisfeiler-Lehman labels in a search point's recipe."""
         levels, root = {**self._fixed, **values}, self._root
         if self._has_dimensions:
             root = resolve(root, levels.get)
@@ -390,7 +424,10 @@ class _LabelWalk:
         self._times = 1  # number of copies of the visited node
 
     def node(self, node: Value) -> Labels:
-        """Return the labels of a node of the recipe's tree, and count the labels of all nodes inside it."""
+        """Return the labels of a node in the recipe's tree.
+
+        The labels of all nodes inside it are counted.
+        """
         match node:
             case HoleNode():
                 return self.node(self._filling(node.name))
@@ -414,7 +451,10 @@ class _LabelWalk:
         return self._filling(value.name) if isinstance(value, HoleNode) else value
 
     def parts(self, node: Value) -> list[Labels]:
-        """Return the labels of each part of a series; each copy of a repeated part counts."""
+        """Return the labels of each part of a series.
+
+        Each copy of a repeated part counts.
+        """
         match node:
             case HoleNode():
                 return self.parts(self._filling(node.name))
@@ -454,7 +494,7 @@ class _ValuePlaces:
             self._low, self._turn = low, math.pi / 2 / (high - low or 1)
 
     def of(self, value: Level) -> list[tuple[int, float]]:
-        """Return the nonzero features of a dimension's value, as pairs of a feature's index and its number.
+        """Return the nonzero features of a dimension's value, as (index, number).
 
         An option is one-hot. A number becomes an angle in a quarter circle, given by its cosine and sine.
         """
