@@ -61,15 +61,15 @@ def generate_splits(spec: DegradationProblem, seed: int) -> SequenceSplits:
 
 
 def as_pairs(sequences: Sequences) -> PairSplit:
-    """Return sequences in the form of sentence pairs, so that they are batched as in translation.
+    """Return sequences in the form of sentence pairs.
 
-    Sources keep their start and end symbols, targets only the end.
+    So they are batched as in translation. Sources keep their start and end symbols, targets only the end.
     """
     return PairSplit(source=_to_split(sequences.sources, 0), target=_to_split(sequences.targets, 1))
 
 
 def tabu_symbols(spec: DegradationProblem, seed: int) -> Tensor:
-    """Return the symbols (tabu,) of a problem that its targets leave out.
+    """Return the symbols (tabu,) that never occur in a problem's targets.
 
     Symbols count from 0.
     """
@@ -77,9 +77,10 @@ def tabu_symbols(spec: DegradationProblem, seed: int) -> Tensor:
 
 
 def fixed_bigrams(spec: DegradationProblem, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the bigrams of a problem as three tensors: first symbols, second symbols and probabilities.
+    """Return the bigrams of a problem, with their probabilities.
 
-    No two bigrams have the same first symbol. All three are (bigrams,).
+    The three tensors are the first symbols, the second symbols and the probabilities. No two bigrams have the
+    same first symbol. All three are (bigrams,).
     """
     generator = _fixed_generator(spec, seed)
     firsts = torch.randperm(spec.symbols, generator=generator)[: spec.num_bigrams]
@@ -132,7 +133,10 @@ def _repeated(spec: DegradationProblem, count: int, generator: Generator) -> Ten
 
 
 def _with_tabu(spec: DegradationProblem, tabu: Tensor, count: int, generator: Generator) -> Tensor:
-    """Draw rows of symbols that are not tabu; put tabu symbols at 1 to `max_dropped` random positions."""
+    """Draw rows of symbols, with tabu symbols at a few random positions.
+
+    There are 1 to `max_dropped` tabu symbols in each row.
+    """
     shape = (count, spec.max_length)
     others = torch.ones(spec.symbols, dtype=torch.bool).index_fill_(0, tabu, False).nonzero().flatten()
     ranks = torch.rand(shape, generator=generator).argsort(dim=1)
@@ -145,9 +149,10 @@ def _with_tabu(spec: DegradationProblem, tabu: Tensor, count: int, generator: Ge
 def _with_bigrams(
     spec: DegradationProblem, bigrams: tuple[Tensor, Tensor, Tensor], count: int, generator: Generator
 ) -> Tensor:
-    """Draw rows of symbols, uniformly except that each bigram occurs with its probability.
+    """Draw rows of symbols in which the bigrams are frequent.
 
-    A bigram's first symbol is followed by its second with the bigram's probability.
+    All other symbols are uniform. A bigram's first symbol is followed by its second with the bigram's
+    probability.
     """
     firsts, seconds, probable = bigrams
     successor = torch.full((spec.symbols,), -1).index_copy_(0, firsts, seconds)

@@ -1,12 +1,12 @@
-"""The course of a trial from its checkpoint to its stored row, including failures of every kind.
+"""Course of a trial, from its checkpoint to its stored row.
 
-`resumable_attempt` claims a trial, and is the state machine of an attempt. `training` has the training loop,
-and `evaluation` what follows each epoch, including the end of a training. `checkpoints` stores what it
-resumes from, and `outcome` writes its row. `failures` recognises failures that are not the trial's fault and
-deaths of processes, and retries a trial with less memory. `training_parts` has the learning-rate schedule and
-the optional parts of a training: loss terms, callbacks and the norm of gradients. A training that does not
-use these parts is bit for bit the same as if they did not exist. `conformance` checks loss terms and
-callbacks.
+It includes failures of every kind. `resumable_attempt` claims a trial, and is the state machine of an
+attempt. `training` has the training loop, and `evaluation` what follows each epoch, including the end of a
+training. `checkpoints` stores what it resumes from, and `outcome` writes its row. `failures` recognises
+failures that are not the trial's fault and deaths of processes, and retries a trial with less memory.
+`training_parts` has the learning-rate schedule and the optional parts of a training: loss terms, callbacks
+and the norm of gradients. A training that does not use these parts is bit for bit the same as if they did not
+exist. `conformance` checks loss terms and callbacks.
 """
 
 from ...lazy_exports import lazy_exports

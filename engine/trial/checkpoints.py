@@ -34,7 +34,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointData:
-    """The contents of a checkpoint: the training's state, its metrics so far, and the resources used."""
+    """The contents of a checkpoint.
+
+    They are the training's state, its metrics so far, and the resources used.
+    """
 
     state: dict[str, Any]
     metrics: list[MetricRow]
@@ -48,10 +51,11 @@ class CheckpointData:
 
 
 class Checkpoint:
-    """The folder of an unfinished trial: its settings, a log of its starts, and its last two states.
+    """The folder of an unfinished trial, with its last two states.
 
-    If the trial has no state of its own, it continues a `shorter` trial, whose last state is in the given
-    file. When a method returns, the data that it wrote are in the folder's `place`.
+    It also has the trial's settings, and a log of its starts. If the trial has no state of its own, it
+    continues a `shorter` trial, whose last state is in the given file. When a method returns, the data that
+    it wrote are in the folder's `place`.
     """
 
     def __init__(
@@ -90,9 +94,9 @@ class Checkpoint:
         return deaths
 
     def record_request(self, trial: str) -> bool:
-        """Record that a trial is to be trained; return False if its folder already has a record.
+        """Record that a trial is to be trained.
 
-        `trial` is the trial as JSON.
+        Return False if its folder already has a record. `trial` is the trial as JSON.
         """
         self._place.fetch_file(self._starts)
         if trial_files.is_begun(self.folder):
@@ -109,7 +113,10 @@ class Checkpoint:
         return True
 
     def record_stop(self) -> None:
-        """Record that the process stops on purpose, so that it is not counted as one that died."""
+        """Record that the process stops on purpose.
+
+        Otherwise it counts as a process that died.
+        """
         with suppress(OSError):  # a start without this line counts as a death
             self._place.fetch_file(self._starts)
             if self._starts.is_file():
@@ -118,7 +125,10 @@ class Checkpoint:
                 self._place.put(self._starts)
 
     def save(self, saved: CheckpointData) -> None:
-        """Save a new state; after a crash at any moment, the new or the previous state is intact."""
+        """Save a new state.
+
+        After a crash at any moment, the new or the previous state is intact.
+        """
         with replacing(self._state) as temporary:
             _write(temporary, saved)
             # the new state is complete before the old one moves, so that one of them is always intact
@@ -131,7 +141,10 @@ class Checkpoint:
                 self._place.put(note)
 
     def load(self, device: torch.device) -> CheckpointData | None:
-        """Return the last intact state, or None if there is none; log and rename damaged files."""
+        """Return the last intact state, or None if there is none.
+
+        Damaged files are logged and renamed.
+        """
         self._place.fetch(self.folder)
         for path in (self._state, self._previous):
             try:
@@ -146,7 +159,7 @@ class Checkpoint:
         return self._load_shorter(device)
 
     def _load_shorter(self, device: torch.device) -> CheckpointData | None:
-        """Return the last state of the shorter trial that this trial continues with more epochs.
+        """Return the last state of the shorter trial that this trial continues.
 
         That trial had the same settings, but fewer epochs. Return None if its state is missing or damaged.
         The totals of the result say which trial it comes from.
@@ -170,14 +183,17 @@ class Checkpoint:
         return replace(saved, totals=totals)
 
     def remove(self) -> None:
-        """Remove the folder of an ended trial. Files that cannot be deleted stay, without an error."""
+        """Remove the folder of an ended trial.
+
+        Files that cannot be deleted stay, without an error.
+        """
         with suppress(OSError):
             self._place.delete(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None) -> Checkpoint:
-    """Return a trial's checkpoint, to save and load its training state.
+    """Return the checkpoint of a trial.
 
     If the checkpoint has no state, the trial continues from `shorter`, a stored trial with fewer epochs.
     """
@@ -187,9 +203,9 @@ def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None)
 
 
 def record_stops(store: Store, trials: Iterable[str]) -> None:
-    """Record that the processes of these trials stopped on purpose; skip trials without a checkpoint.
+    """Record that the processes of these trials stopped on purpose.
 
-    A stop that cannot be recorded counts as a death.
+    Trials without a checkpoint are skipped. A stop that cannot be recorded counts as a death.
     """
     with suppress(OSError):
         for trial in store.files.trials_with_checkpoint(trials):
@@ -197,7 +213,7 @@ def record_stops(store: Store, trials: Iterable[str]) -> None:
 
 
 def dies_often(folder: Path) -> bool:
-    """Return whether a trial's last two starts both ended in the death of their process.
+    """Return whether the processes of a trial's last two starts both died.
 
     Such a trial should run after all others.
     """

@@ -43,9 +43,9 @@ def trial(
     callbacks: Sequence[Mapping[str, Any]] = (),
     **train: object,
 ) -> TrialSettings:
-    """Return a small trial, which trains in seconds, with these loss terms and callbacks.
+    """Return a small trial with these loss terms and callbacks.
 
-    `train` has more keys of [train].
+    It trains in seconds. `train` has more keys of [train].
     """
     tables = {
         "optimizer": {"name": "adam", "lr": 0.01},
@@ -87,7 +87,7 @@ def check_resumes(settings: TrialSettings) -> None:
 
 
 def check_moves_weights(settings: TrialSettings) -> None:
-    """Check that each loss term has gradients: a training without the term ends with different weights."""
+    """Check that each loss term changes the trained weights."""
     whole = _weights(settings)
     for term in settings.train.loss_terms:
         assert term.weight, f"{term.name}: expected a weight other than 0"
@@ -106,7 +106,7 @@ def check_reports_its_mean(settings: TrialSettings) -> None:
 
 
 def check_leaves_training_alone(settings: TrialSettings) -> None:
-    """Check that a training with these callbacks gives the same metrics and weights as one without them."""
+    """Check that callbacks do not change the metrics and weights of a training."""
     with_them, without = _begin(settings), _begin(_with(settings, callbacks=()))
     courses = _course(with_them), _course(without)
     for called, plain in zip(*courses, strict=True):

@@ -1,4 +1,7 @@
-"""Evaluation of a model after each epoch, the check for causal leaks, and the rules that end a training."""
+"""Evaluation of a model after each epoch.
+
+It includes the check for causal leaks, and the rules that end a training.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class LeakError(ActivememError):
-    """Error for a model whose outputs depend on later inputs, although its task is causal.
+    """Error for a model of a causal task whose outputs depend on later inputs.
 
     The message names the model or the block.
     """
@@ -97,9 +100,10 @@ def _moved(known: Tensor, found: Tensor) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """State of early stopping: the best value of the metric so far, and how many epochs ago it was reached.
+    """State of early stopping.
 
-    Before the first value, `best` is None.
+    It has the best value of the metric so far, and how many epochs ago it was reached. Before the first
+    value, `best` is None.
     """
 
     best: float | None = None
@@ -118,10 +122,10 @@ class Patience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestEpoch:
-    """The best epoch so far by the value of `metric`, with a copy of the model's weights on the CPU.
+    """The best epoch so far, with a copy of the model's weights.
 
-    These are the weights that were evaluated, which are averages if the training averages weights. `value` is
-    None before the first value that is not NaN.
+    The value of `metric` decides. The copy is on the CPU. These are the weights that were evaluated, which
+    are averages if the training averages weights. `value` is None before the first value that is not NaN.
     """
 
     metric: str
@@ -130,7 +134,10 @@ class BestEpoch:
     weights: Mapping[str, Tensor] | None = None
 
     def after(self, epoch: int, metrics: Mapping[str, float], model: nn.Module) -> BestEpoch:
-        """Return the best epoch after one more epoch; of epochs with equal values, the first is the best."""
+        """Return the best epoch after one more epoch.
+
+        Of epochs with equal values, the first is the best.
+        """
         value = metrics[self.metric]
         sign = 1 if METRICS[self.metric].higher_is_better else -1
         if math.isnan(value) or (self.value is not None and sign * value <= sign * self.value):
@@ -141,7 +148,7 @@ class BestEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopping:
-    """The epochs of a training so far, and the values that decide whether the training ends.
+    """State that decides when a training ends.
 
     `losses` are the last training losses, as many as [train] stop compares.
     """
@@ -159,13 +166,16 @@ class Stopping:
         return cls(train=train, best=best)
 
     def after_steps(self, loss: float) -> Stopping:
-        """Return a copy with one more epoch, whose steps had this mean training loss."""
+        """Return a copy with one more epoch.
+
+        `loss` is the mean training loss of the epoch's steps.
+        """
         stop = self.train.stop
         losses = () if stop is None else (*self.losses, loss)[-stop.epochs - 1 :]
         return replace(self, epoch=self.epoch + 1, losses=losses)
 
     def after_evaluation(self, metrics: Mapping[str, float], model: nn.Module) -> Stopping:
-        """Return a copy updated with the metrics from the evaluation of the current epoch."""
+        """Return a copy with the metrics of the current epoch."""
         stopping, patience, best = self.train.early_stopping, self.patience, self.best
         return replace(
             self,
@@ -175,7 +185,7 @@ class Stopping:
 
     @property
     def is_last_epoch(self) -> bool:
-        """Return whether no further epoch can follow, whatever the evaluation of this epoch gives."""
+        """Return whether this epoch is the last, whatever its evaluation gives."""
         return self.epoch >= self.train.epochs or self._has_converged
 
     @property
@@ -190,7 +200,10 @@ class Stopping:
         return stop is not None and len(losses) > stop.epochs and max(losses) - min(losses) < stop.within
 
     def state(self) -> dict[str, Any]:
-        """Return everything in this object except the epoch, as tensors and plain values for a checkpoint."""
+        """Return the state for a checkpoint, without the epoch.
+
+        It has only tensors and plain values.
+        """
         best = self.best
         kept = {"value": best.value, "epoch": best.epoch, "weights": best.weights} if best else None
         return {
@@ -200,7 +213,7 @@ class Stopping:
         }
 
     def restored(self, epoch: int, state: Mapping[str, Any]) -> Stopping:
-        """Return the object after `epoch` epochs, rebuilt from the values that `state` returned."""
+        """Rebuild the object after `epoch` epochs from a state."""
         return replace(
             self,
             epoch=epoch,

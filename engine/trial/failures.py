@@ -1,7 +1,8 @@
-"""Failures that a trial does not cause itself: a broken machine, a dead process, or too little memory.
+"""Failures that a trial does not cause itself.
 
-After a failure of the machine nothing is stored, and the study stops. A process that dies leaves a crash
-report next to the checkpoint. A trial fails if its processes die too often in one of its epochs.
+A machine breaks, a process dies, or the memory is too small. After a failure of the machine nothing is
+stored, and the study stops. A process that dies leaves a crash report next to the checkpoint. A trial fails
+if its processes die too often in one of its epochs.
 
 A trial that ran out of memory is tried again: alone in its process, then with smaller micro-batches. The
 parts of a batch are computed one after the other, and their gradients are added. The numbers are the same up
@@ -100,7 +101,10 @@ _lost: list[str] = []
 
 
 class MachineError(ActivememError):
-    """Error for a machine that cannot train, such as one with a full disk; the message is one line."""
+    """Error for a machine that cannot train, such as one with a full disk.
+
+    The message is one line.
+    """
 
 
 class HeadLostError(MachineError):
@@ -145,10 +149,11 @@ def storing() -> Iterator[None]:
 
 
 def note_lost_gpu(error: BaseException) -> None:
-    """Record that this process has lost its GPU, if this loss caused the given error.
+    """Record that this process has lost its GPU.
 
-    Trials that start later are then not blamed for the loss. If the error does not say so, the GPU is
-    queried, because CUDA's libraries report failures without their cause.
+    Do so only if this loss caused the given error. Trials that start later are then not blamed for the loss.
+    If the error does not say so, the GPU is queried, because CUDA's libraries report failures without their
+    cause.
     """
     reason = _lost_gpu(error)
     if reason is None and torch.cuda.is_initialized():
@@ -173,10 +178,10 @@ def _lost_gpu(error: BaseException) -> str | None:
 
 
 def machine_failure(error: BaseException) -> str | None:
-    """Return a line on the machine failure that caused a trial's error; None if the trial caused it.
+    """Describe the machine failure that caused an error, in one line.
 
-    After a GPU is lost, CUDA's libraries only report that something failed, so the process's own record of
-    the loss is used.
+    Return None if the trial caused the error. After a GPU is lost, CUDA's libraries only report that
+    something failed, so the process's own record of the loss is used.
     """
     if _lost and any(isinstance(each, RuntimeError) for each in _causes(error)):
         return lost_gpu()
@@ -184,7 +189,7 @@ def machine_failure(error: BaseException) -> str | None:
 
 
 def _reported_fault(error: BaseException) -> str | None:
-    """Return the machine failure that this exception itself reports; None if it reports none.
+    """Return the machine failure that this exception reports, or None.
 
     Its causes are ignored.
     """
@@ -230,9 +235,10 @@ _TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashCounts:
-    """Numbers of processes of a trial that died after they had started at the same epoch and step.
+    """Counts of a trial's processes that died after the same start.
 
-    `in_run` counts the deaths of this run, `in_all` those of all runs.
+    They started at the same epoch and step. `in_run` counts the deaths of this run, `in_all` those of all
+    runs.
     """
 
     in_run: int
@@ -241,7 +247,10 @@ class CrashCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashReport:
-    """The report of a dead process: its traceback or the reason of its death (`text`), and its time limit."""
+    """The report of a dead process.
+
+    `text` is its traceback or the reason of its death, and `limit_s` its time limit.
+    """
 
     limit_s: float | None
     text: str
@@ -293,11 +302,11 @@ def take_crash_report(folder: Path) -> CrashReport | None:
 def failure_by_death(
     deaths: CrashCounts, words: CrashReport | None, limit_s: float | None, where: str
 ) -> str | None:
-    """Return the message with which a trial fails after its processes died; None if the trial is retried.
+    """Return the error message of a trial whose processes died.
 
-    `words` is the report of the last death, and `where` says in which part of the training it was. A trial
-    also fails if its time limit has passed in native code, unless `limit_s`, the limit of the next try, is
-    longer or None.
+    Return None if the trial is retried. `words` is the report of the last death, and `where` says in which
+    part of the training it was. A trial also fails if its time limit has passed in native code, unless
+    `limit_s`, the limit of the next try, is longer or None.
     """
     text, before = (words.text, words.limit_s) if words else ("", None)
     if before is not None and limit_s is not None and limit_s <= before and _TIMEOUT.search(text):
@@ -336,10 +345,10 @@ _PERHAPS_OUT_OF_MEMORY = (
 
 
 class OomRetries:
-    """Counter of a trial's out-of-memory failures; the count decides how the next try saves memory.
+    """Counter of a trial's out-of-memory failures.
 
-    The first two tries use whole batches: the first together with other trials, the second alone. Each
-    further try splits batches into twice as many parts.
+    The count decides how the next try saves memory. The first two tries use whole batches: the first together
+    with other trials, the second alone. Each further try splits batches into twice as many parts.
     """
 
     def __init__(self, settings: TrialSettings, folder: Path) -> None:
@@ -360,9 +369,9 @@ class OomRetries:
 
     @property
     def settings(self) -> TrialSettings:
-        """Return the trial's settings for the current try, which split each batch into `parts`.
+        """Return the trial's settings for the current try.
 
-        The trial keeps its id.
+        They split each batch into `parts`. The trial keeps its id.
         """
         train = self._settings.train
         if self.parts == train.accumulate:
@@ -373,19 +382,22 @@ class OomRetries:
 
     @property
     def device_suffix(self) -> str:
-        """Return the text ", batches in N parts", which is appended to the device's name in a row.
+        """Return a suffix for the device's name: ", batches in N parts".
 
         Return "" if [train] itself sets this number of parts.
         """
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
     def read(self) -> None:
-        """Read from the trial's folder how often its earlier processes ran out of memory."""
+        """Read how often earlier processes of the trial ran out of memory."""
         with suppress(OSError, ValueError):
             self.tries = min(int(self._file.read_text("ascii")), len(self._parts) - 1)
 
     def next(self) -> bool:
-        """Go to the next try, which needs less memory; return False if there is no further try."""
+        """Go to the next try, which needs less memory.
+
+        Return False if there is no further try.
+        """
         if self.tries + 1 >= len(self._parts):
             return False
         self.tries += 1
@@ -402,7 +414,10 @@ def _can_be_split(settings: TrialSettings, parts: int) -> bool:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that memory ran out; on a CPU, torch raises a plain RuntimeError then."""
+    """Return whether an error means that memory ran out.
+
+    On a CPU, torch then raises a plain RuntimeError.
+    """
     if isinstance(error, RuntimeError):
         return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in _OUT_OF_MEMORY)
     return isinstance(error, MemoryError)
@@ -418,7 +433,10 @@ def may_be_out_of_memory(error: BaseException) -> bool:
 
 
 def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) -> Result:
-    """Return `compute(parts)`; each time memory runs out, retry with twice as many parts, up to `most`."""
+    """Return `compute(parts)`, with more parts if memory runs out.
+
+    Each retry has twice as many parts, up to `most`.
+    """
     while True:
         try:
             return compute(parts)
@@ -443,7 +461,10 @@ def evaluate_with_room(objective: Objective[ModelOf], model: ModelOf, *, last: b
 
 
 def free_memory() -> None:
-    """Free device memory that torch reserves but does not use. A lost device raises no error here."""
+    """Free device memory that torch reserves but does not use.
+
+    A lost device raises no error here.
+    """
     # reference cycles, such as those of tracebacks, may still hold tensors
     gc.collect()
     if torch.cuda.is_available() and torch.cuda.is_initialized():

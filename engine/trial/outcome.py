@@ -1,4 +1,7 @@
-"""The stored outcome of a trial: its row, with the code and the device, and its trained model."""
+"""The stored outcome of a trial.
+
+It has the trial's row, with the code and the device, and its trained model.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +94,10 @@ def reset_peak_memory(device: torch.device) -> None:
 
 
 def peak_mib(device: torch.device) -> float:
-    """Return the peak memory (in MiB) of the GPU, or else of the process, since the last reset."""
+    """Return the peak memory since the last reset, in MiB.
+
+    It is that of the GPU or, without one, of the process.
+    """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
     if sys.platform == "linux":
@@ -103,7 +109,10 @@ def peak_mib(device: torch.device) -> float:
 
 
 def _git(root: Path, *arguments: str) -> bytes:
-    """Run a git command in a clone; the clone stays unchanged, including its index."""
+    """Run a git command in a clone.
+
+    The clone stays unchanged, including its index.
+    """
     words = ["git", "--no-optional-locks", *arguments]
     return subprocess.run(words, cwd=root, capture_output=True, check=True, timeout=10).stdout
 
@@ -120,13 +129,13 @@ def _processor() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A trial to train in a study's run, with the number of this attempt at it (from 0).
+    """A trial to train in a run of a study.
 
-    Before the trial is claimed, `attempt` is the first number that the store did not know when the run was
-    planned. Attempts up to `gone` belong to dead processes. `keep_weights` says whether the store gets its
-    trained weights, `keep_checkpoint` whether it gets the last state of its training. If the trial has no
-    checkpoint, it continues from the last state of the `shorter` trial, if there is one. Jobs of an earlier
-    `turn` start first.
+    `attempt` is the number of this attempt, from 0. Before the trial is claimed, `attempt` is the first
+    number that the store did not know when the run was planned. Attempts up to `gone` belong to dead
+    processes. `keep_weights` says whether the store gets its trained weights, `keep_checkpoint` whether it
+    gets the last state of its training. If the trial has no checkpoint, it continues from the last state of
+    the `shorter` trial, if there is one. Jobs of an earlier `turn` start first.
     """
 
     trial: Trial
@@ -203,7 +212,7 @@ def trial_row(
 def measured_totals(
     before: Totals, training: Training, device: torch.device, *, device_suffix: str
 ) -> Totals:
-    """Return the resources that a trial has used so far: its totals, updated from its current training.
+    """Return the resources that a trial has used so far.
 
     `before` are its totals at the last measurement.
     """
@@ -224,9 +233,9 @@ def measured_totals(
 
 
 def keep_model(store: Store, trial: Trial, training: Training, row: TrialRow) -> None:
-    """Store a trial's trained weights and final metrics in one file, without the training speed.
+    """Store a trial's trained weights and final metrics in one file.
 
-    The speed depends on the machine.
+    The training speed is left out, because it depends on the machine.
     """
     model = ModelFile(
         trial=trial,
@@ -242,5 +251,8 @@ def keep_model(store: Store, trial: Trial, training: Training, row: TrialRow) ->
 
 
 def last_epoch_metrics(rows: Sequence[MetricRow]) -> dict[str, float]:
-    """Return the metrics of the last epoch among metric rows, by name; empty if there are no rows."""
+    """Return the metrics of the last epoch by name.
+
+    Without rows there are none.
+    """
     return {row.name: row.value for row in rows if row.epoch == rows[-1].epoch}

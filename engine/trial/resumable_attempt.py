@@ -46,12 +46,13 @@ REFRESH_S = 1800.0
 
 
 class Claims:
-    """The claims of one worker of a run: no other process trains a trial that the worker has claimed.
+    """The claims of one worker of a run.
 
-    `claim` takes a lease, and reads the store only when needed. If the lease of a job's first attempt is
-    free, no other process has had the trial, unless leases of ended trials were removed. So the store is read
-    when a trial is taken over, after such a removal, and after `REFRESH_S` by either of two clocks. The
-    monotonic clock stops while a machine sleeps, and the wall clock may be corrected.
+    No other process trains a trial that the worker has claimed. `claim` takes a lease, and reads the store
+    only when needed. If the lease of a job's first attempt is free, no other process has had the trial,
+    unless leases of ended trials were removed. So the store is read when a trial is taken over, after such a
+    removal, and after `REFRESH_S` by either of two clocks. The monotonic clock stops while a machine sleeps,
+    and the wall clock may be corrected.
     """
 
     def __init__(self, store: Store, run: str) -> None:
@@ -60,7 +61,7 @@ class Claims:
         self._read_at, self._sweep = (-math.inf, -math.inf), b""
 
     def claim(self, job: Job) -> tuple[Job, Lease] | ClaimedElsewhere:
-        """Claim a job's trial; return the job with its attempt number, and the lease.
+        """Claim a job's trial; return the numbered job and the lease.
 
         If another process has the trial or has ended it, return an event that says so.
         """
@@ -85,7 +86,7 @@ class Claims:
         return self._ended.get(job.trial.id, -1) >= job.attempt
 
     def _refresh(self, *, at_once: bool) -> None:
-        """Read the last attempt number of every trial again if the known numbers are too old.
+        """Read the last attempt numbers again if they are too old.
 
         With `at_once`, they are read in any case.
         """
@@ -97,7 +98,10 @@ class Claims:
 
 
 def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
-    """Return an event which says that another process holds a trial, whose outcome is not stored yet."""
+    """Return the event for a trial that another process holds.
+
+    Its outcome is not stored yet.
+    """
     owner = state.owner
     return ClaimedElsewhere(
         trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid
@@ -106,9 +110,9 @@ def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
 
 @storing()
 def store_pruned(job: Job, store: Store, reason: str) -> Ended | ClaimedElsewhere:
-    """Store a trial as pruned by a scheduler. If another process holds the trial, store nothing.
+    """Store a trial as pruned by a scheduler.
 
-    Raise MachineError if it cannot be stored.
+    If another process holds the trial, store nothing. Raise MachineError if it cannot be stored.
     """
     claimed = Claims(store, job.run).claim(job)
     if isinstance(claimed, ClaimedElsewhere):
@@ -190,12 +194,12 @@ class Attempt:
     # -- transitions
 
     def advance(self) -> Event:
-        """Take the next step of the attempt: start the trial, train an epoch, or end it. Return the event.
+        """Take the next step of the attempt, and return its event.
 
-        It must not be called after the end. A machine failure is an event that leaves the trial unchanged.
-        While this process is suspended, another one may take the trial over, and write and remove the same
-        files. A failure in this process is then caused by the other process. Raise StoppedMidway on a
-        requested stop.
+        The steps are to start the trial, to train an epoch, and to end the trial. It must not be called after
+        the end. A machine failure is an event that leaves the trial unchanged. While this process is
+        suspended, another one may take the trial over, and write and remove the same files. A failure in this
+        process is then caused by the other process. Raise StoppedMidway on a requested stop.
         """
         try:
             while (event := self._next_event()) is None:
@@ -209,7 +213,10 @@ class Attempt:
         return event
 
     def _next_event(self) -> Event | None:
-        """Make the attempt's next transition; return its event, or None if there is nothing to report."""
+        """Make the attempt's next transition, and return its event.
+
+        Return None if there is nothing to report.
+        """
         if self._lease is None:
             with storing():
                 claimed = self._claims.claim(self.job)
@@ -229,7 +236,10 @@ class Attempt:
             return self._fail(error)  # whatever a trial raises is its outcome; the study continues
 
     def _fail(self, error: BaseException) -> Event | None:
-        """End the trial after an exception; return None if the trial is retried with less memory instead."""
+        """End the trial after an exception.
+
+        Return None if the trial is retried with less memory instead.
+        """
         if isinstance(error, LeakError | NotANumberError):
             return self._end("failed", str(error))
         if isinstance(error, TimeLimitPassed):
@@ -246,7 +256,10 @@ class Attempt:
         return self._end("failed", f"{summary} {self._place()}\n{traceback.format_exc()}")
 
     def _start(self) -> Event | None:
-        """Build the training and load its checkpoint. If the trial killed too many workers, end it."""
+        """Build the training and load its checkpoint.
+
+        If the trial killed too many workers, end it.
+        """
         if (lost := lost_gpu()) is not None:
             raise MachineError(lost)
         words = failures.take_crash_report(self._checkpoint.folder)
@@ -344,7 +357,7 @@ class Attempt:
             self._lease.end()
 
     def leave_if_lost(self) -> ClaimedElsewhere | None:
-        """Drop the unstored outcome if another process has taken the trial over in the meantime."""
+        """Drop the unstored outcome if another process has taken over the trial."""
         return self._leave() if self._is_lost() else None
 
     # -- giving the trial back
@@ -362,7 +375,7 @@ class Attempt:
         self.ended, self._training = True, None
 
     def leave(self) -> ClaimedElsewhere:
-        """Give the trial up, because another process already trains its search point.
+        """Give up a trial whose search point another process trains.
 
         Record that the trial was stopped cleanly, so that the stop does not count as a death.
         """
@@ -372,7 +385,7 @@ class Attempt:
         return ClaimedElsewhere(trial=self.job.trial.id, attempt=self.job.attempt, ended=False)
 
     def _leave(self) -> ClaimedElsewhere:
-        """Give the trial up, because its lease has expired and another process has taken it over."""
+        """Give up a trial that another process has taken over."""
         message = "trial %s: another process has taken it over from attempt %d, whose result is dropped"
         _log.warning(message, self.job.trial.id, self.job.attempt)
         self.ended, self._training = True, None
@@ -382,7 +395,10 @@ class Attempt:
         return self._lease is not None and self._lease.is_lost()
 
     def _is_surely_lost(self) -> bool:
-        """Return whether another process has taken the trial over; false if the store cannot be read."""
+        """Return whether another process has taken over the trial.
+
+        Return False if the store cannot be read.
+        """
         try:
             return not self.ended and self._is_lost()
         except OSError:
@@ -401,7 +417,10 @@ class Attempt:
             self._save(self._training)
 
     def _save(self, training: Training) -> bool:
-        """Save a checkpoint; return False if another process has taken the trial over."""
+        """Save a checkpoint.
+
+        Return False if another process has taken over the trial.
+        """
         if self._is_lost():
             return False
         with storing():
@@ -411,9 +430,10 @@ class Attempt:
         return True
 
     def _keep_if_last(self, training: Training) -> None:
-        """Store the last state of a training, from which trials with more epochs can continue.
+        """Store the last state of a training.
 
-        This is done only if the job asks for it and only the last evaluation is missing.
+        Trials with more epochs can continue from it. This is done only if the job asks for it and only the
+        last evaluation is missing.
         """
         if self.job.keep_checkpoint and training.lacks_last_evaluation:
             path = self._store.files.final_checkpoint_file(self.job.trial.id)
@@ -428,7 +448,10 @@ class Attempt:
 
     @contextmanager
     def _limited(self, seconds: float | None) -> Iterator[None]:
-        """Within this context, limit the training to `seconds`, and record a report if the process dies."""
+        """Within this context, limit the training to `seconds`.
+
+        If the process dies, record a report.
+        """
         folder = self._checkpoint.folder
         with (
             failures.recording_crashes(folder, self._limit) as descriptor,
@@ -437,7 +460,10 @@ class Attempt:
             yield
 
     def _between_steps(self, training: Training) -> None:
-        """Raise StoppedMidway if a stop was requested; otherwise store and save what is due."""
+        """Store and save what is due, unless a stop was requested.
+
+        In this case raise StoppedMidway.
+        """
         raise_if_stopped()
         if self._buffer is not None:
             self._buffer.flush_if_due()
@@ -454,12 +480,15 @@ class Attempt:
 
     @property
     def trained(self) -> bool:
-        """Return whether all epochs are trained; the next `advance` then ends the trial."""
+        """Return whether all epochs are trained.
+
+        The next `advance` then ends the trial.
+        """
         return self._training is not None and self._training.finished
 
     @property
     def packable(self) -> Training | None:
-        """Return the training if it may train together with other trials (in a pack), else None.
+        """Return the training if it may join a pack, else None.
 
         Trials in a pack take their steps together. A training in whose current epoch a process died may not
         join.

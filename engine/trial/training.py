@@ -27,7 +27,10 @@ from .training_parts import Callbacks, GradientNorm, LossTerms, Schedule, to_dev
 
 
 class Work:
-    """Counters of a training's work: seconds, FLOPs and tokens, and the seconds of the current epoch."""
+    """Counters of a training's time, FLOPs and tokens.
+
+    The seconds of the current epoch are counted separately.
+    """
 
     def __init__(self) -> None:
         self.seconds = self.flops = self.tokens = self.epoch_seconds = 0.0
@@ -52,7 +55,10 @@ class Work:
 
     @property
     def pending_seconds(self) -> float:
-        """Return the seconds in the current `timed` context, which are not added yet; 0 outside of one."""
+        """Return the seconds since the current `timed` context began.
+
+        They are not added yet. Outside of a context, return 0.
+        """
         return 0.0 if self._began is None else time.perf_counter() - self._began
 
     def add_seconds(self, seconds: float) -> None:
@@ -62,7 +68,7 @@ class Work:
     def add_steps(
         self, model: ModelSettings, interface: ModelInterface, shapes: Mapping[StepShape, int]
     ) -> float:
-        """Add the FLOPs and tokens of some steps to the counters; return the number of tokens.
+        """Count the FLOPs and tokens of some steps; return the number of tokens.
 
         `shapes` has the number of steps for each shape.
         """
@@ -76,13 +82,16 @@ class Work:
 
 
 class TimeBudget:
-    """A time limit in seconds for all steps of a training; each epoch gets an equal share."""
+    """A time limit for all steps of a training, in seconds.
+
+    Each epoch gets an equal share.
+    """
 
     def __init__(self, seconds: float, epochs: int) -> None:
         self._seconds, self._epochs, self.spent = seconds, epochs, 0.0
 
     def add_step(self, began: float, step: int, device: torch.device) -> int:
-        """Add a step's time to the spent time; return the expected number of steps of the whole training.
+        """Add the time of a step; return the expected number of steps in total.
 
         The step has the number `step` and began at the time `began`. The estimate divides the time budget by
         the mean time of a step. So the progress of a schedule equals the fraction of the budget that is
@@ -96,7 +105,7 @@ class TimeBudget:
         return max(step + 1, round(step * self._seconds / self.spent))
 
     def is_spent(self, epoch: int) -> bool:
-        """Return whether the part of the budget for epoch `epoch` and all earlier epochs is spent.
+        """Return whether the time for the epochs up to `epoch` is spent.
 
         Epochs count from 0.
         """
@@ -115,9 +124,9 @@ class NotANumberError(ActivememError):
 
 
 class Training:
-    """The training of one trial on one device, epoch by epoch, resumable between any two steps.
+    """The training of one trial on one device, epoch by epoch.
 
-    It is made of parts:
+    It can be resumed between any two steps. It is made of parts:
 
     - the objective: data, loss and metrics
     - the weights: model, optimiser and average
@@ -199,7 +208,10 @@ class Training:
         return {**trained, **measured, TOKENS_PER_S: tokens / seconds}
 
     def take_steps(self, count: int = 1, between_steps: BetweenSteps = lambda: None) -> None:
-        """Take `count` steps of the current epoch. The caller adds their time to the counters."""
+        """Take `count` steps of the current epoch.
+
+        The caller adds their time to the counters.
+        """
         with self.noise.in_process(), float32_products(self.settings.train.precision):
             if not self.model.training:
                 self.model.train()
@@ -225,7 +237,7 @@ class Training:
             self.trained.clear_gradients()
 
     def add_gradients(self, part: int) -> Tensor:
-        """Add the gradients from one part of the batch; return the part's share of the batch's loss."""
+        """Add the gradients from one part of the batch; return its share of the loss."""
         train = self.settings.train
         watching = self.terms.watching(self.objective) if self.terms else nullcontext()
         with watching, self.objective.autocast():
@@ -240,15 +252,16 @@ class Training:
         return loss.detach()
 
     def move_weights(self) -> None:
-        """Update the weights from their gradients, with the optimiser of the study's [train] table."""
+        """Update the weights from their gradients."""
         if self.gradients:
             self.gradients.after_backward()
         self.trained.move()
 
     def end_step(self, loss: Tensor, *, packed: bool = False) -> None:
-        """Finish a step after the weights were updated: count it, and set the next learning rate.
+        """Count a step, and set the next learning rate.
 
-        `packed` says whether the step was taken together with other trainings.
+        The weights are already updated. `packed` says whether the step was taken together with other
+        trainings.
         """
         if packed:
             self._loss, self.packed_steps = self._loss + loss, self.packed_steps + 1
@@ -294,37 +307,49 @@ class Training:
 
     @property
     def finished(self) -> bool:
-        """Return whether the training is over: no epoch is left, the task is solved, or it stops early."""
+        """Return whether the training is over.
+
+        It is over if no epoch is left, if the task is solved, or if it stops early.
+        """
         return ends_training(self.objective, self.stopping)
 
     @property
     def can_be_saved(self) -> bool:
-        """Return whether the state can be saved now; in the middle of a step, it cannot be saved."""
+        """Return whether the state can be saved now.
+
+        It cannot be saved in the middle of a step.
+        """
         return not self._is_torn and not self.is_stacked and self.noise.settled and self.trained.settled
 
     @property
     def lacks_last_evaluation(self) -> bool:
-        """Return whether all steps are taken, and only the evaluation after the last epoch is missing."""
+        """Return whether only the last evaluation is missing."""
         return self.epoch + 1 == self.settings.train.epochs and not self.steps_left
 
     def summary(self, last: Metrics) -> Metrics:
-        """Return the final metrics: those of the last epoch, with the speed averaged over all epochs."""
+        """Return the metrics of the last epoch, with the mean speed of all epochs."""
         return last | {TOKENS_PER_S: self.work.tokens / max(self.seconds, 1e-9)}
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Return the weights to store, by name: the best epoch's weights, or the current ones."""
+        """Return the weights to store, by name.
+
+        They are the best epoch's weights, or the current ones.
+        """
         best = self.stopping.best
         return self.trained.named() if best is None or best.weights is None else best.weights
 
     def symbols(self) -> Mapping[str, Any] | None:
-        """Describe how the task's text is converted to the model's input symbols; None if there is no text.
+        """Describe how text becomes the model's input symbols; None without text.
 
         The description has only plain values.
         """
         return self.objective.symbols()
 
     def outputs(self) -> WrittenOutputs | None:
-        """Return the generated outputs for the test split, such as translations; None without any."""
+        """Return the outputs for the test split, such as translations.
+
+        Return None if there are none.
+        """
         return self.objective.outputs()
 
     def state(self) -> dict[str, Any]:
@@ -345,7 +370,10 @@ class Training:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Load a saved state. The training that saved it had the same settings, but perhaps fewer epochs."""
+        """Load a saved state.
+
+        The training that saved it had the same settings, but perhaps fewer epochs.
+        """
         epoch, self.step, self.work.seconds, self.work.flops, self.work.tokens = state["progress"]
         self.trained.restore(state)
         self.objective.restore(to_device(state["objective"], self.device))

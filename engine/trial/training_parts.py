@@ -1,4 +1,7 @@
-"""Parts of a training: the learning-rate schedule, loss terms, callbacks, and the norm of gradients."""
+"""Parts of a training, such as its learning-rate schedule.
+
+Other parts are loss terms, callbacks, and the norm of gradients.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,10 @@ from ..objectives.base import Objective, reported_number
 
 
 class Schedule:
-    """The learning rate of an optimiser: a linear warm-up, then the schedule of the settings.
+    """The learning rate of an optimiser.
 
-    If the settings give the time of a training instead of its steps, `total_steps` may change between steps.
+    A linear warm-up comes first, and then the schedule of the settings. If the settings give the time of a
+    training instead of its steps, `total_steps` may change between steps.
     """
 
     def __init__(self, settings: ScheduleSettings, optimizer: Optimizer, total_steps: int) -> None:
@@ -56,12 +60,18 @@ class Schedule:
             group["lr"] = group["initial_lr"] * share
 
     def after_epoch(self, measured: dict[str, float]) -> None:
-        """Pass an epoch's dev loss to a plateau schedule after its warm-up; other schedules ignore it."""
+        """Pass an epoch's dev loss to a plateau schedule.
+
+        The warm-up and all other schedules ignore it.
+        """
         if self._settings.name == "plateau" and not self._warming_up:
             self._plateau.step(measured["dev_loss"])
 
     def change_highest(self, rates: Sequence[float]) -> None:
-        """Set the new peak learning rate of each group, and scale its current rate in proportion."""
+        """Set the new peak learning rate of each group.
+
+        The current rates are scaled in proportion.
+        """
         for group, rate in zip(self._optimizer.param_groups, rates, strict=True):
             if rate != group["initial_lr"]:
                 group["lr"], group["initial_lr"] = group["lr"] * (rate / group["initial_lr"]), rate
@@ -97,9 +107,10 @@ class RecentLosses:
         self.share = 1.0
 
     def take(self, loss: Tensor) -> None:
-        """Record a step's loss; every few steps, lower the learning rate if the mean loss is too high.
+        """Record a step's loss, and lower the learning rate if losses are too high.
 
-        Each mean is over `every` steps, and it is too high if it exceeds the last `patience` means.
+        The rate is changed only every few steps, by the mean loss. Each mean is over `every` steps, and it is
+        too high if it exceeds the last `patience` means.
         """
         # the sum stays on the device, so that a step need not wait for the GPU
         self._sum, self._steps = self._sum + loss, self._steps + 1
@@ -122,10 +133,11 @@ class RecentLosses:
 
 
 def factor(settings: ScheduleSettings, step: int, total_steps: int) -> float:
-    """Return the learning rate at a step (counted from 1) as a fraction of the peak rate.
+    """Return the learning rate at a step as a fraction of the peak rate.
 
-    "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, scaled to a maximum of
-    1); "linear" and "cosine" fall to the floor at the last step, "milestones" to a tenth after each of them.
+    Steps count from 1. "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3,
+    scaled to a maximum of 1); "linear" and "cosine" fall to the floor at the last step, "milestones" to a
+    tenth after each of them.
     """
     warmup = settings.warmup
     if step < warmup:
@@ -177,17 +189,20 @@ def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path
 
 
 def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return the states of plug-ins for a checkpoint, with a list of their tensors that are on the CPU.
+    """Return the states of plug-ins for a checkpoint.
 
-    A checkpoint is read onto the CPU, so only this list shows which tensors belong there. It is left out if
-    the device is the CPU.
+    They have a list of the tensors that are on the CPU. A checkpoint is read onto the CPU, so only this list
+    shows which tensors belong there. It is left out if the device is the CPU.
     """
     on_cpu = [] if device.type == "cpu" else list(_paths_on_cpu(states, ()))
     return {"states": states, **({"on_cpu": on_cpu} if on_cpu else {})}
 
 
 def own_states_on(saved: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return the states that `own_states` saved; tensors that were not on the CPU are moved to `device`."""
+    """Return the states that `own_states` saved, on a device.
+
+    Tensors that were on the CPU stay there.
+    """
     return to_device(saved["states"], device, frozenset(map(tuple, saved.get("on_cpu", ()))))
 
 
@@ -208,7 +223,10 @@ Hook = Callable[[TrainingMoment], Mapping[str, float] | None]
 
 
 class TrainingPosition(NamedTuple):
-    """The progress of a training: its epochs and steps so far, and the metrics of the last epoch."""
+    """The progress of a training.
+
+    It has the epochs and steps so far, and the metrics of the last epoch.
+    """
 
     epoch: int
     step: int
@@ -216,7 +234,10 @@ class TrainingPosition(NamedTuple):
 
 
 class CallbackError(ActivememError):
-    """Error for a callback that reports an unregistered metric, or changes torch's global settings."""
+    """Error for a callback that does something forbidden.
+
+    It reports an unregistered metric, or changes torch's global settings.
+    """
 
 
 class Callbacks:
@@ -231,7 +252,10 @@ class Callbacks:
         self.started = False
 
     def start(self, model: nn.Module) -> None:
-        """Start each callback; if a start is interrupted, all callbacks start again later."""
+        """Start each callback.
+
+        If a start is interrupted, all callbacks start again later.
+        """
         states = deepcopy(self._states)
         for each in self._callbacks:
             self._call(each.name, each.on_start, model, TrainingPosition(0, 0, {}), states[each.name])
@@ -240,7 +264,7 @@ class Callbacks:
     def after_epoch(
         self, model: nn.Module, epoch: int, step: int, metrics: Mapping[str, float], *, last: bool
     ) -> dict[str, float]:
-        """Call each callback after an epoch; return the metrics that they report.
+        """Call each callback after an epoch; return the metrics.
 
         This calls `on_epoch_end` and, after the last epoch, also `on_end`.
         """
@@ -264,10 +288,10 @@ class Callbacks:
     def _call(
         self, name: str, hook: Hook, model: nn.Module, place: TrainingPosition, state: dict[str, Any]
     ) -> dict[str, float]:
-        """Call one function of a callback with a copy of the model; return the metrics that it reports.
+        """Call one function of a callback; return the metrics.
 
-        Random generators are restored afterwards. Raise CallbackError if a metric is not registered, or if
-        the function changes torch's global settings.
+        The function gets a copy of the model. Random generators are restored afterwards. Raise CallbackError
+        if a metric is not registered, or if the function changes torch's global settings.
         """
         before = _how_torch_computes()
         devices = [self._device] if self._device.type == "cuda" else []
@@ -299,11 +323,14 @@ def _how_torch_computes() -> dict[str, object]:
 
 
 class LossTermError(ActivememError):
-    """Error for a loss term that watches a missing module, or whose value is not a single number."""
+    """Error for a loss term with a missing module or an invalid value.
+
+    A value must be a single number.
+    """
 
 
 class Scored(NamedTuple):
-    """The inputs, outputs and targets from which the loss of one part of a batch is computed."""
+    """What the loss of one part of a batch is computed from."""
 
     inputs: Tensor
     outputs: Tensor

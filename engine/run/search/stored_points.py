@@ -248,9 +248,9 @@ class BegunPoints:
         self._counted: dict[str, Mapping[str, Any]] = {}  # rows by trial
 
     def new(self) -> list[SearchPoint]:
-        """Return the search points with news since the last call.
+        """Return the search points that are new or have changed since the last call.
 
-        News are new rows or checkpoints. A point that is known only from other studies is returned only if
+        They have new rows or checkpoints. A point that is known only from other studies is returned only if
         none of its trials is missing.
         """
         stored, begun = self._points.attempts, dict[str, Mapping[str, Level]]()

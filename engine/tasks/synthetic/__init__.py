@@ -1,7 +1,7 @@
-"""Functions that draw and solve the examples of the synthetic tasks. All devices get the same examples.
+"""Examples of the synthetic tasks, drawn and solved.
 
-`state_tracking`, `recall`, `chomsky`, `listops` and `mad` implement the tasks of these names. `lengths`
-handles several lengths in one batch.
+All devices get the same examples. `state_tracking`, `recall`, `chomsky`, `listops` and `mad` implement the
+tasks of these names. `lengths` handles several lengths in one batch.
 """
 
 from . import chomsky, listops, mad, recall, state_tracking  # importing a module registers its rules

@@ -1,4 +1,7 @@
-"""The fifteen tasks of the Chomsky hierarchy: functions that draw one string and its answer at a time."""
+"""The fifteen tasks of the Chomsky hierarchy.
+
+Their functions draw one string and its answer at a time.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ MODULUS, END, UNKNOWN = 5, 2, 11
 
 
 def draw_chomsky(task: ChomskySettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw strings, each followed by empty tokens, at which the model predicts the answer.
+    """Draw strings with empty tokens at the end, at which the answer is predicted.
 
     Tokens after the answer are not scored.
     """
@@ -88,9 +91,9 @@ def _modular(length: int, draws: Draws) -> Written:
 
 
 def _stack(length: int, draws: Draws) -> Written:
-    """Draw the initial bits of a stack, then actions on it; the answer is the final stack, top first.
+    """Draw the initial bits of a stack, then actions on it.
 
-    Action 2 pops a bit, 3 pushes 0, and 4 pushes 1.
+    The answer is the final stack, top first. Action 2 pops a bit, 3 pushes 0, and 4 pushes 1.
     """
     size = 1 + next(draws) % max(1, length - 1)
     string = [*_symbols(size, draws), *(2 + each for each in _symbols(length - size, draws, 3))]
@@ -109,12 +112,15 @@ def _brackets(length: int, draws: Draws) -> Written:
 
 
 def _symbol(token: int) -> int:
-    """Convert a token of the parsed expression to this task's symbol, where numbers come before signs."""
+    """Convert a token of the parsed expression to this task's symbol.
+
+    In this task, numbers come before signs.
+    """
     return token - FIRST_NUMBER if token >= FIRST_NUMBER else MODULUS - PLUS + token
 
 
 def _equation(length: int, draws: Draws) -> Written:
-    """Draw an equation with one unknown number in its expression; the target is that number."""
+    """Draw an equation with one unknown number, which is the target."""
     tokens, value = write_expression(length - 2, MODULUS, draws, products=False)
     string = [_symbol(token) for token in tokens]
     numbers = [place for place, symbol in enumerate(string) if symbol < MODULUS]
@@ -124,9 +130,9 @@ def _equation(length: int, draws: Draws) -> Written:
 
 
 def _missing(length: int, draws: Draws) -> Written:
-    """Draw a string twice in a row, with a placeholder instead of one symbol; the target is that symbol.
+    """Draw a string twice in a row, with one symbol missing, which is the target.
 
-    If the length is odd, an empty symbol is added at the end.
+    A placeholder marks its position. If the length is odd, an empty symbol is added at the end.
     """
     string = _symbols(length // 2, draws) * 2
     missing = next(draws) % len(string)
@@ -135,14 +141,20 @@ def _missing(length: int, draws: Draws) -> Written:
 
 
 def _numbers(length: int, draws: Draws) -> tuple[list[int], int, int]:
-    """Draw two positive binary numbers, lowest bit first, separated by 2; return the row and both values."""
+    """Draw two positive binary numbers; return the row and both values.
+
+    The lowest bit is first, and a 2 separates the numbers.
+    """
     size = 1 + next(draws) % (length - 2)
     one, other = (_above_zero(bits, draws) for bits in (size, length - 1 - size))
     return [*one, 2, *other], _value(one), _value(other)
 
 
 def _above_zero(size: int, draws: Draws) -> list[int]:
-    """Draw the bits of a positive number, the lowest first; if all are 0, set the lowest to 1."""
+    """Draw the bits of a positive number, the lowest first.
+
+    If all are 0, the lowest is set to 1.
+    """
     bits = _symbols(size, draws)
     return bits if any(bits) else [1, *bits[1:]]
 
@@ -167,7 +179,10 @@ def _multiplication(length: int, draws: Draws) -> Written:
 
 
 def _sqrt(length: int, draws: Draws) -> Written:
-    """Draw a positive binary number, highest bit first; the target is the integer part of its square root."""
+    """Draw a binary number; the target is the integer part of its square root.
+
+    The number is positive, with the highest bit first.
+    """
     string = _above_zero(length, draws)[::-1]
     root = isqrt(_value(string[::-1]))
     # as many bits as the root of the largest number of this length has

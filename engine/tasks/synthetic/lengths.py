@@ -1,4 +1,4 @@
-"""Sequences of several lengths in one batch: each sequence's end is drawn, and padding follows it."""
+"""Sequences of different lengths in one batch, with padding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ PADDING = 0
 
 
 def draw_lengths(task: LengthTask, count: int, test_set: str | None, generator: Generator) -> Tensor:
-    """Draw the lengths of `count` sequences; in a test set, every length is the number in the set's name."""
+    """Draw the lengths of `count` sequences.
+
+    In a test set, every length is the number in the set's name.
+    """
     if test_set is not None:
         return torch.full((count,), int(test_set))
     low, high = task.lengths
@@ -28,7 +31,7 @@ def pad_behind(inputs: Tensor, ends: Tensor) -> Tensor:
 
 
 def only_last(targets: Tensor, ends: Tensor) -> Tensor:
-    """Mark all targets (count, tokens) as ignored, except the last one of each sequence.
+    """Ignore all targets (count, tokens) except the last of each sequence.
 
     `ends` (count,) are the lengths of the sequences.
     """

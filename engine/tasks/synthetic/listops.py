@@ -1,4 +1,7 @@
-"""ListOps: an expression's length is drawn first, and then divided randomly among its lists."""
+"""Random expressions of ListOps.
+
+The length of an expression is drawn first, and then divided randomly among its lists.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ _SHORTEST_LIST = 4  # tokens: an operation, two arguments, the end
 
 
 def draw_listops(task: ListopsSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw expressions, each followed by a question token, where the target is the expression's value."""
+    """Draw expressions, whose values are the targets.
+
+    A question token follows each expression; only its target is scored.
+    """
     lengths = draw_lengths(task, count, test_set, generator)
     width = int(lengths.max()) + 1
     inputs = torch.full((count, width), PADDING)
@@ -44,9 +50,9 @@ def _write_list(length: int, draws: Iterator[int], most: int) -> tuple[list[int]
 
 
 def _sizes(length: int, draws: Iterator[int], most: int) -> list[int]:
-    """Divide `length` tokens randomly among the arguments of a list; return the length of each argument.
+    """Divide `length` tokens randomly among the arguments of a list.
 
-    A length is 1, for a digit, or large enough for a list.
+    Return the length of each argument. A length is 1, for a digit, or large enough for a list.
     """
     count = min(length, 2 + next(draws) % (most - 1))
     left = length - count  # tokens beyond one per argument

@@ -41,9 +41,9 @@ def _stack(written: list[tuple[Tensor, Tensor]]) -> Examples:
 
 
 def _recall(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw key-value pairs separated by noise; the target at a repeated key is its value.
+    """Draw key-value pairs separated by noise.
 
-    In training all symbols are targets, as in the program.
+    The target at a repeated key is its value. In training all symbols are targets, as in the program.
     """
     pairs, keys = task.length // 2, task.keys
     key = torch.randint(keys, (pairs,), generator=generator)
@@ -74,10 +74,10 @@ def _recall(task: MadSettings, generator: Generator, training: bool) -> tuple[Te
 
 
 def _fuzzy(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw like `_recall`, but each key or value is a sequence of one or more distinct symbols.
+    """Draw keys and values that are sequences of symbols.
 
-    The last pair repeats an earlier pair. Test examples only have keys of the maximum length; the remaining
-    length is padded on the left.
+    They have one or more distinct symbols. All else is as in `_recall`. The last pair repeats an earlier
+    pair. Test examples only have keys of the maximum length; the remaining length is padded on the left.
     """
 
     def below(limit: int) -> int:
@@ -111,9 +111,10 @@ def _fuzzy(task: MadSettings, generator: Generator, training: bool) -> tuple[Ten
 
 
 def _copying(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw symbols mixed with blanks, then a marker and more blanks. The last targets are the symbols.
+    """Draw symbols mixed with blanks, then a marker and more blanks.
 
-    The marker is followed by as many blanks as there are symbols. The targets have the order of the symbols.
+    The last targets are the symbols. The marker is followed by as many blanks as there are symbols. The
+    targets have the order of the symbols.
     """
     del training
     blank, sign = task.usual, task.usual + 1
@@ -128,7 +129,7 @@ def _copying(task: MadSettings, generator: Generator, training: bool) -> tuple[T
 
 
 def _memorization(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw keys, each followed by a marker whose target is the key's value.
+    """Draw keys with a marker after each, at which the key's value is the target.
 
     Values are the same in all sequences.
     """
@@ -141,7 +142,10 @@ def _memorization(task: MadSettings, generator: Generator, training: bool) -> tu
 
 
 def _compression(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw sequences of symbols that end with a marker; the targets equal the inputs."""
+    """Draw sequences of symbols that are also the targets.
+
+    They end with a marker.
+    """
     del training
     symbols = torch.randint(task.usual, (task.length,), generator=generator)
     symbols[-1] = task.usual

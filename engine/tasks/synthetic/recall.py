@@ -14,10 +14,11 @@ from .lengths import draw_lengths, only_last, pad_behind
 
 
 def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw sequences of multi-query associative recall: keys with values, then keys as queries.
+    """Draw sequences of multi-query associative recall.
 
-    Their shapes are those of a test set or of training. A shape is a length and a number of pairs. With
-    several training shapes, the shape of each sequence is drawn by the shapes' weights.
+    Keys with values come first, then keys as queries. Their shapes are those of a test set or of training. A
+    shape is a length and a number of pairs. With several training shapes, the shape of each sequence is drawn
+    by the shapes' weights.
     """
     if test_set is not None:
         length, pairs = map(int, test_set.split("-"))
@@ -39,9 +40,9 @@ def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: G
 
 
 def _mqar_of(task: MqarSettings, count: int, length: int, pairs: int, generator: Generator) -> Examples:
-    """Draw key-value pairs, then each key once more as a query, whose target is its value.
+    """Draw key-value pairs, then each key once more as a query.
 
-    All other positions are 0.
+    The target at a query is the key's value. All other positions are 0.
     """
     random = partial(torch.rand, generator=generator, dtype=torch.float64)
     half = task.vocab // 2
@@ -65,9 +66,10 @@ def _fill(task: MqarSettings, examples: Examples, generator: Generator) -> Examp
 
 
 def _different(count: int, symbols: int, chosen: int, generator: Generator) -> Tensor:
-    """Draw `count` rows of `chosen` distinct numbers below `symbols`; all rows are equally likely.
+    """Draw `count` rows of `chosen` distinct numbers below `symbols`.
 
-    If few of many are chosen, rows with duplicates are drawn again; otherwise random keys are sorted.
+    All rows are equally likely. If few of many are chosen, rows with duplicates are drawn again; otherwise
+    random keys are sorted.
     """
     if chosen * chosen > symbols:
         return torch.rand(count, symbols, generator=generator).argsort(1)[:, :chosen]
@@ -85,7 +87,10 @@ def _repeated(drawn: Tensor) -> Tensor:
 def draw_induction(
     task: InductionSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Draw symbols with a trigger anywhere before the last two symbols, and again at the end."""
+    """Draw symbols with a trigger at a random position, and again at the end.
+
+    The first trigger is before the last two symbols.
+    """
     ends, rows = draw_lengths(task, count, test_set, generator), torch.arange(count)
     inputs = torch.randint(task.vocab, (count, int(ends.max())), generator=generator) + TRIGGER + 1
     # numbers of such a range are practically uniform after a modulo
@@ -97,10 +102,10 @@ def draw_induction(
 
 
 def draw_needle(task: NeedleSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw texts in which a marker and digits are hidden; the targets at the end are these digits.
+    """Draw texts in which a marker and digits are hidden.
 
-    A text ends with a question token and all digits except the last one; the targets from the question on are
-    the digits.
+    The targets at the end are these digits. A text ends with a question token and all digits except the last
+    one; the targets from the question on are the digits.
     """
     if test_set is None:
         ends = draw_lengths(task, count, None, generator)

@@ -1,4 +1,7 @@
-"""Parity, modular arithmetic and word problems: automata that read a batch of sequences token by token."""
+"""Parity, modular arithmetic and word problems, solved token by token.
+
+Their automata read a batch of sequences at once.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +44,17 @@ def draw_parity(task: ParitySettings, count: int, test_set: str | None, generato
 
 
 def solve_parity(_task: ParitySettings, inputs: Tensor) -> Tensor:
-    """Return, at each token, the parity of the bits up to it, encoded as 1 and 2."""
+    """Return the parity of the bits up to each token, encoded as 1 and 2."""
     return (inputs == 2).cumsum(1) % 2 + 1
 
 
 def draw_modular(
     task: ModularArithmeticSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Draw expressions that end in `=`. Without brackets, numbers and operations alternate."""
+    """Draw expressions that end in `=`.
+
+    Without brackets, numbers and operations alternate.
+    """
     lengths = draw_lengths(task, count, test_set, generator)
     if task.brackets:
         return _with_brackets(task, lengths, generator)
@@ -65,7 +71,7 @@ def draw_modular(
 
 
 def solve_modular(task: ModularArithmeticSettings, inputs: Tensor) -> Tensor | None:
-    """Return, at each token, the value of the expression up to this token.
+    """Return the value of the expression up to each token.
 
     The loop tracks a sum, and the product of the last factors, which is not added to the sum yet. Return None
     if there are brackets, because part of an expression then has no value.
@@ -130,9 +136,10 @@ def write_expression(
 
 @cache
 def multiplication_table(group: str) -> Tensor:
-    """Return the multiplication table of a group, such as "S5", as a tensor of element indices.
+    """Return the multiplication table of a group, such as "S5".
 
-    Row i, column j is the index of the element that results from applying element i first and then element j.
+    Its entries are indices of elements. Row i, column j is the index of the element that results from
+    applying element i first and then element j.
     """
     if group == "Z60":
         return (torch.arange(60)[:, None] + torch.arange(60)) % 60
@@ -145,9 +152,9 @@ def multiplication_table(group: str) -> Tensor:
 
 @cache
 def group_elements(group: str) -> tuple[tuple[int, ...], ...]:
-    """Return the permutations of a group in a fixed order; a permutation p maps i to p[i].
+    """Return the permutations of a group in a fixed order.
 
-    The number of an element is its index in this order.
+    A permutation p maps i to p[i]. The number of an element is its index in this order.
     """
     if group == "A4xZ5":
         turns = [tuple(4 + (place + turn) % 5 for place in range(5)) for turn in range(5)]
@@ -167,7 +174,10 @@ def _even(degree: int) -> tuple[tuple[int, ...], ...]:
 def draw_word_problem(
     task: WordProblemSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Draw uniform group elements; the target at an element is the product of all elements up to it."""
+    """Draw uniform group elements.
+
+    The target at an element is the product of all elements up to it.
+    """
     ends = draw_lengths(task, count, test_set, generator)
     shape = (count, int(ends.max()))
     inputs = torch.randint(len(multiplication_table(task.group)), shape, generator=generator)
@@ -177,7 +187,7 @@ def draw_word_problem(
 
 
 def solve_word_problem(task: WordProblemSettings, inputs: Tensor) -> Tensor:
-    """Return, at each position, the product of the group elements up to it."""
+    """Return the product of the group elements up to each position."""
     table = multiplication_table(task.group)
     products = [inputs[:, 0]]
     for element in inputs.unbind(1)[1:]:

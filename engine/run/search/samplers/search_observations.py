@@ -67,18 +67,18 @@ def draw(distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 --
 
 
 def place_of(numbers: IntDistribution | FloatDistribution, value: float) -> float:
-    """Return where a number lies in its range, between 0 and 1.
+    """Return the place of a number in its range.
 
-    The scale is logarithmic if the range is.
+    The place is 0 at the low end and 1 at the high end. The scale is logarithmic if the range is.
     """
     low, high, value = (_scaled(numbers, each) for each in (numbers.low, numbers.high, value))
     return (value - low) / (high - low)
 
 
 def at(numbers: IntDistribution | FloatDistribution, place: float) -> float:
-    """Return the number at a place in a range, between 0 and 1.
+    """Return the number at a place in a range.
 
-    This is the inverse of `place_of`.
+    The place is 0 at the low end and 1 at the high end, as in `place_of`.
     """
     low, high = _scaled(numbers, numbers.low), _scaled(numbers, numbers.high)
     value = low + place * (high - low)
