@@ -72,7 +72,10 @@ class BucketError(OSError, ActivememError):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Identifier of one version of an object: its ETag, and its version number on some servers."""
+    """Identifier of one version of an object.
+
+    It is the object's ETag and, on some servers, a version number.
+    """
 
     e_tag: str | None
     number: str | None
@@ -80,7 +83,10 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """An object in a listing, without its contents; `changed` is in seconds since 1970."""
+    """An object in a listing, without its contents.
+
+    `changed` is in seconds since 1970.
+    """
 
     key: str
     size: int
@@ -90,7 +96,7 @@ class ObjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An object of a bucket: its contents `data`, and its listing entry `info`."""
+    """The contents of an object, with its listing entry."""
 
     data: bytes
     info: ObjectInfo
@@ -134,7 +140,7 @@ class Bucket:
                 raise BucketError(errno.EIO, _reason(error), self.address) from error
 
     def head(self, key: str) -> ObjectInfo | None:
-        """Return an object's entry in a listing, without its contents; None if the object does not exist."""
+        """Return an object's listing entry; None if the object does not exist."""
         with self._file_errors(key):
             try:
                 return self._info(self._server.head(self._data, self._name(key)))
@@ -163,7 +169,10 @@ class Bucket:
                 return None
 
     def put(self, key: str, contents: bytes | Path) -> Version:
-        """Write or replace an object, with the durability that the server promises."""
+        """Write or replace an object.
+
+        It is as durable as the server promises.
+        """
         with self._file_errors(key):
             return self._put(self._data, key, contents, "overwrite")
 
@@ -177,10 +186,10 @@ class Bucket:
             return True
 
     def create(self, key: str, data: bytes) -> Version:
-        """Create an object; raise `FileExistsError` if a different object with this key exists.
+        """Create an object.
 
-        If an object with the same contents exists, an earlier request of this process wrote it, and the
-        response was lost.
+        Raise `FileExistsError` if a different object with this key exists. If an object with the same
+        contents exists, an earlier request of this process wrote it, and the response was lost.
         """
         for left in reversed(range(_TRIES)):
             try:
@@ -199,9 +208,10 @@ class Bucket:
         raise AssertionError("the last try returns or raises")
 
     def update(self, key: str, data: bytes, version: Version) -> Version | None:
-        """Replace an object if it still has this version; return its new version, or None if it has changed.
+        """Replace an object if it still has this version.
 
-        An object with the same contents counts as written by this process, as with `create`.
+        Return its new version, or None if it has changed. An object with the same contents counts as written
+        by this process, as with `create`.
         """
         try:
             with self._file_errors(key):
@@ -232,7 +242,10 @@ class Bucket:
                         continue
 
     def require_conditions(self) -> None:
-        """Raise `StoreError` if the server ignores conditions of a write, such as "only if missing"."""
+        """Raise `StoreError` if the server ignores conditions of a write.
+
+        Such a condition is "only if missing".
+        """
         if self._has_conditions:
             return
         key, ignored = f"unfinished/.probe.{secrets.token_hex(8)}", list[str]()
@@ -272,7 +285,7 @@ class Bucket:
 
     @contextmanager
     def _file_errors(self, key: str) -> Iterator[None]:
-        """Within this context, convert errors of the library obstore to an OSError for the object `key`."""
+        """Within this context, convert errors of obstore to an OSError."""
         from obstore import exceptions  # noqa: PLC0415  as above
 
         try:
@@ -286,9 +299,9 @@ class Bucket:
 
 
 def _connect(bucket: str, timeout_s: float, retry_s: float, retries: int) -> ObjectStore:
-    """Return a client of a bucket, with the endpoint and the credentials from the environment.
+    """Return a client of a bucket.
 
-    Raise ModuleNotFoundError without obstore.
+    The environment has the endpoint and the credentials. Raise ModuleNotFoundError without obstore.
     """
     from obstore.exceptions import BaseError  # noqa: PLC0415  as above
     from obstore.store import from_url  # noqa: PLC0415  as above

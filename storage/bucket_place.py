@@ -1,8 +1,8 @@
-"""A store in a bucket, with copies of the requested objects in a local folder of this process.
+"""A store in a bucket, with local copies of its objects.
 
-Writes reach the bucket before a method returns. Reads first compare the local folder with the bucket's
-listing. The folder is removed when the process ends, or by a later process if this one was killed. Keys that
-would lead out of the folder are ignored.
+Only requested objects are copied. Writes reach the bucket before a method returns. Reads first compare the
+local folder with the bucket's listing. The folder is removed when the process ends, or by a later process if
+this one was killed. Keys that would lead out of the folder are ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _log = logging.getLogger(__name__)
 
 @final
 class BucketPlace(Place):
-    """The location of a store in a bucket; the threads of a process may share this object."""
+    """The location of a store in a bucket.
+
+    The threads of a process may share this object.
+    """
 
     poll_s = 2.0
     # object stores list a new object at once
@@ -53,7 +56,7 @@ class BucketPlace(Place):
         return BucketPlace, (self.bucket.address,)
 
     def fetch(self, folder: Path, name: str | None = None) -> None:
-        """Download those objects of a folder whose local copies are missing or out of date.
+        """Download the objects of a folder that have no current local copy.
 
         A compaction adds the merged object before it removes the objects that it merged. A listing of several
         pages may have neither. So the folder is listed again if an object has vanished, or a merged one has
@@ -82,7 +85,7 @@ class BucketPlace(Place):
             self._download_all([self._key(path)])
 
     def list_names(self, *folders: Path) -> None:
-        """Give the local files in these folders the names, sizes and times that they have in the bucket.
+        """Update the names, sizes and times of the local files in these folders.
 
         No contents are downloaded. An object without a current local copy becomes a sparse file, which has
         only its size and time.
@@ -106,7 +109,10 @@ class BucketPlace(Place):
         return self.bucket.head(self._key(path)) is not None
 
     def put(self, path: Path, data: bytes | None = None) -> None:
-        """Upload a local file as an object; with `data`, write these bytes to the file first."""
+        """Upload a local file as an object.
+
+        With `data`, write these bytes to the file first.
+        """
         if data is not None:
             self._write_here(path, data)
         key = self._key(path)
@@ -115,7 +121,10 @@ class BucketPlace(Place):
             self._held[key] = str(self.bucket.put(key, path).e_tag)
 
     def put_new(self, path: Path, data: bytes) -> None:
-        """Create an object and its local copy; raise `FileExistsError` if the object exists already."""
+        """Create an object and its local copy.
+
+        Raise `FileExistsError` if the object exists already.
+        """
         key = self._key(path)
         with self._lock:
             self._held[key] = str(self.bucket.create(key, data).e_tag)
@@ -134,7 +143,10 @@ class BucketPlace(Place):
         return True
 
     def touch(self, path: Path, mark: bytes) -> None:
-        """Renew a claim by adding a mark to its object, unless another process owns the claim now."""
+        """Renew a claim, unless another process owns it now.
+
+        A mark is added to the claim's object.
+        """
         key = self._key(path)
         with self._claiming:
             if (claimed := self._claimed.get(key)) is None:
@@ -169,7 +181,7 @@ class BucketPlace(Place):
                     path.unlink(missing_ok=True)
 
     def move(self, path: Path, target: Path) -> Path:
-        """Move an object within the bucket: copy it, then remove the original. Return its new path."""
+        """Move an object within the bucket, and return its new path."""
         with self._lock:
             self.list_names(target.parent)
             target = unused_path(target)
@@ -182,7 +194,10 @@ class BucketPlace(Place):
             return target
 
     def keep_previous(self, path: Path, target: Path) -> None:
-        """Copy the current version of an object to `target`, before a new version is written."""
+        """Copy the current version of an object to `target`.
+
+        This happens before a new version is written.
+        """
         with self._lock:
             if self.bucket.copy(self._key(path), self._key(target)):
                 self._held.pop(self._key(target), None)
@@ -190,7 +205,10 @@ class BucketPlace(Place):
             path.replace(target)
 
     def now(self) -> float:
-        """Return the current time of the server, read from an object that is written for this purpose."""
+        """Return the current time of the server.
+
+        It is the time of an object that is written for this purpose.
+        """
         key = f"unfinished/{temporary_name('now')}"
         self.bucket.put(key, b"")
         info = self.bucket.head(key)
@@ -204,9 +222,9 @@ class BucketPlace(Place):
             temporary.write_bytes(data)
 
     def _list(self, folder: Path) -> dict[str, ObjectInfo]:
-        """Return the objects of a folder by key; leave out objects whose keys cannot be local paths.
+        """Return the objects of a folder by key.
 
-        Local files that have no object are removed.
+        Objects whose keys cannot be local paths are left out. Local files that have no object are removed.
         """
         found = {each.key: each for each in self.bucket.list(self._key(folder))}
         folders = {str(parent) for key in found for parent in PurePosixPath(key).parents}
@@ -234,7 +252,10 @@ class BucketPlace(Place):
             return list(pool.map(self._download, keys))
 
     def _download(self, key: str) -> bool:
-        """Download an object and return whether it exists; remove the local file if it does not."""
+        """Download an object, and return whether it exists.
+
+        If it does not, remove the local file.
+        """
         path = self._path(key)
         # one file for each thread, outside of the folder that mirrors the bucket
         temporary = self.root.parent / f"{self.root.name}.{threading.get_ident()}"
@@ -249,7 +270,10 @@ class BucketPlace(Place):
         return True
 
     def _make_folder(self, path: Path) -> bool:
-        """Make the folder of a file; return False if a file has the name of this folder or of a parent."""
+        """Make the folder of a file.
+
+        Return False if a file has the name of this folder or of a parent.
+        """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError:
@@ -270,12 +294,18 @@ class BucketPlace(Place):
 
 
 def _tag(info: ObjectInfo) -> str:
-    """Return a text that differs for each version of an object: its ETag, else its time and size."""
+    """Return a text that differs for each version of an object.
+
+    It is the ETag or, without one, the time and the size.
+    """
     return str(info.version.e_tag or (info.changed, info.size))
 
 
 def _is_plain_key(key: str) -> bool:
-    """Return whether an object's key is a relative path that does not lead out of its folder."""
+    """Return whether an object's key is a safe relative path.
+
+    Such a path does not lead out of its folder.
+    """
     parts = key.split("/")
     plain = all(part not in ("", ".", "..") and PurePath(part).name == part for part in parts)
     return plain and "\\" not in key and "\0" not in key

@@ -57,7 +57,10 @@ class _CheckedFile(io.FileIO):
 
 @contextmanager
 def sealing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file for a zip archive. At the end of the context, append a checksum, called the seal."""
+    """Yield a new file for a zip archive, and append a checksum at the end.
+
+    This checksum is called the seal.
+    """
     raw = _CheckedFile(path)
     with io.BufferedWriter(raw, _BUFFER_BYTES) as file:
         yield file
@@ -68,10 +71,10 @@ def sealing(path: Path) -> Iterator[BinaryIO]:
 
 
 def verify_seal(file: BinaryIO) -> bool:
-    """Verify the checksum at the end of a file, called its seal; return whether the file has one.
+    """Verify the seal of a file, and return whether the file has one.
 
-    Afterwards the file is at its start. An archive without a seal was written by a release that had no
-    seals. Raise `DamagedError` if any byte differs.
+    The seal is a checksum at the end. Afterwards the file is at its start. An archive without a seal was
+    written by a release that had no seals. Raise `DamagedError` if any byte differs.
     """
     size, checksum = file.seek(0, 2), 0
     file.seek(0)
@@ -104,13 +107,19 @@ _AT: Final = _LENGTH_BYTES + len(_START)
 
 
 def encode_metadata(description: Mapping[str, Any]) -> dict[str, str]:
-    """Return the description of a model as its file's metadata, with a placeholder for the checksum."""
+    """Return the metadata of a model's file.
+
+    It has the description of the model, and a placeholder for the checksum.
+    """
     text = json.dumps({"crc32": _BLANK.decode(), **description}, separators=(",", ":"))
     return {METADATA_KEY: text}
 
 
 def add_model_checksum(data: bytes) -> bytes:
-    """Insert the checksum into a model's file, in place of the placeholder from `encode_metadata`."""
+    """Insert the checksum into a model's file.
+
+    It replaces the placeholder from `encode_metadata`.
+    """
     assert _has_checksum(data), "a model's metadata must begin with a placeholder for the checksum"
     return data[:_AT] + f"{zlib.crc32(data):08x}".encode() + data[_AT + _DIGITS :]
 
@@ -147,7 +156,10 @@ _Schema = TypeVar("_Schema", bound="Record")
 
 
 class Record(BaseModel):
-    """Base class of the schemas of JSON records; records with unknown keys are rejected."""
+    """Base class of the schemas of JSON records.
+
+    Records with unknown keys are rejected.
+    """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -155,7 +167,10 @@ class Record(BaseModel):
 
 
 def encode_record(values: Mapping[str, Any], indent: int | None = None) -> bytes:
-    """Return values as JSON whose first key, `checksum`, is the SHA-256 of the rest of the text."""
+    """Return values as JSON with a checksum.
+
+    The first key, `checksum`, is the SHA-256 of the rest of the text.
+    """
     data = json.dumps({"checksum": "", **values}, indent=indent).encode() + b"\n"
     found = _EMPTY.match(data)
     assert found is not None, "the checksum is the first key"
@@ -164,7 +179,10 @@ def encode_record(values: Mapping[str, Any], indent: int | None = None) -> bytes
 
 
 def decode_record(data: bytes, schema: type[_Schema]) -> _Schema:
-    """Parse bytes from `encode_record`; raise `DamagedError` if the checksum or the schema does not fit."""
+    """Parse bytes from `encode_record`.
+
+    Raise `DamagedError` if the checksum or the schema does not fit.
+    """
     sealed = _CHECKSUM.match(data)
     if sealed is not None and sealed[1] != _digest(data[: sealed.start(1)] + data[sealed.end(1) :]):
         raise DamagedError("its bytes do not match its checksum")
@@ -178,7 +196,7 @@ def decode_record(data: bytes, schema: type[_Schema]) -> _Schema:
 
 
 def _describe(error: ValidationError) -> str:
-    """Describe the first faults that a schema finds in a record, each with its key."""
+    """Describe the first faults in a record, each with its key."""
     faults = [
         f"{'.'.join(map(str, fault['loc'])) or 'record'}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
         for fault in error.errors(include_url=False, include_context=False, include_input=False)
@@ -201,9 +219,10 @@ _FOOTER_END_BYTES: Final = 8  # the footer's length and b"PAR1"
 
 
 def encode(frame: pl.DataFrame) -> bytes:
-    """Return a frame as a Parquet file, with a checksum for each page and one for the whole file.
+    """Return a frame as a Parquet file with checksums.
 
-    A single row is written without dictionaries, statistics and zstd, which would cost more than they save.
+    There is a checksum for each page, and one for the whole file. A single row is written without
+    dictionaries, statistics and zstd, which would cost more than they save.
     """
     import pyarrow as pa  # noqa: PLC0415  slow to import, and only needed for writing
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
@@ -225,9 +244,9 @@ def encode(frame: pl.DataFrame) -> bytes:
 
 
 def add_checksum(parquet: bytes, version: int = SCHEMA_VERSION) -> bytes:
-    """Insert a checksum before the footer of a Parquet file; return the new contents.
+    """Insert a checksum before the footer of a Parquet file.
 
-    The version of the schema is inserted as well.
+    Return the new contents. The version of the schema is inserted as well.
     """
     cut = _footer_start(parquet)
     head = parquet[:cut] + _SEAL + version.to_bytes(_VERSION_BYTES, "little")
@@ -235,10 +254,10 @@ def add_checksum(parquet: bytes, version: int = SCHEMA_VERSION) -> bytes:
 
 
 def verify_checksum(data: bytes) -> None:
-    """Verify that the bytes of a store's Parquet file are intact and of a supported version.
+    """Verify the bytes of a store's Parquet file.
 
-    Raise `DamagedError` if any byte differs, `ForeignError` for Parquet that no store wrote, and `StoreError`
-    for another version.
+    They must be intact and of a supported version. Raise `DamagedError` if any byte differs, `ForeignError`
+    for Parquet that no store wrote, and `StoreError` for another version.
     """
     cut = _footer_start(data)
     start = cut - _CHECKSUM_BYTES
@@ -254,12 +273,18 @@ def verify_checksum(data: bytes) -> None:
 
 
 def _footer_start(data: bytes) -> int:
-    """Return the offset of a Parquet file's footer, or a negative number if the file's end is invalid."""
+    """Return the offset of a Parquet file's footer.
+
+    It is negative if the end of the file is invalid.
+    """
     return len(data) - _FOOTER_END_BYTES - int.from_bytes(data[-_FOOTER_END_BYTES:-4], "little")
 
 
 def _missing_checksum_error(data: bytes) -> StoreError:
-    """Return the error for a Parquet file without a checksum: damaged, or written by another program."""
+    """Return the error for a Parquet file without a checksum.
+
+    The file is damaged, or another program wrote it.
+    """
     import pyarrow as pa  # noqa: PLC0415  0.1 s, only for damaged files
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 

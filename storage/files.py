@@ -1,4 +1,4 @@
-"""Local files: writes that survive a crash, reads that never block, and names that identify the writer.
+"""Local files with writes that survive a crash, and reads that never block.
 
 After a crash, a file is either complete or missing. The name of a temporary file identifies the process that
 writes it, so that other processes see whether it still runs. Reading a pipe, a folder or a broken link raises
@@ -26,7 +26,10 @@ _WRITER: Final = re.compile(r"\.([0-9a-f]{12})-([0-9]{1,9})-([0-9]{1,19})\.[0-9a
 
 @cache
 def this_machine() -> str | None:
-    """Return an identifier of this machine, its last boot, and its process namespace; None if unknown."""
+    """Return an identifier of this machine since its last boot; None if unknown.
+
+    It also identifies the process namespace.
+    """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -61,7 +64,10 @@ def process_start(pid: int) -> str | None:
 
 
 def temporary_name(name: str) -> str:
-    """Return a new hidden name for a file that this process writes; the name identifies the process."""
+    """Return a new hidden name for a file that this process writes.
+
+    The name identifies the process.
+    """
     machine, pid, chance = this_machine(), os.getpid(), secrets.token_hex(8)
     started = process_start(pid)
     if machine is None or not started:
@@ -70,7 +76,10 @@ def temporary_name(name: str) -> str:
 
 
 def writer_runs(name: str) -> bool | None:
-    """Return whether the process that made a temporary name still runs; None if this is unknown here."""
+    """Return whether the process that made a temporary name still runs.
+
+    Return None if this is unknown here.
+    """
     machine, found = this_machine(), _WRITER.search(name)
     if machine is None or found is None or found[1] != _short(machine):
         return None
@@ -84,7 +93,7 @@ def _short(machine: str) -> str:
 
 @contextmanager
 def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
-    """Yield a temporary path to write to; when the context ends, the file or folder there replaces `path`.
+    """Yield a temporary path, whose file or folder replaces `path` at the end.
 
     At the end the contents are flushed, then the file is renamed, and the new name is flushed. So a crash of
     the machine leaves the complete new version or the old one. The temporary path is in `folder`, by default
@@ -97,7 +106,10 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def writing_temporary(path: Path, folder: Path) -> Iterator[Path]:
-    """Yield a temporary path in a folder for a new version of `path`; after an exception, remove the file."""
+    """Yield a temporary path for a new version of `path`.
+
+    After an exception, remove the file.
+    """
     _make_folder(path.parent)
     _make_folder(folder)
     temporary = folder / temporary_name(path.name)
@@ -153,7 +165,10 @@ _OF_THIS_FILE: Final = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading. Raise `UnreadableError` with the reason, or `FileNotFoundError`."""
+    """Open a regular file for reading.
+
+    Raise `UnreadableError` with the reason, or `FileNotFoundError`.
+    """
     try:
         # with O_NONBLOCK, opening a pipe does not wait for a writer
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -194,7 +209,10 @@ def is_other_than_file(path: Path) -> bool:
 
 
 def _unreadable(error: OSError) -> Exception:
-    """Return an `UnreadableError` for a system error that concerns only one file, else the error itself."""
+    """Return an `UnreadableError` for a system error of only one file.
+
+    Return any other error as it is.
+    """
     if error.errno not in _OF_THIS_FILE:
         return error
     if error.errno == errno.ENXIO:  # what Linux answers to an attempt to open a socket

@@ -1,7 +1,8 @@
-"""The valid attempt of each trial: the latest one with the status done or, if none is done, the latest one.
+"""The valid attempt of each trial.
 
-So a trial that is done stays done, even if a later attempt fails. An attempt with damaged metrics counts as
-incomplete, not done. While a store grows, `LatestAttempts` reads each new file once.
+It is the latest one with the status done or, if none is done, the latest one. So a trial that is done stays
+done, even if a later attempt fails. An attempt with damaged metrics counts as incomplete, not done. While a
+store grows, `LatestAttempts` reads each new file once.
 """
 
 import os
@@ -53,13 +54,13 @@ def read_latest(quarantine: Quarantine, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def last_numbers(quarantine: Quarantine) -> dict[str, int]:
-    """Return the number of each trial's last attempt, whether or not that attempt is the valid one."""
+    """Return the number of each trial's last attempt, valid or not."""
     rows = read(quarantine, "trials", ["trial", "attempt"])
     return dict(rows.group_by("trial").agg(pl.col("attempt").max()).collect().iter_rows())
 
 
 def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
-    """Return the attempts with the values of these probes added to their column `metrics`."""
+    """Add the values of these probes to the metrics of attempts."""
     keys, columns = ["trial", "attempt"], ["trial", "attempt", "name", "value"]
     datasets = (latest_copies(read(quarantine, dataset, columns)) for dataset in MEASURED_LATER)
     wanted = pl.concat(datasets).filter(pl.col("name").is_in(list(names))).sort("name")
@@ -72,9 +73,9 @@ def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[
 
 
 def with_adopters(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
-    """Add a column `taken` to trials: the studies that have adopted the trial's result as their own.
+    """Add a column with the studies that have adopted a trial's result.
 
-    It is null if there are none.
+    The column is `taken`. It is null if there are none.
     """
     rows = read_adopted(quarantine)
     takers = rows.group_by("trial", maintain_order=True).agg(taken=pl.struct("study", "factors", "at"))
@@ -82,9 +83,10 @@ def with_adopters(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def read_adopted(quarantine: Quarantine, studies: Collection[str] | None = None) -> pl.DataFrame:
-    """Return the trials of other studies that these studies (by default all) have adopted.
+    """Return the trials that these studies (by default all) have adopted.
 
-    The columns are trial, study, factors and at, the time of the adoption.
+    The trials belong to other studies. The columns are trial, study, factors and at, the time of the
+    adoption.
     """
     rows = read(quarantine, "taken", ["trial", "study", "factors", "at"], studies)
     return rows.unique(["trial", "study"]).drop(RANK).sort("study", "at", "trial").collect()
@@ -111,9 +113,9 @@ def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
 
 
 class LatestAttempts(Mapping[str, Mapping[str, Any]]):
-    """A mapping from each trial to the row of its valid attempt, as of the last `refresh`.
+    """A mapping from each trial to the row of its valid attempt.
 
-    `columns` include trial, attempt, study, status and reason.
+    It is as of the last `refresh`. `columns` include trial, attempt, study, status and reason.
     """
 
     def __init__(self, quarantine: Quarantine, columns: Sequence[str]) -> None:
@@ -142,9 +144,10 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 names = all_names(partition)
 
     def find(self, study: str, trial: str, attempt: int) -> bool:
-        """Read the file of one attempt, if it exists. Return whether this or a later attempt is known.
+        """Read the file of one attempt, if it exists.
 
-        A caller that waits for one trial knows the name of the file, so the folder is not listed.
+        Return whether this or a later attempt is known. A caller that waits for one trial knows the name of
+        the file, so the folder is not listed.
         """
         if self.last_number(trial) < attempt:
             path = self._quarantine.layout.attempt_file("trials", study, trial, attempt)
@@ -157,7 +160,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return self.last_number(trial) >= attempt
 
     def since(self, count: int) -> list[str]:
-        """Return the trials in the order in which their rows were read, from number `count` on."""
+        """Return the trials from number `count` on, in the order of reading."""
         return self._arrivals[count:]
 
     def last_number(self, trial: str) -> int:
@@ -170,7 +173,10 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return pl.DataFrame([self._rows[trial] for trial in trials if trial in self._rows], schema=schema)
 
     def trials(self) -> pl.DataFrame:
-        """Return a frame with the rows of all trials, as `Store.trials` does with these columns."""
+        """Return a frame with the rows of all trials, as `Store.trials` does.
+
+        It has only the columns of this object.
+        """
         return with_adopters(self._quarantine, self.frame(sorted(self._rows)))
 
     def _read(self, paths: Sequence[Path], known: set[str]) -> None:
@@ -215,5 +221,5 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
 
 def _validity_key(row: Mapping[str, Any]) -> tuple[bool, int]:
-    """Return a sort key for a trial's rows; the row with the greatest key is the valid one."""
+    """Return a sort key for a trial's rows, highest for the valid row."""
     return row["status"] == DONE, row["attempt"]

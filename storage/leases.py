@@ -1,10 +1,11 @@
-"""Leases: claims on attempts, which prevent two drivers with the same store from training the same trial.
+"""Leases, which are claims on attempts.
 
-A driver is a process that runs a study. Attempt N at a trial belongs to the process that creates the file
-`leases/TRIAL-N`; only one process can create it. So N is also the fencing number. The first line of the file
-names the owner. While it lives, the owner's process appends a byte every few seconds, and a last byte when
-the outcome is stored. A process that finds the lease of a dead owner takes the trial over by creating the
-file of attempt N + 1. If the previous owner wakes up, it sees that file and stores nothing more.
+They prevent two drivers with the same store from training the same trial. A driver is a process that runs a
+study. Attempt N at a trial belongs to the process that creates the file `leases/TRIAL-N`; only one process
+can create it. So N is also the fencing number. The first line of the file names the owner. While it lives,
+the owner's process appends a byte every few seconds, and a last byte when the outcome is stored. A process
+that finds the lease of a dead owner takes the trial over by creating the file of attempt N + 1. If the
+previous owner wakes up, it sees that file and stores nothing more.
 
 On the same machine, during the same boot, an owner is gone if its process has ended. In all other cases, an
 owner counts as gone if the file has not changed for the length of the lease, by the clock of the process that
@@ -51,10 +52,10 @@ ENDED: Final = b"e"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """A process that owns leases. `machine` and `started` distinguish processes with the same pid.
+    """A process that owns leases.
 
-    Both are None if the system does not report them. The end of the process then goes unnoticed until its
-    leases expire.
+    `machine` and `started` distinguish processes with the same pid. Both are None if the system does not
+    report them. The end of the process then goes unnoticed until its leases expire.
     """
 
     host: str
@@ -64,7 +65,10 @@ class Owner:
     started: str | None
 
     def has_died(self) -> bool:
-        """Return whether this process has certainly ended; False if this machine cannot know it."""
+        """Return whether this process has certainly ended.
+
+        Return False if this machine cannot know it.
+        """
         is_here = self.machine is not None and self.machine == this_machine()
         return is_here and not is_running(self.pid, self.started)
 
@@ -95,7 +99,7 @@ class LeaseState:
 
     @property
     def lists_are_current(self) -> bool:
-        """Return whether a listing of the store is sure to show everything that the owner has stored.
+        """Return whether a listing surely shows all that the owner has stored.
 
         This is true on the owner's machine. On other machines, NFS may show an outdated folder for a short
         time.
@@ -108,7 +112,10 @@ class LeaseState:
 
 
 class Lease:
-    """An attempt that this process has claimed; the process must call `end` or `release`."""
+    """An attempt that this process has claimed.
+
+    The process must call `end` or `release`.
+    """
 
     def __init__(
         self, place: Place, paths: tuple[Path, Path], header: bytes, trial: str, attempt: int
@@ -148,10 +155,11 @@ class Lease:
 
 @dataclass(weakref_slot=True, slots=True)
 class Leases:
-    """The leases of a store, as one process of a run uses them: it claims trials and renews its leases.
+    """The leases of a store, for one process of a run.
 
-    `lease_s` is the length of the leases that this process claims. `clock` measures for how many seconds
-    other owners are silent. A lease is no longer renewed once no object refers to it.
+    The process claims trials, and renews its leases. `lease_s` is the length of the leases that this process
+    claims. `clock` measures for how many seconds other owners are silent. A lease is no longer renewed once
+    no object refers to it.
     """
 
     layout: Layout
@@ -167,15 +175,16 @@ class Leases:
 
     @property
     def poll_s(self) -> float:
-        """Return how many seconds a process waits between two looks at a lease that another process holds."""
+        """Return how many seconds a process waits between two looks at a lease."""
         return self.layout.place.poll_s
 
     def claim(self, trial: str, attempt: int, *, gone: int = -1) -> Lease | LeaseState:
-        """Claim a trial; return the new lease or, if another process holds the trial, the state of its claim.
+        """Claim a trial, and return the new lease.
 
-        `attempt` is the first number to claim. If the owner of this attempt is gone, claim the next one.
-        Attempts up to number `gone` count as abandoned. Attempts of the same run count as abandoned as well,
-        because a run gives a trial to one worker at a time. Raise OSError if the claim cannot be written.
+        If another process holds the trial, return the state of its claim. `attempt` is the first number to
+        claim. If the owner of this attempt is gone, claim the next one. Attempts up to number `gone` count as
+        abandoned. Attempts of the same run count as abandoned as well, because a run gives a trial to one
+        worker at a time. Raise OSError if the claim cannot be written.
         """
         while True:
             if (found := self.find(trial, attempt)) is not None:
@@ -193,9 +202,10 @@ class Leases:
                 return lease
 
     def find(self, trial: str, attempt: int) -> LeaseState | None:
-        """Return the state of a trial's latest claim from attempt number `attempt` on; None if there is none.
+        """Return the state of a trial's latest claim; None if there is none.
 
-        Repeated calls detect whether an owner on another machine still lives.
+        Only claims from attempt number `attempt` on count. Repeated calls detect whether an owner on another
+        machine still lives.
         """
         place = self.layout.place
         while True:
@@ -211,7 +221,7 @@ class Leases:
                     return None  # otherwise the lease was released meanwhile, so look again
 
     def last_sweep(self) -> bytes:
-        """Return a token that changes each time the leases of ended trials are removed (swept).
+        """Return a token that changes when the leases of ended trials are removed.
 
         After a change, the store must be read again.
         """
@@ -229,7 +239,7 @@ class Leases:
                 lease.beat()
 
     def _as_seen(self, trial: str, attempt: int, data: bytes) -> LeaseState:
-        """Return the state of a lease, given the bytes of its file.
+        """Return the state of a lease from the bytes of its file.
 
         A lease whose owner cannot be read also expires.
         """
@@ -287,9 +297,9 @@ def this_process(run: str) -> Owner:
 
 
 def remove_old_leases(layout: Layout) -> None:
-    """Remove all leases of each trial whose leases have not changed for `KEPT_S` seconds.
+    """Remove the leases of trials that have not changed for `KEPT_S` seconds.
 
-    The store's clock measures this time.
+    A trial keeps all its leases if one of them has changed. The store's clock measures this time.
     """
     by_trial: dict[str, list[tuple[Path, float]]] = {}
     layout.place.list_names(layout.leases)

@@ -1,21 +1,19 @@
-"""Locations of a store, which are folders or buckets, and the names of all files in a store.
+"""Locations of a store, and the names of its files.
 
-trials/STUDY/TRIAL-ATTEMPT.parquet      one row, written by the worker that ran the attempt
-trials/STUDY/group-TIME-CHANCE.parquet  the rows of short trials that ended together
-trials/STUDY/compacted-TIME-CHANCE.parquet  the rows of files that a compaction has merged
-metrics/STUDY/...                       files of the same names, with the metrics of each epoch
-probes/STUDY/...                        the same for metrics that were measured later in trained models
-tuning/STUDY/...                        the same for the metrics of decoding settings that were tuned later
-outputs/STUDY/...                       the same for the outputs of models on the test split, if kept
-tuned_outputs/STUDY/...                 the same for the outputs under tuned decoding settings
-taken/STUDY/...                         the same for trials of other studies that a search has adopted
-weights/TRIAL.safetensors               a trained model, if its study keeps weights
+A location is a folder or a bucket. trials/STUDY/TRIAL-ATTEMPT.parquet      one row, written by the worker
+that ran the attempt trials/STUDY/group-TIME-CHANCE.parquet  the rows of short trials that ended together
+trials/STUDY/compacted-TIME-CHANCE.parquet  the rows of files that a compaction has merged metrics/STUDY/...
+files of the same names, with the metrics of each epoch probes/STUDY/...                        the same for
+metrics that were measured later in trained models tuning/STUDY/...                        the same for the
+metrics of decoding settings that were tuned later outputs/STUDY/...                       the same for the
+outputs of models on the test split, if kept tuned_outputs/STUDY/...                 the same for the outputs
+under tuned decoding settings taken/STUDY/...                         the same for trials of other studies
+that a search has adopted weights/TRIAL.safetensors               a trained model, if its study keeps weights
 final_checkpoints/TRIAL.pt              the last state of a training, if its study keeps these states
-studies/STUDY.json                      the record of a study's last run
-checkpoints/TRIAL/                      the checkpoint of an unfinished trial, and a note of its progress
-quarantine/                             damaged files under their paths, and notes.txt
-leases/TRIAL-ATTEMPT                    the process that trains an attempt
-unfinished/                             files that are being written
+studies/STUDY.json                      the record of a study's last run checkpoints/TRIAL/
+the checkpoint of an unfinished trial, and a note of its progress quarantine/
+damaged files under their paths, and notes.txt leases/TRIAL-ATTEMPT                    the process that trains
+an attempt unfinished/                             files that are being written
 """
 
 from __future__ import annotations
@@ -39,10 +37,11 @@ _NO_LINKS: Final = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 class Place(ABC):
-    """The location of a store: a folder or a bucket. On this machine, its files are below `root`.
+    """The location of a store: a folder or a bucket.
 
-    For a bucket, `root` is a copy: `fetch`, `fetch_file` and `list_names` update it, and writes reach the
-    bucket before a method returns. A write that has returned survives a crash.
+    On this machine, its files are below `root`. For a bucket, `root` is a copy: `fetch`, `fetch_file` and
+    `list_names` update it, and writes reach the bucket before a method returns. A write that has returned
+    survives a crash.
     """
 
     root: Path
@@ -56,13 +55,19 @@ class Place(ABC):
     """Whether every machine sees at once what another machine has stored."""
 
     def fetch(self, folder: Path, name: str | None = None) -> None:  # noqa: B027 -- nothing to do in a folder
-        """Update the local copies of a folder's files; with `name`, update only files with this name."""
+        """Update the local copies of a folder's files.
+
+        With `name`, update only files with this name.
+        """
 
     def fetch_file(self, path: Path) -> None:  # noqa: B027 -- nothing to do in a folder
         """Update the local copy of one file."""
 
     def list_names(self, *folders: Path) -> None:  # noqa: B027 -- nothing to do in a folder
-        """Update the names, sizes and times of local copies in folders, but not their contents."""
+        """Update the names, sizes and times of the files in these folders.
+
+        The contents of local copies are not updated.
+        """
 
     @abstractmethod
     def get(self, path: Path) -> bytes:
@@ -74,7 +79,10 @@ class Place(ABC):
 
     @abstractmethod
     def put(self, path: Path, data: bytes | None = None) -> None:
-        """Write or replace a file durably. If `data` is None, store the file that is already at `path`."""
+        """Write or replace a file durably.
+
+        If `data` is None, store the file that is already at `path`.
+        """
 
     @abstractmethod
     def put_new(self, path: Path, data: bytes) -> None:
@@ -92,7 +100,10 @@ class Place(ABC):
 
     @abstractmethod
     def touch(self, path: Path, mark: bytes) -> None:
-        """Renew a claim by adding a mark to its file, unless another process owns the claim now."""
+        """Renew a claim, unless another process owns it now.
+
+        A mark is added to the claim's file.
+        """
 
     @abstractmethod
     def delete(self, *paths: Path) -> None:
@@ -100,18 +111,22 @@ class Place(ABC):
 
     @abstractmethod
     def move(self, path: Path, target: Path) -> Path:
-        """Rename a file to `target`, with a number added if that name is taken, and return the new path.
+        """Rename a file to `target`, and return the new path.
 
-        Raise `FileNotFoundError` if another process has moved the file.
+        If the name is taken, add a number to it. Raise `FileNotFoundError` if another process has moved the
+        file.
         """
 
     @abstractmethod
     def keep_previous(self, path: Path, target: Path) -> None:
-        """Keep the current version of a file at `target`, before a new version is written."""
+        """Keep the current version of a file at `target`.
+
+        This happens before a new version is written.
+        """
 
     @abstractmethod
     def now(self) -> float:
-        """Return the current time by the clock that sets the times of the files."""
+        """Return the current time, by the clock that sets the times of files."""
 
 
 @final
@@ -136,16 +151,21 @@ class FolderPlace(Place):
         return os.path.lexists(path)
 
     def put(self, path: Path, data: bytes | None = None) -> None:
-        """Write a file in `unfinished/`, and rename it to `path`; flush the file and its new name to disk."""
+        """Write or replace a file durably.
+
+        The file is written in `unfinished/` and renamed to `path`. Then the file and its new name are flushed
+        to disk.
+        """
         if data is not None:
             with replacing(path, self._unfinished) as temporary:
                 temporary.write_bytes(data)
 
     def put_new(self, path: Path, data: bytes) -> None:
-        """Write a file in `unfinished/`, and link it to `path`; flush the file and its new name to disk.
+        """Create a file durably.
 
-        Only one process can create a hard link, on NFS as well. On a file system without links, a file that
-        another process writes at the same moment is replaced.
+        The file is written in `unfinished/` and linked to `path`. Then the file and its new name are flushed
+        to disk. Only one process can create a hard link, on NFS as well. On a file system without links, a
+        file that another process writes at the same moment is replaced.
         """
         with writing_temporary(path, self._unfinished) as temporary:
             temporary.write_bytes(data)
@@ -207,7 +227,10 @@ class FolderPlace(Place):
             path.replace(target)
 
     def now(self) -> float:
-        """Return the time of a new file; on a network file system, the clock of the server sets it."""
+        """Return the time of a new file.
+
+        On a network file system, the clock of the server sets it.
+        """
         self._unfinished.mkdir(parents=True, exist_ok=True)
         probe = self._unfinished / temporary_name("now")
         probe.touch()
@@ -255,7 +278,10 @@ class Layout:
         self.final_checkpoints_folder = self.root / "final_checkpoints"
 
     def __reduce__(self) -> tuple[type[Layout], tuple[Place]]:
-        """Pickle only the location, because the files may have other paths in another process."""
+        """Pickle only the location.
+
+        The files may have other paths in another process.
+        """
         return Layout, (self.place,)
 
     def lease(self, trial: str, attempt: int) -> Path:
@@ -279,9 +305,9 @@ class Layout:
         return self.weights_folder / f"{validate_trial_id(trial)}.safetensors"
 
     def partitions(self, dataset: str, studies: Collection[str] | None = None) -> tuple[Path, ...]:
-        """Return a dataset's folders, one for each of these studies (by default all), sorted by name.
+        """Return a dataset's folders, one for each study, sorted by name.
 
-        A dataset holds rows of one kind, such as `trials` or `metrics`.
+        By default, these are all studies. A dataset holds rows of one kind, such as `trials` or `metrics`.
         """
         for folder in [dataset] if studies is None else [f"{dataset}/{study}" for study in studies]:
             self.place.fetch(self.root / folder)
@@ -289,27 +315,31 @@ class Layout:
         return tuple(path for path in found if studies is None or path.name in studies)
 
     def attempt_file(self, dataset: str, study: str, trial: str, attempt: int) -> Path:
-        """Return the file in a dataset that holds the rows of one attempt at a trial."""
+        """Return the file with the rows of one attempt in a dataset."""
         return self.group_file(dataset, study, f"{validate_trial_id(trial)}-{attempt}.parquet")
 
     def group_file(self, dataset: str, study: str, name: str) -> Path:
-        """Return the file with this name in a dataset, which holds attempts that a study wrote together.
+        """Return the file with this name in a study's part of a dataset.
 
-        This file has the same name in all datasets.
+        It holds attempts that the study wrote together. This file has the same name in all datasets.
         """
         return self.root / dataset / validate_study_name(study) / name
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is an address (it begins with a scheme such as `s3:`) and not a folder."""
+    """Return whether a text is an address and not a folder.
+
+    An address begins with a scheme such as `s3:`.
+    """
     return _SCHEME.match(text) is not None
 
 
 def new_compacted_path(partition: Path) -> Path:
-    """Return a new path for the merged data of a partition (the folder of one study in a dataset).
+    """Return a new path for the merged data of a partition.
 
-    The name is unique, so two simultaneous compactions never delete each other's result. The name sorts after
-    those of earlier compactions, even if the clock was set back in between.
+    A partition is the folder of one study in a dataset. The name is unique, so two simultaneous compactions
+    never delete each other's result. The name sorts after those of earlier compactions, even if the clock was
+    set back in between.
     """
     earlier = [int(found[1], 16) for path in entries(partition) if (found := _TIME_OF_MERGE.match(path.name))]
     now = max(time.time_ns(), 1 + max(earlier, default=0))
@@ -317,12 +347,18 @@ def new_compacted_path(partition: Path) -> Path:
 
 
 def new_group_name() -> str:
-    """Return a unique name for a file of attempts that are written together. Later names sort last."""
+    """Return a unique name for a file of attempts that are written together.
+
+    Later names sort last.
+    """
     return f"{_GROUP}{time.time_ns():016x}-{secrets.token_hex(4)}.parquet"
 
 
 def data_files(partition: Path) -> tuple[Path, ...]:
-    """List the data files of a partition, merged files first, then by name; a missing folder has none."""
+    """Return the data files of a partition, merged files first.
+
+    Then they are sorted by name. A missing folder has none.
+    """
     return tuple(
         sorted(entries(partition, DATA_ENDING), key=lambda path: (not is_compacted(path), path.name))
     )
@@ -378,7 +414,7 @@ def validate_trial_id(trial: str) -> str:
 
 
 def study_name_fault(study: str) -> str | None:
-    """Return a message if a study's name cannot name a study or its folders, else None."""
+    """Return a message if this is no valid name of a study, else None."""
     if _NAME.fullmatch(study):
         return None
     return f"study: expected a letter or digit, then up to 99 letters, digits, '-', '_' or '.', got {study!r}"

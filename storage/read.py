@@ -1,7 +1,7 @@
-"""Reading of a store's datasets while other processes write and compact them; each file is verified.
+"""Reading of a store's datasets, with a check of each file.
 
-A damaged file is moved to quarantine, with a warning and a note, and never deleted. The rows in the file then
-count as missing, and their trials run again.
+Other processes may write and compact files at the same time. A damaged file is moved to quarantine, with a
+warning and a note, and never deleted. The rows in the file then count as missing, and their trials run again.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class UnreadFile:
-    """A path that could not be read, and the reason. It was skipped, or moved to quarantine.
+    """A path that could not be read, and the reason.
 
     Damaged files are moved to quarantine, and `path` is where they were. Other paths are not moved.
     """
@@ -37,10 +37,10 @@ class UnreadFile:
 
 
 class Quarantine:
-    """Record of the files that one session could not read. It moves damaged files to quarantine.
+    """Record of the files that one session could not read.
 
-    `paths` says where the files are now, and `faults` why they were not read. A `dry` quarantine neither
-    moves files nor warns.
+    Damaged files are moved to quarantine. `paths` says where the files are now, and `faults` why they were
+    not read. A `dry` quarantine neither moves files nor warns.
     """
 
     def __init__(self, layout: Layout, *, dry: bool = False) -> None:
@@ -72,7 +72,10 @@ class Quarantine:
         _log.warning("%s is quarantined: %s; %s", name, reason, left)
 
     def leave(self, path: Path, reason: str) -> None:
-        """Skip a path that no store wrote or that cannot be read, and warn about the path once."""
+        """Skip a path that cannot be read, and warn about it once.
+
+        Files that no store wrote are also skipped.
+        """
         if path in self.paths:
             return
         self.paths.append(path)
@@ -81,7 +84,10 @@ class Quarantine:
             _log.warning("%s is skipped: %s", path.relative_to(self.layout.root), reason)
 
     def _note(self, line: str) -> None:
-        """Add a line to the notes in the quarantine; ignore errors, because the notes are not essential."""
+        """Add a line to the notes in the quarantine.
+
+        Errors are ignored, because the notes are not essential.
+        """
         notes = self.layout.quarantine / "notes.txt"
         with contextlib.suppress(OSError):
             self.layout.place.fetch_file(notes)
@@ -100,10 +106,10 @@ def read(
     columns: Sequence[str],
     studies: Collection[str] | None = None,
 ) -> pl.LazyFrame:
-    """Return these columns of a dataset's rows, for these studies (by default all), in no particular order.
+    """Return these columns of a dataset's rows, in no particular order.
 
-    The column `RANK` is added. An attempt may have several copies; the one with the highest rank is valid.
-    Raise `StoreError` for a file of an unknown schema version.
+    `studies` are by default all studies. The column `RANK` is added. An attempt may have several copies; the
+    one with the highest rank is valid. Raise `StoreError` for a file of an unknown schema version.
     """
     file_batches = [
         batch
@@ -116,10 +122,10 @@ def read(
 def read_attempts(
     quarantine: Quarantine, dataset: str, columns: Sequence[str], attempts: pl.DataFrame
 ) -> pl.LazyFrame:
-    """Return these columns of a dataset's rows for the given attempts, and the column `RANK` (see `scan`).
+    """Return these columns of a dataset's rows for the given attempts.
 
-    `attempts` has the columns study, trial and attempt. If each attempt has its own file, only these files
-    are opened.
+    The column `RANK` is added (see `scan`). `attempts` has the columns study, trial and attempt. If each
+    attempt has its own file, only these files are opened.
     """
     loose, merged = list[bytes](), set[str]()
     names = attempts.group_by("study").agg(pl.format("{}-{}.parquet", "trial", "attempt")).iter_rows()
@@ -143,7 +149,7 @@ def read_attempts(
 
 
 def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
-    """Read the files of a dataset, batch by batch; return these columns and `RANK`.
+    """Return these columns of a dataset's rows, and the column `RANK`.
 
     `RANK` is the index of the batch that has the row. The files must be intact. A column that did not exist
     when a file was written is null in its rows.
@@ -160,9 +166,9 @@ def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequenc
 
 
 def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
-    """Group the contents of a partition's files into batches, those with the oldest rows first.
+    """Group the contents of a partition's files into batches.
 
-    No batch has two copies of one attempt.
+    Batches with the oldest rows come first. No batch has two copies of one attempt.
     """
     several = [[data] for path, data in contents.items() if not holds_one_attempt(path)]
     loose = [data for path, data in contents.items() if holds_one_attempt(path)]
@@ -170,11 +176,11 @@ def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
 
 
 def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]:
-    """Return the contents of a partition's intact files as of one moment, merged files first.
+    """Return the contents of a partition's intact files, merged files first.
 
-    A partition is the folder of one study in a dataset. A compaction adds the merged file before it removes
-    the files that it merged. A listing during this time may have neither. So the partition is read again if
-    a file has vanished or a merged one has appeared.
+    They are as of one moment. A partition is the folder of one study in a dataset. A compaction adds the
+    merged file before it removes the files that it merged. A listing during this time may have neither. So
+    the partition is read again if a file has vanished or a merged one has appeared.
     """
     for _ in range(_MAX_TRIES):
         paths = data_files(partition)
@@ -210,8 +216,8 @@ def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Return only the latest copy of each attempt's row, which has the highest rank.
+    """Return only the latest copy of each attempt's row.
 
-    A crash may have left older ones.
+    It has the highest rank. A crash may have left older ones.
     """
     return frame.filter(pl.col(RANK) == pl.col(RANK).max().over("trial", "attempt"))

@@ -1,4 +1,4 @@
-"""Rows of the store: columns in file order, conversion to frames, and validation."""
+"""Rows of the store, with their columns and their validation."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -190,9 +190,9 @@ class TrialRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRow:
-    """One value of one metric, after `step` steps and in `epoch`; the value may be infinite or NaN.
+    """One value of one metric, after `step` steps and in `epoch`.
 
-    Raise `StoreError` with everything that is wrong.
+    The value may be infinite or NaN. Raise `StoreError` with everything that is wrong.
     """
 
     step: int
@@ -207,10 +207,11 @@ class MetricRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenOutputs:
-    """A trained model's outputs for the test split, line by line, and the settings of its beam search.
+    """A trained model's outputs for the test split, line by line.
 
-    `references` have the form that BLEU expects. If the task has no text, a line has symbol numbers. `sizes`
-    is for models that need the size of the output: they try "all" sizes in turn, or only "estimated" ones.
+    With them are the settings of the beam search. `references` have the form that BLEU expects. If the task
+    has no text, a line has symbol numbers. `sizes` is for models that need the size of the output: they try
+    "all" sizes in turn, or only "estimated" ones.
     """
 
     beam: Int32
@@ -223,7 +224,10 @@ class WrittenOutputs:
 
 
 class AttemptRows(NamedTuple):
-    """Everything that is stored for one attempt: its row, its metrics, and its outputs, if any."""
+    """Everything that is stored for one attempt.
+
+    This is its row, its metrics, and its outputs, if any.
+    """
 
     trial: TrialRow
     metrics: Sequence[MetricRow]
@@ -257,7 +261,10 @@ TAKEN: Final = pl.Schema({**_ATTEMPT, "factors": pl.String(), "at": pl.Datetime(
 
 
 def has_trial(trials: Iterable[str]) -> pl.Expr:
-    """Return a Polars expression for whether a row is one of these trials; a plain list takes longer."""
+    """Return a Polars expression that selects the rows of these trials.
+
+    It is faster than with a plain list.
+    """
     return pl.col("trial").is_in(pl.Series(list(trials), dtype=pl.String).implode())
 
 
@@ -275,7 +282,7 @@ def trial_frame(*rows: TrialRow) -> pl.DataFrame:
 
 
 def metric_frame(row: TrialRow, metrics: Sequence[MetricRow]) -> pl.DataFrame:
-    """Return a frame with a row for each value of a trial's metrics, in the given order."""
+    """Return a frame with a row for each value in `metrics`, in this order."""
     columns = {name: [getattr(metric, name) for metric in metrics] for name in MetricRow.__slots__}
     return _attempt_frame(row, columns, METRICS)
 
@@ -284,7 +291,10 @@ _SEARCH = ("beam", "length_penalty", "coverage_penalty", "sizes")
 
 
 def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
-    """Return a frame with a row for each line of a model's outputs; lines count from 1."""
+    """Return a frame with a row for each line of a model's outputs.
+
+    Lines count from 1.
+    """
     columns = {
         "line": range(1, len(written.outputs) + 1),
         "source": written.sources,
@@ -296,7 +306,7 @@ def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
 
 
 def _attempt_frame(row: TrialRow, columns: Mapping[str, object], schema: pl.Schema) -> pl.DataFrame:
-    """Return a frame with these columns and with the columns that identify the attempt of `row`."""
+    """Add the columns that identify an attempt, and return the frame."""
     keys = (pl.lit(getattr(row, name), dtype=kind).alias(name) for name, kind in _ATTEMPT.items())
     frame = pl.DataFrame(columns, schema_overrides={name: schema[name] for name in columns})
     return frame.with_columns(keys).select(schema.names())

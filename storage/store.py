@@ -56,7 +56,9 @@ _RECORD: Final = ".json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreState:
-    """Names and times of the files in a store, which change whenever a study makes progress.
+    """Names and times of the files in a store.
+
+    They change whenever a study makes progress.
 
     - `rows` are the data files of trials.
     - `measured` maps data files of probes, tunings and trials taken from other studies to their times.
@@ -89,7 +91,10 @@ def _time(path: Path) -> int:
 
 
 def open_layout(root: Path | str) -> Layout:
-    """Return the layout of the store in a folder or at an address; raise `StoreError` if it is unusable."""
+    """Return the layout of the store in a folder or at an address.
+
+    Raise `StoreError` if it is unusable.
+    """
     if is_address(str(root)):
         from .bucket_place import BucketPlace  # noqa: PLC0415  only stores in a bucket need it
 
@@ -118,7 +123,10 @@ class Store:
 
     @cached_property
     def files(self) -> TrialFiles:
-        """Return access to files of trials other than rows: checkpoints, trained weights, last states."""
+        """Return access to the files of trials other than rows.
+
+        These are checkpoints, trained weights, and last states.
+        """
         return TrialFiles(self._layout)
 
     @cached_property
@@ -135,7 +143,10 @@ class Store:
 
     @property
     def root(self) -> Path:
-        """Return the folder of the store; for a bucket, the local folder with copies of the files."""
+        """Return the folder of the store.
+
+        For a bucket, it is the local folder with copies of the files.
+        """
         return self._layout.root
 
     @property
@@ -145,12 +156,12 @@ class Store:
 
     @property
     def place(self) -> str:
-        """Return the text that locates the store: its address in a bucket, else the path of its folder."""
+        """Return the address or the path of the store."""
         return self.address or str(self.root)
 
     @property
     def absolute_place(self) -> str:
-        """Return the text that locates the store from any folder: its address, else its absolute path."""
+        """Return the address or the absolute path of the store."""
         return self.address or str(self.root.resolve())
 
     @property
@@ -161,11 +172,11 @@ class Store:
     def write(
         self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs | None = None
     ) -> None:
-        """Store the rows of one attempt; when this method returns, they survive a crash of the machine.
+        """Store the rows of one attempt.
 
-        Metrics and outputs are written first, so that a trial with a row has all of them. Raise `StoreError`
-        if the attempt has a file already. Merged files are not checked; attempt numbers from `leases` are
-        always new.
+        When this method returns, they survive a crash of the machine. Metrics and outputs are written first,
+        so that a trial with a row has all of them. Raise `StoreError` if the attempt has a file already.
+        Merged files are not checked; attempt numbers from `leases` are always new.
         """
         path = self._layout.attempt_file("trials", trial.study, trial.trial, trial.attempt)
         refused = StoreError(
@@ -184,7 +195,10 @@ class Store:
             raise refused from None
 
     def write_together(self, attempts: Sequence[AttemptRows]) -> None:
-        """Store several attempts like `write`, with one file per dataset for all attempts of a study."""
+        """Store several attempts at once, as durably as `write`.
+
+        Each dataset gets one file for all attempts of a study.
+        """
         for study in dict.fromkeys(each.trial.study for each in attempts):
             group, name = [each for each in attempts if each.trial.study == study], new_group_name()
             outputs = [output_frame(each.trial, each.outputs) for each in group if each.outputs]
@@ -197,9 +211,10 @@ class Store:
                     self._layout.place.put(path, encode(pl.concat(frames)))
 
     def write_probes(self, trial: TrialRow, probes: Sequence[MetricRow]) -> None:
-        """Store the values that probes have measured in a trained model, as durably as the trial's row.
+        """Store the values that probes have measured in a trained model.
 
-        New values replace all earlier values of the same probe, whatever their index.
+        They are as durable as the trial's row. New values replace all earlier values of the same probe,
+        whatever their index.
         """
         family = pl.col("name").str.split("[").list.first()
         replaced = {row.name.partition("[")[0] for row in probes}
@@ -208,34 +223,44 @@ class Store:
         self._replace("probes", trial, metric_frame(trial, [*kept, *probes]))
 
     def write_tuning(self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs) -> None:
-        """Store a model's results with tuned decoding settings, as durably as a trial's row."""
+        """Store a model's results with tuned decoding settings.
+
+        They are as durable as a trial's row.
+        """
         self._replace("tuned_outputs", trial, output_frame(trial, outputs))
         self._replace("tuning", trial, metric_frame(trial, metrics))
 
     def adopt(self, trial: str, study: str, factors: str) -> None:
-        """Record durably that a study uses the result of another study's trial as its own (adopts it).
+        """Record that a study adopts the result of another study's trial.
 
-        `factors` are the levels, as JSON, that the trial has in the study that adopts it.
+        The study uses this result as its own. The record is durable. `factors` are the levels, as JSON, that
+        the trial has in the study that adopts it.
         """
         row = {"trial": trial, "attempt": 0, "study": study, "factors": factors, "at": datetime.now(UTC)}
         path = self._layout.attempt_file("taken", study, trial, 0)
         self._layout.place.put(path, encode(pl.DataFrame([row], schema=TAKEN)))
 
     def adopted(self, study: str) -> pl.DataFrame:
-        """Return the trials of other studies that this study has adopted, with study, factors and time."""
+        """Return the trials of other studies that this study has adopted.
+
+        The columns are trial, study, factors and at, the time of the adoption.
+        """
         return read_adopted(self._quarantine, [study])
 
     def latest_attempts(self) -> dict[str, tuple[str, int]]:
-        """Return the status and number of each trial's valid attempt (its latest done one, or its latest)."""
+        """Return the status and number of each trial's valid attempt.
+
+        It is the trial's latest done attempt or, if none is done, its latest.
+        """
         frame = read_latest(self._quarantine, ["trial", "attempt", "status"])
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
 
     def last_numbers(self) -> dict[str, int]:
-        """Return the number of each trial's last attempt, whether or not that attempt is the valid one."""
+        """Return the number of each trial's last attempt, valid or not."""
         return last_numbers(self._quarantine)
 
     def leases(self, run: str) -> Leases:
-        """Return the leases by which this process claims trials during a run.
+        """Return the leases with which this process claims trials in a run.
 
         Raise `StoreError` if a bucket's server has no conditional writes.
         """
@@ -245,13 +270,19 @@ class Store:
         return Leases(self._layout, this_process(run))
 
     def watched_leases(self) -> Leases:
-        """Return the leases of the store, for a process that only watches and claims nothing."""
+        """Return the leases of the store for a process that only watches.
+
+        Such a process claims nothing.
+        """
         from .leases import Leases, this_process  # noqa: PLC0415 -- as above
 
         return Leases(self._layout, this_process("watch"))
 
     def state(self) -> StoreState:
-        """Return the names and times of the store's files; a later call shows whether something changed."""
+        """Return the names and times of the store's files.
+
+        A later call shows whether something has changed.
+        """
         layout = self._layout
         trials, later = layout.root / "trials", [layout.root / name for name in (*MEASURED_LATER, "taken")]
         layout.place.list_names(trials, *later, layout.studies, layout.checkpoints_folder)
@@ -268,15 +299,19 @@ class Store:
         )
 
     def follow(self, columns: Sequence[str] = tuple(TRIALS)) -> LatestAttempts:
-        """Return a mapping from each trial to these columns of its valid attempt; `refresh` updates it."""
+        """Return a mapping from each trial to its valid attempt.
+
+        It has only these columns, and `refresh` updates it.
+        """
         latest = LatestAttempts(self._quarantine, columns)
         latest.refresh()
         return latest
 
     def trials(self, probes: Collection[str] = (), columns: Sequence[str] = tuple(TRIALS)) -> pl.DataFrame:
-        """Return the valid attempt of each trial (its latest done one, or else its latest), sorted by trial.
+        """Return the valid attempt of each trial, sorted by trial.
 
-        Reading only some `columns` takes less time and memory; they must include trial, study and attempt.
+        It is the trial's latest done attempt or, if none is done, its latest. Reading only some `columns`
+        takes less time and memory; they must include trial, study and attempt.
 
         The named probes, measured by probing or tuning, are added to the final metrics. If searches have
         adopted trials of other studies, the column `taken` has the adopting studies, with their factors and
@@ -289,14 +324,15 @@ class Store:
         return with_adopters(self._quarantine, frame)
 
     def metrics(self, trials: Collection[str] | None = None) -> pl.DataFrame:
-        """Return the metrics of these trials (by default all), including those of probes and tuning.
+        """Return the metrics of these trials (by default all).
 
-        The columns are trial, attempt, step, epoch, name and value; rows are sorted by the first five.
+        Metrics of probes and tuning are included. The columns are trial, attempt, step, epoch, name and
+        value; rows are sorted by the first five.
         """
         return self._latest_rows(("metrics", *MEASURED_LATER), trials)
 
     def courses(self, trials: Collection[str]) -> pl.DataFrame:
-        """Return the metrics that these trials reported after each epoch of their training.
+        """Return the metrics of these trials after each epoch.
 
         The columns are those of `metrics`; metrics of probes and tuning are left out.
         """
@@ -314,15 +350,18 @@ class Store:
         return chosen.sort(SORT_KEYS["metrics"], maintain_order=True).collect()
 
     def outputs(self, trials: Collection[str] | None = None, *, tuned: bool = False) -> pl.DataFrame:
-        """Return the lines that models have generated for the test split, for these trials (by default all).
+        """Return the generated lines of these trials (by default all).
 
-        There is a row for each line, sorted by trial and line, with the settings of the decoding search:
-        those of the task or, with `tuned`, those that were tuned later.
+        They are outputs for the test split. There is a row for each line, sorted by trial and line, with the
+        settings of the decoding search: those of the task or, with `tuned`, those that were tuned later.
         """
         return self._latest_rows(("tuned_outputs" if tuned else "outputs",), trials)
 
     def _replace(self, dataset: str, trial: TrialRow, frame: pl.DataFrame | None) -> None:
-        """Replace the rows of an attempt in a dataset by `frame`; remove these rows if `frame` is None."""
+        """Replace the rows of an attempt in a dataset.
+
+        If `frame` is None, remove them.
+        """
         path = self._layout.attempt_file(dataset, trial.study, trial.trial, trial.attempt)
         self._make_way(path)
         if frame is None:
@@ -331,7 +370,7 @@ class Store:
             self._layout.place.put(path, encode(frame))
 
     def _make_way(self, path: Path) -> None:
-        """If something at this path is not a file, such as a folder, move it to quarantine.
+        """Move anything at this path that is not a file to quarantine.
 
         A file can then be written there.
         """
@@ -358,5 +397,8 @@ def open_store(store: Store | Path | str) -> Store:
 
 
 def store_fault(store: object) -> str | None:
-    """Return an error message for an argument that is no store, folder or address; otherwise None."""
+    """Return an error message if an argument does not name a store, else None.
+
+    It may be a store, a folder or an address.
+    """
     return argument_fault("store", store, (Store, str, PathLike), "a Store or its folder")

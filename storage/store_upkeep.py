@@ -1,4 +1,4 @@
-"""Upkeep of a store: compaction, checks, repair, removal of trials, and new names of studies.
+"""Upkeep of a store, such as compaction, checks and repair.
 
 A check reads every file to its end. Leftovers are files that nothing reads any more.
 """
@@ -81,16 +81,19 @@ def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
 
 
 def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
-    """Replace these files of a partition by one merged file; return the number of replaced files."""
+    """Replace these files of a partition by one merged file.
+
+    Return the number of replaced files.
+    """
     write_merged(place, dataset, partition, merge(dataset, contents))
     remove_merged(place, dataset, partition, contents)
     return len(contents)
 
 
 def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
-    """Return the rows of several files of a partition as one sorted frame, without outdated copies.
+    """Merge the rows of several files of a partition into one sorted frame.
 
-    They are in one chunk, because many small chunks are slow.
+    Outdated copies are left out. They are in one chunk, because many small chunks are slow.
     """
     found = scan(dataset, batches(contents), SCHEMAS[dataset].names()).collect().rechunk()
     frame = latest_copies(found.lazy()).drop(RANK)
@@ -98,9 +101,10 @@ def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
 
 
 def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> None:
-    """Remove files after their merge, except files that were rewritten after they were read.
+    """Remove files after their merge.
 
-    A new file of probes takes precedence over the merged rows of the previous file.
+    Files that were rewritten after they were read stay. A new file of probes takes precedence over the merged
+    rows of the previous file.
     """
     unchanged = list[Path]()
     for path, data in contents.items():
@@ -133,15 +137,16 @@ class FindingKind(StrEnum):
 
     @property
     def is_fault(self) -> bool:
-        """Return whether a problem of this kind hides data until the store is repaired."""
+        """Return whether such a problem hides data until a repair."""
         return self in {FindingKind.DAMAGED, FindingKind.UNREADABLE, FindingKind.INCOMPLETE}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem with a file of the store, with the file's size in bytes, or 0 if it does not exist.
+    """One problem with a file of the store.
 
-    `path` is relative to the store in the results of StoreUpkeep's methods.
+    `bytes` is the file's size, or 0 if the file does not exist. `path` is relative to the store in the
+    results of StoreUpkeep's methods.
     """
 
     kind: FindingKind
@@ -151,7 +156,7 @@ class Finding:
 
 
 def size_bytes(path: Path) -> int:
-    """Return the size of a file in bytes or, for a folder, of all files in it; 0 if it is gone."""
+    """Return the size of a file or folder in bytes; 0 if it is gone."""
     try:
         if path.is_dir() and not path.is_symlink():
             return sum(size_bytes(inner) for inner in path.iterdir())
@@ -175,10 +180,10 @@ def _finding(kind: FindingKind, path: Path, reason: str) -> Finding:
 
 
 def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Finding]:
-    """Return the files in a store that nothing uses any more, such as checkpoints of ended trials.
+    """Return the files in a store that nothing uses any more.
 
-    `now` is the current time, by default by the clock of this machine. Raise `StoreError` for an unknown
-    schema version.
+    Checkpoints of ended trials are such files. `now` is the current time, by default by the clock of this
+    machine. Raise `StoreError` for an unknown schema version.
     """
     now, layout = time.time() if now is None else now, quarantine.layout
     layout.place.list_names(layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
@@ -207,9 +212,10 @@ def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
 
 
 def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
-    """Yield the checkpoints of trials that will not be trained again and that no process has resumed.
+    """Yield the checkpoints of trials that have ended for good.
 
-    Only failed trials are retried. The end time of a trial is from the clock of the machine that trained it.
+    These trials will not be trained again, and no process has resumed them. Only failed trials are retried.
+    The end time of a trial is from the clock of the machine that trained it.
     """
     columns = ["trial", "status", "reason", "finished"]
     rows = {row["trial"]: row for row in read_latest(quarantine, columns).iter_rows(named=True)}
@@ -236,7 +242,7 @@ _CHECKPOINTS: Final = ("state.pt", "previous.pt", STARTS_FILE, NOTE_FILE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCheck:
-    """The faults of a store's files, and files that a repair has quarantined.
+    """Result of a check of the store's files.
 
     - `files` is the number of files that were read, and `bytes` their total size.
     - `findings` are the faults, the most serious first.
@@ -257,12 +263,15 @@ class StoreCheck:
 
     @property
     def has_faults(self) -> bool:
-        """Return whether some problem hides data until the store is repaired."""
+        """Return whether some problem hides data until a repair."""
         return any(finding.kind.is_fault for finding in self.findings)
 
 
 def _sealed_paths(layout: Layout) -> Iterator[Path]:
-    """Yield the files outside the datasets that have a checksum: weights, checkpoints, and their records."""
+    """Yield the files with a checksum outside the datasets.
+
+    These are weights, checkpoints, and their records.
+    """
     kept = entries(layout.weights_folder, ".safetensors"), entries(layout.final_checkpoints_folder, ".pt")
     yield from (path for path in chain(*kept) if not path.name.startswith("."))
     for folder in entries(layout.checkpoints_folder):
@@ -271,7 +280,7 @@ def _sealed_paths(layout: Layout) -> Iterator[Path]:
 
 
 def _check(path: Path, quarantine: Quarantine) -> Finding | None:
-    """Read a file with the reader for its kind of file; return the problem found, or None."""
+    """Read a file, and return the problem found, or None."""
     fault = None
     try:
         if path.suffix == ".pt":
@@ -311,7 +320,10 @@ def _rows_fault(path: Path, quarantine: Quarantine) -> tuple[FindingKind, str] |
 
 
 def _foreign(layout: Layout) -> Iterator[Finding]:
-    """Yield a finding for each file or folder in the datasets that has a name which no store gives."""
+    """Yield a finding for each foreign file or folder in the datasets.
+
+    A store gives no such names.
+    """
     for dataset in SCHEMAS:
         for path in entries(layout.root / dataset):
             for each in entries(path) if path.is_dir() else [path]:
@@ -338,10 +350,10 @@ _ORDER: Final = ("trials", *(dataset for dataset in SCHEMAS if dataset != "trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """The trials, rows and files that were removed from a study or, if `removed` is false, would be removed.
+    """The trials, rows and files that were removed from a study.
 
-    `rows` counts the rows of each dataset. `files` are weights, checkpoints and last states, relative to the
-    store, and `bytes` is their total size.
+    If `removed` is false, they would be removed. `rows` counts the rows of each dataset. `files` are weights,
+    checkpoints and last states, relative to the store, and `bytes` is their total size.
     """
 
     removed: bool
@@ -401,9 +413,9 @@ class StoreUpkeep:
         return merged
 
     def check(self) -> StoreCheck:
-        """Read all files completely and return the problems; change nothing.
+        """Read all files completely, and return the problems.
 
-        Files written meanwhile may be reported as incomplete.
+        Nothing is changed. Files written meanwhile may be reported as incomplete.
         """
         findings, read = self._find_faults()
         quarantine = self._layout.quarantine
@@ -416,7 +428,10 @@ class StoreUpkeep:
         )
 
     def _find_faults(self) -> tuple[list[Finding], list[Path]]:
-        """Return the problems, the most serious first, and all files that were read."""
+        """Return the problems, and all files that were read.
+
+        The most serious problems come first.
+        """
         layout = self._layout
         kept = (layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
         for folder in (layout.studies, *kept):
@@ -449,11 +464,11 @@ class StoreUpkeep:
         return self._relative(damaged)
 
     def clean(self, *, dry: bool = False) -> tuple[Finding, ...]:
-        """Remove files that nothing uses any more, and return them; a `dry` run removes nothing.
+        """Remove and return the files that nothing uses any more.
 
-        These are unfinished files of dead processes, and checkpoints of trials that have ended for good. The
-        age of a file is measured by the clock that sets file times. The clock of this machine may be days
-        ahead, and new files of other machines would then look old.
+        A `dry` run removes nothing. These are unfinished files of dead processes, and checkpoints of trials
+        that have ended for good. The age of a file is measured by the clock that sets file times. The clock
+        of this machine may be days ahead, and new files of other machines would then look old.
         """
         layout, now = self._layout, None
         if not dry and layout.unfinished.is_dir():  # otherwise nothing has been written yet
@@ -465,11 +480,11 @@ class StoreUpkeep:
         return self._relative(found)
 
     def forget(self, study: str, trials: Collection[str], *, dry: bool = False) -> Forgotten:
-        """Remove these trials of a study with all their files; a `dry` run removes nothing.
+        """Remove these trials of a study with all their files.
 
-        If another study has run a trial, too, the files of this trial are kept. A second call after a crash
-        finishes the removal. While one of the trials is in training, nothing is removed, and `StoreError` is
-        raised.
+        A `dry` run removes nothing. If another study has run a trial, too, the files of this trial are kept.
+        A second call after a crash finishes the removal. While one of the trials is in training, nothing is
+        removed, and `StoreError` is raised.
         """
         layout, wanted = self._layout, pl.col("trial").is_in(list(trials))
         stored = {dataset: self._rows(dataset, study).filter(wanted) for dataset in _ORDER}
@@ -540,7 +555,10 @@ class StoreUpkeep:
         return self._end_rename(new)
 
     def is_renamed(self, old: str, new: str) -> bool:
-        """Return whether `new` is the new name of the study `old`, and no study is called `old` now."""
+        """Return whether the study `old` is now called `new`.
+
+        Return False if another study is called `old` now.
+        """
         if (self._records.load(new) or {}).get("renamed") != old:
             return False
         return self._records.load(old) is None and old not in set(self._studies_of_trials())
@@ -582,9 +600,9 @@ class StoreUpkeep:
 
     @contextmanager
     def _claimed(self, purpose: str, trials: Iterable[str]) -> Iterator[None]:
-        """Within this context, hold the leases of these trials, so that no other process trains them.
+        """Within this context, hold the leases of these trials.
 
-        Raise StoreError if a process trains one of them already.
+        So no other process trains them. Raise StoreError if a process trains one of them already.
         """
         leases, last = self._claims(purpose), last_numbers(self._quarantine)
         held: list[Lease] = []
@@ -608,7 +626,10 @@ class StoreUpkeep:
                 lease.release()
 
     def _with_leases(self, trials: Collection[str]) -> set[str]:
-        """Return the given trials that have a lease, whether or not their outcomes are stored."""
+        """Return those of the given trials that have a lease.
+
+        Their outcomes may already be stored.
+        """
         self._layout.place.list_names(self._layout.leases)
         return {path.name.rpartition("-")[0] for path in entries(self._layout.leases)} & set(trials)
 
@@ -617,7 +638,7 @@ class StoreUpkeep:
         return merge(dataset, load_partition(parts[0], self._quarantine) if parts else {})
 
     def _rewrite(self, dataset: str, study: str, removed: pl.Expr) -> None:
-        """Write the files of a study in a dataset again, without the rows that `removed` selects.
+        """Rewrite a study's files in a dataset without the `removed` rows.
 
         If another process compacts the files at the same time, it may keep such rows; then rewrite again.
         """
@@ -635,9 +656,10 @@ class StoreUpkeep:
         return read_latest(self._quarantine, ["study"])["study"].to_list()
 
     def _end_rename(self, new: str) -> int:
-        """Record that a study's renaming is complete, so that another study may use its old name.
+        """Record that a study's renaming is complete.
 
-        Return the number of trials that are stored under the new name.
+        Another study may then use the old name. Return the number of trials that are stored under the new
+        name.
         """
         record = self._records.load(new)
         if record is not None and not record.get("rename_ended"):

@@ -22,7 +22,10 @@ _NEXT_STEP: Final = "run the study again from its file to rewrite its record"
 
 
 class _OwnCorpus(Record):
-    """Schema for the part of a record about the user's data files: tables that name the files, and facts."""
+    """Schema for the part of a record about the user's data files.
+
+    It has the tables that name the files, and facts.
+    """
 
     written: str
     facts: dict[str, Any] | None = None
@@ -31,14 +34,17 @@ class _OwnCorpus(Record):
 
 
 class _FreeGpu(Record):
-    """Schema for the bytes that were free on each GPU when the run `run` started."""
+    """Schema for the free bytes of each GPU at the start of the run `run`."""
 
     run: str
     free: int
 
 
 class StudyRecord(BaseModel):
-    """A study as it last ran: its text, its overrides, and data on the run, such as its time."""
+    """A study as it last ran.
+
+    It has the study's text, its overrides, and data on the run, such as its time.
+    """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="allow")
 
@@ -53,7 +59,7 @@ class StudyRecord(BaseModel):
 
 
 class _Page(Record):
-    """Schema of a study record's file: the format's version, the time of writing, and the record."""
+    """Schema of the file of a study record."""
 
     schema_: int
     remembered: str
@@ -69,15 +75,19 @@ class StudyRecords:
         self._layout, self._quarantine = quarantine.layout, quarantine
 
     def save(self, name: str, record: Mapping[str, Any]) -> None:
-        """Write the record of a study, which replaces its previous record and becomes the latest one."""
+        """Write the record of a study, as the latest record.
+
+        It replaces the study's previous record.
+        """
         now = datetime.now(UTC).isoformat(timespec="microseconds")
         page = {"schema": RECORD_VERSION, "remembered": now, "record": dict(record)}
         self._layout.place.put(self._layout.study(name), encode_record(page, indent=2))
 
     def load(self, name: str) -> dict[str, Any] | None:
-        """Return the record of a study, or None if there is none; raise `StoreError` for an unknown version.
+        """Return the record of a study, or None if there is none.
 
-        The record has the key `text`, and those other keys of `StudyRecord` that were saved.
+        Raise `StoreError` for an unknown version. The record has the key `text`, and those other keys of
+        `StudyRecord` that were saved.
         """
         path = self._layout.study(name)
         self._layout.place.fetch_file(path)
@@ -85,7 +95,7 @@ class StudyRecords:
         return None if page is None else page.record.model_dump(exclude_unset=True)
 
     def find_damaged(self, name: str) -> Path | None:
-        """Return the path of a study's damaged record in quarantine; None if there is no such record."""
+        """Return the path of a study's damaged record in quarantine, or None."""
         folder = self._layout.quarantine / "studies"
         self._layout.place.list_names(folder)
         found = [path for path in entries(folder) if path.name.startswith(f"{name}.json")]
@@ -132,7 +142,10 @@ def read_page(path: Path) -> _Page:
 
 
 def rename_in_record(record: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """Return a study's record with its new name. The key `renamed` keeps the old name."""
+    """Return a study's record with its new name.
+
+    The key `renamed` keeps the old name.
+    """
     text = re.sub(
         rf"""^(\s*name\s*=\s*)["']{re.escape(old)}["']""",
         rf'\g<1>"{new}"',

@@ -1,4 +1,7 @@
-"""Files of trials besides their rows: checkpoints with notes on progress, trained weights, last states."""
+"""Files of trials besides their rows.
+
+These are checkpoints with notes on progress, trained weights, and last states.
+"""
 
 import json
 import os
@@ -33,7 +36,10 @@ Course = Mapping[str, Sequence[tuple[int, float]]]
 
 
 class StartRecord(Record):
-    """The first record in a checkpoint folder: the trial's study, factor levels, and settings as JSON."""
+    """The first record in a checkpoint folder.
+
+    It has the trial's study, factor levels, and settings as JSON.
+    """
 
     study: str
     levels: dict[str, Any]
@@ -41,7 +47,7 @@ class StartRecord(Record):
 
 
 class _Note(Record):
-    """The schema of a note: a file next to a checkpoint with the trial's progress.
+    """Schema of a note on a trial's progress, next to a checkpoint.
 
     Notes of earlier releases have no `course` and no `seconds`.
     """
@@ -54,10 +60,11 @@ class _Note(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointNote:
-    """A trial's progress at its last checkpoint: the epoch, its metrics, and the metrics of earlier epochs.
+    """A trial's progress at its last checkpoint.
 
-    `saved_at` is the time of the checkpoint. `seconds` is the training time up to this epoch. Notes of
-    earlier releases have neither `seconds` nor `course`.
+    It has the epoch with its metrics, and the metrics of earlier epochs. `saved_at` is the time of the
+    checkpoint. `seconds` is the training time up to this epoch. Notes of earlier releases have neither
+    `seconds` nor `course`.
     """
 
     epoch: int
@@ -74,10 +81,10 @@ def write_note(
     rows: Iterable[MetricRow] = (),
     seconds: float | None = None,
 ) -> None:
-    """Write a trial's progress to the note in its folder; ignore errors of the file system.
+    """Write a trial's progress to the note in its folder.
 
-    A crash of the machine may lose the note. `rows` are the metrics of all epochs; indexed metrics are left
-    out of the history.
+    Errors of the file system are ignored. A crash of the machine may lose the note. `rows` are the metrics of
+    all epochs; indexed metrics are left out of the history.
     """
     note = {"epoch": epoch, "metrics": dict(metrics), "course": course_of(rows), "seconds": seconds}
     temporary = folder / f"reached.{os.getpid()}.tmp"
@@ -95,10 +102,10 @@ def encode_begun(trial: str) -> str:
 
 
 def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
-    """Read the record of a trial's starts in a folder; return the trial, and one line of text for each start.
+    """Read the record of a trial's starts in a folder.
 
-    Return None if the record is incomplete. Raise `DamagedError` and `UnreadableError`, which name the file,
-    and OSError.
+    Return the trial, and one line of text for each start. Return None if the record is incomplete. Raise
+    `DamagedError` and `UnreadableError`, which name the file, and OSError.
     """
     path = folder / STARTS_FILE
     try:
@@ -154,13 +161,19 @@ def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
 
 
 def thinned(points: Sequence[tuple[int, float]], most: int = MAX_COURSE) -> list[tuple[int, float]]:
-    """Return at most `most` evenly spaced points of a curve, including its last one."""
+    """Return at most `most` evenly spaced points of a curve.
+
+    The last point is included.
+    """
     step = -(-len(points) // most) or 1
     return [*points[len(points) - 1 :: -step]][::-1]
 
 
 def read_note(folder: Path) -> CheckpointNote | None:
-    """Return the note on a trial's progress in its folder; None if there is none or it cannot be read."""
+    """Return the note on a trial's progress, or None.
+
+    Return None as well if the note cannot be read.
+    """
     path = folder / NOTE_FILE
     try:
         saved_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
@@ -179,9 +192,10 @@ def read_note(folder: Path) -> CheckpointNote | None:
 
 
 def verify_note(folder: Path) -> None:
-    """Raise an error if the note on a trial's progress is damaged or cannot be read.
+    """Raise an error if a note on a trial's progress is damaged.
 
-    The errors are those of `decode_record` and `read_regular`.
+    A note that cannot be read is an error as well. The errors are those of `decode_record` and
+    `read_regular`.
     """
     if data := read_regular(folder / NOTE_FILE):  # a crash of the machine may leave an empty file
         decode_record(data, _Note)
@@ -195,15 +209,24 @@ class TrialFiles:
 
     @property
     def place(self) -> Place:
-        """Return the location of the store, whose `put` stores a file that was written locally."""
+        """Return the location of the store.
+
+        Its `put` stores a file that was written locally.
+        """
         return self._layout.place
 
     def checkpoint_dir(self, trial: str) -> Path:
-        """Return the folder for a trial's checkpoints, which may not exist."""
+        """Return the folder for a trial's checkpoints.
+
+        It may not exist.
+        """
         return self._layout.checkpoints(trial)
 
     def checkpoints_folder(self, name: str) -> Path:
-        """Update the local copy of each checkpoint's file `name`; return the folder of all checkpoints."""
+        """Return the folder of all checkpoints.
+
+        The local copies of the files called `name` are updated.
+        """
         self.place.fetch(self._layout.checkpoints_folder, name)
         return self._layout.checkpoints_folder
 
@@ -224,7 +247,10 @@ class TrialFiles:
         return read_note(folder)
 
     def weights_file(self, trial: str) -> Path:
-        """Return the file for a trial's trained weights, which may not exist."""
+        """Return the file for a trial's trained weights.
+
+        It may not exist.
+        """
         path = self._layout.weights(trial)
         self.place.fetch_file(path)
         return path
@@ -235,7 +261,10 @@ class TrialFiles:
         return {trial for trial in trials if self._layout.weights(trial).is_file()}
 
     def final_checkpoint_file(self, trial: str) -> Path:
-        """Return the file for the last state of a trial's training, which may not exist."""
+        """Return the file for the last state of a trial's training.
+
+        It may not exist.
+        """
         return self._layout.final_checkpoint(trial)
 
     def trials_with_final_checkpoint(self) -> frozenset[str]:

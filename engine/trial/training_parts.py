@@ -338,9 +338,10 @@ class Scored(NamedTuple):
 
 
 class LossTerms:
-    """The loss terms of one training, with their states and their sums over an epoch.
+    """The loss terms of one training, with their states.
 
-    Raise LossTermError if a module pattern matches nothing in the model.
+    Their values are summed over an epoch. Raise LossTermError if a module pattern matches nothing in the
+    model.
     """
 
     def __init__(self, terms: Sequence[LossTerm], model: nn.Module, device: torch.device) -> None:
@@ -358,7 +359,7 @@ class LossTerms:
 
     @contextmanager
     def watching(self, objective: Objective[Any]) -> Iterator[None]:
-        """Within this context, record the tensors that the loss terms need when the loss is computed.
+        """Within this context, record the tensors that the loss terms need.
 
         These are the loss's inputs, outputs and targets, and the outputs of the modules that the terms watch.
         """
@@ -378,7 +379,7 @@ class LossTerms:
                 hook.remove()
 
     def after_part(self, step: int, parts: int) -> Tensor:
-        """Return the weighted sum of the loss terms for the part of the batch that was just computed.
+        """Return the weighted sum of the loss terms for the last part of a batch.
 
         The batch has `parts` parts.
         """
@@ -396,7 +397,7 @@ class LossTerms:
         return {name: float(total) / steps for name, total in self._sums.items()}
 
     def state(self) -> dict[str, Any]:
-        """Return the sums and the terms' states, for a checkpoint between two steps."""
+        """Return the sums and the terms' states, for a checkpoint."""
         return {"sums": self._sums, **own_states(self._states, self._device)}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -435,7 +436,10 @@ class LossTerms:
 
 
 def check_watched(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise LossTermError if terms watch modules that a trial's model does not have; name all such terms."""
+    """Raise LossTermError if a model lacks modules that its loss terms watch.
+
+    The message names all such terms.
+    """
     distinct = {
         (settings.model, settings.task.interface, settings.train.loss_terms): settings
         for settings in all_settings
@@ -456,7 +460,10 @@ def check_watched(all_settings: Iterable[TrialSettings]) -> None:
 
 
 def watched_modules(term: LossTerm, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the modules that a term watches; raise LossTermError if a pattern matches none."""
+    """Return the names of the modules that a term watches.
+
+    Raise LossTermError if a pattern matches none.
+    """
     for pattern in term.watches:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise LossTermError(
@@ -466,7 +473,7 @@ def watched_modules(term: LossTerm, names: Sequence[str]) -> tuple[str, ...]:
 
 
 class GradientNorm:
-    """Collector of the norm of all gradients before clipping, averaged over the steps of an epoch."""
+    """Mean norm of all gradients over the steps of an epoch, before clipping."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model

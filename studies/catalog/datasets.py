@@ -1,6 +1,7 @@
-"""Datasets that models are trained on: texts, pairs and treebanks, with their files and sources.
+"""Datasets that models are trained on.
 
-The datasets in `datasets.toml` are read on first use; plug-ins can register others.
+They are texts, pairs and treebanks, with their files and sources. The datasets in `datasets.toml` are read on
+first use; plug-ins can register others.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ...plugins import Registry
 
 
 class CorpusError(ActivememError):
-    """Error for a corpus that does not exist, or that does not support the requested kind of token."""
+    """Error for a missing corpus, or for a kind of token that it does not support."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +56,11 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """Base class of the datasets that a study can name: texts, sentence pairs and treebanks.
+    """Base class of the datasets that a study can name.
 
-    `folder` is the dataset's folder inside the data folder, unless the dataset is `installed` with this
-    package. `own` is true if a study file names its files. `manual_instructions` says where to get files that
-    cannot be downloaded.
+    They are texts, sentence pairs and treebanks. `folder` is the dataset's folder inside the data folder,
+    unless the dataset is `installed` with this package. `own` is true if a study file names its files.
+    `manual_instructions` says where to get files that cannot be downloaded.
     """
 
     KIND: ClassVar[str] = "corpus"
@@ -130,16 +131,19 @@ class PairFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutFractions:
-    """The shares of sentence pairs that are held out of training for the dev and test splits.
+    """The shares of sentence pairs for the dev and test splits.
 
-    The split of a pair depends only on its source sentence.
+    These pairs are held out of training. The split of a pair depends only on its source sentence.
     """
 
     dev: float = 0.05
     test: float = 0.20
 
     def split_of(self, source: str) -> str:
-        """Return the split of a pair with this source sentence; a hash of the sentence determines it."""
+        """Return the split of a pair with this source sentence.
+
+        A hash of the sentence determines it.
+        """
         # a number from 0 to 1 that does not depend on the machine or on other pairs
         place = int.from_bytes(source_key(source)[:8], "big") / 2**64
         if place < self.test:
@@ -148,7 +152,10 @@ class HeldOutFractions:
 
 
 def source_key(source: str) -> bytes:
-    """Return the SHA-256 digest of a source sentence, ignoring upper case and repeated spaces."""
+    """Return the SHA-256 digest of a source sentence.
+
+    Upper case and repeated spaces are ignored.
+    """
     # sentences that differ only in case or spaces share a split, or a test sentence could occur in training
     return hashlib.sha256(" ".join(source.casefold().split()).encode()).digest()
 
@@ -222,7 +229,7 @@ def dataset_owner(name: str) -> str:
 
 
 def dataset_code(name: str) -> str | None:
-    """Return the name of the plug-in that registered a dataset, and a digest of the plug-in's source code.
+    """Return the plug-in that registered a dataset, with a digest of its code.
 
     Return None if the dataset is built in.
     """
@@ -230,7 +237,10 @@ def dataset_code(name: str) -> str | None:
 
 
 def dataset_names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
-    """Return the names of all datasets of a kind, by default of all kinds, sorted within each kind."""
+    """Return the names of all datasets of a kind, sorted.
+
+    By default, return those of all kinds, sorted within each kind.
+    """
     kinds = (each for each in KINDS.values() if issubclass(each, kind))
     known = sorted(_datasets().items())
     return tuple(name for each in kinds for name, dataset in known if isinstance(dataset, each))
@@ -248,7 +258,10 @@ def require_dataset(name: str, kind: type[DatasetT] = Dataset) -> DatasetT:
 
 
 class _Tables(BaseModel):
-    """Schema of `datasets.toml`; both unknown and missing keys are errors."""
+    """Schema of `datasets.toml`.
+
+    Both unknown and missing keys are errors.
+    """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, defer_build=True)
 
@@ -275,10 +288,10 @@ def _read_tables(tables: dict[str, Any]) -> _Tables:
 
 
 def _resolve(heading: str, table: dict[str, Any], files: Mapping[str, Any]) -> None:
-    """Replace the short forms in a table of `datasets.toml`, such as keys of files, by full values.
+    """Replace the short forms in a table of `datasets.toml` by full values.
 
-    An alphabet is written as a pattern, and a range of files as its first and last number. The table is
-    changed in place.
+    A short form is, for example, the key of a file. An alphabet is written as a pattern, and a range of files
+    as its first and last number. The table is changed in place.
     """
     match heading:
         case "texts":

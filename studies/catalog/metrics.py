@@ -1,6 +1,6 @@
-"""Metrics of trials: their names, titles, units and decimals, and whether higher or lower is better.
+"""Metrics of trials, with their names, titles, units and decimals.
 
-Plug-ins can register more.
+Each metric says whether higher or lower is better. Plug-ins can register more.
 
 A metric with an index is a family of numbers. The long table of metrics stores them under names such as
 `bleu[10-20]`, `gate[12]` or `attention[3,7]`: up to three indices, each a number, a range or a word.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Measure(Protocol):
-    """Interface of a metric that is computed batch by batch over one evaluation, as in torchmetrics.
+    """Interface of a metric that is computed batch by batch, as in torchmetrics.
 
     A trial creates a new accumulator for each evaluation of its model.
     """
@@ -50,7 +50,10 @@ class Measure(Protocol):
         ...
 
     def compute(self) -> float | None:
-        """Return the metric over all added batches, as a number or tensor; None or NaN means no value."""
+        """Return the metric over all added batches, as a number or tensor.
+
+        None or NaN means no value.
+        """
         ...
 
 
@@ -59,9 +62,9 @@ MeasureT = TypeVar("MeasureT", bound=Callable[[], Measure])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TitleTemplate:
-    """A title with placeholders, such as a number of layers, that a trial's settings fill.
+    """A title with placeholders, such as a number of layers.
 
-    The title is used for trials for which the fact `when` is true.
+    The settings of a trial fill them. The title is used for trials for which the fact `when` is true.
     """
 
     title: str
@@ -73,7 +76,10 @@ class TitleTemplate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A measured quantity; `higher_is_better` is None if neither direction is better."""
+    """A measured quantity, such as a loss.
+
+    `higher_is_better` is None if neither direction is better.
+    """
 
     name: str
     title: str  # the beginning of a caption
@@ -96,11 +102,17 @@ class Metric:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Return the lowest and the highest possible value; confidence intervals do not go beyond them."""
+        """Return the lowest and the highest possible value.
+
+        Confidence intervals do not go beyond them.
+        """
         return 0.0 if self.is_share or self.is_positive else -math.inf, 1.0 if self.is_share else math.inf
 
     def format(self, value: float) -> str:
-        """Format a value as tables show it, such as `1,234.5`, or `1.23 GFLOPs` for a metric with a unit."""
+        """Format a value as tables show it, such as `1,234.5`.
+
+        A metric with a unit gives, for example, `1.23 GFLOPs`.
+        """
         return format_quantity(value, self.unit) if self.unit else format_number(value, self.decimals)
 
 
@@ -177,9 +189,9 @@ def register_metric(
 
 
 def kinds_of_task(names: Collection[str]) -> frozenset[TaskKind]:
-    """Convert names of kinds of task to members of TaskKind; raise ValueError for an unknown name.
+    """Convert names of kinds of task to members of TaskKind.
 
-    The names are in lower case, as plug-ins write them.
+    Raise ValueError for an unknown name. The names are in lower case, as plug-ins write them.
     """
     known = {kind.name.lower(): kind for kind in TaskKind}
     if unknown := [name for name in names if name not in known]:
@@ -239,10 +251,10 @@ def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
 
 
 def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
-    """Return the metric or cost with this name, which may have an index, as in `bleu[10-20]`.
+    """Return the metric or cost with this name.
 
-    Costs that follow from a model's settings are included. `digits` overrides decimals by name. Raise
-    KeyError for an unknown name.
+    The name may have an index, as in `bleu[10-20]`. Costs that follow from a model's settings are included.
+    `digits` overrides decimals by name. Raise KeyError for an unknown name.
     """
     family = metric_family(name)
     found = (
@@ -261,13 +273,19 @@ def better_arrow(metric: Metric) -> str:
 
 
 def format_number(value: float, decimals: int) -> str:
-    """Format a number with these decimals, grouped thousands and a true minus sign, but never write −0."""
+    """Format a number with these decimals and grouped thousands.
+
+    The minus sign is a true one, and −0 is never written.
+    """
     # the option z turns -0.0 into 0.0
     return format(value, f"z,.{decimals}f").replace("-", "−").replace("inf", "∞")
 
 
 def with_sign(number: str) -> str:
-    """Return a number's text with a plus or minus sign; leave zero without a sign."""
+    """Return a number's text with a plus or minus sign.
+
+    Zero has no sign.
+    """
     text = number.removeprefix("-").removeprefix("−")
     if not text.strip("0.,"):
         return text
@@ -285,7 +303,10 @@ MeasureModelT = TypeVar("MeasureModelT", bound=MeasureModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredProbe:
-    """A registered probe (a measurement of trained models), and the kinds of task that it supports."""
+    """A registered probe, which measures trained models.
+
+    `kinds` are the kinds of task that it supports.
+    """
 
     name: str
     measure: MeasureModel
@@ -305,7 +326,7 @@ def register_probe(
     index_titles: Collection[str] = (),
     kinds: Collection[str] = tuple(kind.name.lower() for kind in TaskKind),
 ) -> Callable[[MeasureModelT], MeasureModelT]:
-    """Return a decorator that registers a probe, a function that measures trained models.
+    """Return a decorator that registers a probe of trained models.
 
     A probe is a function from a trained model and batches to numbers by index. It registers a metric of its
     name, whose values are `name[index]`. Raises ValueError for an unknown kind or a taken name.

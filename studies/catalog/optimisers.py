@@ -1,4 +1,7 @@
-"""Optimisers and learning-rate schedules by their names in [train], built in or from plug-ins."""
+"""Optimisers and learning-rate schedules that [train] can name.
+
+They are built in or come from plug-ins.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,9 @@ AnySettingsT = TypeVar("AnySettingsT", bound=StrictModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsEntry(Generic[AnySettingsT]):
-    """Entry of a registry of settings, such as those of an optimiser: the class, its name, title and metrics.
+    """Entry of a registry of settings, such as those of an optimiser.
 
-    `source` is a publication or an author.
+    It has the class, its name, its title and its metrics. `source` is a publication or an author.
     """
 
     name: str
@@ -43,10 +46,10 @@ def register_settings(
     required: Collection[str] = ("name",),
     find_faults: Callable[[type[AnySettingsT]], list[str]] = lambda _: [],
 ) -> Callable[[type[AnySettingsT]], type[AnySettingsT]]:
-    """Return a decorator that registers a class of settings under a name, with its metrics.
+    """Return a decorator that registers a class of settings under a name.
 
-    Raise ValueError for a taken name, and for keys without a meaning or a default, except the `required`
-    ones.
+    Its `metrics` are registered as well. Raise ValueError for a taken name, and for keys without a meaning or
+    a default, except the `required` ones.
     """
 
     def register(settings: type[AnySettingsT]) -> type[AnySettingsT]:
@@ -128,7 +131,10 @@ class OwnScheduleSettings(ScheduleSettings):
 
 
 class PluginSchedule(ScheduleSettings, ABC):
-    """Base class of a plug-in's schedule: its settings in `train.schedule`, and the rate at each step."""
+    """Base class of a plug-in's schedule.
+
+    A schedule has its settings in `train.schedule`, and gives the rate at each step.
+    """
 
     @abstractmethod
     def share(self, step: int, total_steps: int) -> float:
@@ -159,9 +165,10 @@ ScheduleT = TypeVar("ScheduleT", bound=PluginSchedule)
 
 
 def register_schedule(name: str, *, source: str) -> Callable[[type[ScheduleT]], type[ScheduleT]]:
-    """Return a decorator that registers a class of settings in `train.schedule` as a schedule.
+    """Return a decorator that registers a schedule.
 
-    Raise ValueError for a taken name, and for keys without a meaning or a default.
+    The decorated class has the schedule's settings in `train.schedule`. Raise ValueError for a taken name,
+    and for keys without a meaning or a default.
     """
     return register_settings(PluginSchedule, name, source=source)
 
@@ -194,15 +201,15 @@ class OptimizerSettings(NamedSettings):
 
     @property
     def state_per_weight(self) -> int:
-        """The highest number of values that the optimiser stores for a parameter, such as its moments.
+        """The number of values that the optimiser stores for a parameter, at most.
 
-        It is used to estimate memory.
+        Such a value is, for example, a moment. It is used to estimate memory.
         """
         return 2
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """True if the optimiser stores different numbers of values for weights of equal size."""
+        """True if weights of equal size can have different numbers of stored values."""
         return False
 
 
@@ -235,12 +242,18 @@ class OwnOptimizerSettings(OptimizerSettings):
 
     @property
     def state_per_weight(self) -> int:
-        """The number of moments kept for each parameter; Muon and Adafactor keep fewer for matrices."""
+        """The number of moments kept for each parameter.
+
+        Muon and Adafactor keep fewer for matrices.
+        """
         return 1 if self.name == "sgd" and self.own_momentum else _MOMENTS[self.name]
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """True if weights of equal size can have different numbers of moments, as for Muon and Adafactor."""
+        """True if weights of equal size can have different numbers of moments.
+
+        This is so for Muon and Adafactor.
+        """
         return self.name in ("muon", "adafactor")
 
     @property
@@ -250,13 +263,16 @@ class OwnOptimizerSettings(OptimizerSettings):
 
 
 class PluginOptimizer(OptimizerSettings, ABC):
-    """Base class of a plug-in's optimiser: its settings in `train.optimizer`, and a method to build it."""
+    """Base class of a plug-in's optimiser.
+
+    It has the settings in `train.optimizer`, and a method to build the optimiser.
+    """
 
     @abstractmethod
     def build(self, model: torch.nn.Module) -> torch.optim.Optimizer:
-        """Build the optimiser; each weight of the model must be in exactly one parameter group.
+        """Build the optimiser of a model.
 
-        `lr` is the peak learning rate.
+        Each weight of the model must be in exactly one parameter group. `lr` is the peak learning rate.
         """
 
 
@@ -287,18 +303,19 @@ SettingsT = TypeVar("SettingsT", bound=PluginOptimizer)
 
 
 def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]], type[SettingsT]]:
-    """Return a decorator that registers a class of settings in `train.optimizer` as an optimiser.
+    """Return a decorator that registers an optimiser.
 
-    Raise ValueError for a taken name, and for keys without a meaning or a default.
+    The decorated class has the optimiser's settings in `train.optimizer`. Raise ValueError for a taken name,
+    and for keys without a meaning or a default.
     """
     return register_settings(PluginOptimizer, name, source=source, required=("name", "lr"))
 
 
 def changed_optimizer(settings: OptimizerSettings, changes: Mapping[str, Any]) -> OptimizerSettings:
-    """Return a copy of an optimiser's settings with these changes; raise ValueError for an unknown key.
+    """Return a copy of an optimiser's settings with these changes.
 
-    Only the learning rate of a plug-in's optimiser can change, because the meaning of its other keys is
-    unknown.
+    Raise ValueError for an unknown key. Only the learning rate of a plug-in's optimiser can change, because
+    the meaning of its other keys is unknown.
     """
     if others := [key for key in changes if key != "lr"] if isinstance(settings, PluginOptimizer) else []:
         raise ValueError(

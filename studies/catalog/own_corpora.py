@@ -1,4 +1,7 @@
-"""The user's own corpora, identified in a trial's settings by the SHA-256 of their content."""
+"""The user's own corpora.
+
+In a trial's settings, the SHA-256 of their content identifies them.
+"""
 
 from __future__ import annotations
 
@@ -25,24 +28,33 @@ SPLITS = ("train", "dev", "test")
 
 
 def own_source(sha256: str) -> SourceFile:
-    """Describe the user's file with this SHA-256. In the data folder, the SHA-256 is the file's name."""
+    """Describe the user's file with this SHA-256.
+
+    In the data folder, the SHA-256 is the file's name.
+    """
     return SourceFile(names=(sha256,), digest=f"sha256:{sha256}")
 
 
 def _described(facts: BaseModel, title: str) -> dict[str, Any]:
-    """Return the arguments for the `Dataset` of the user's own files, such as its name and its licence."""
+    """Return the arguments of a `Dataset` for the user's own files."""
     common = {"folder": FOLDER, "own": True, "licence": "unknown", "source": "files that a study names"}
     return {"name": own_name(facts), "title": title, **common}
 
 
 class _Facts(BaseModel):
-    """Base class for facts about the user's files, such as hashes, that are part of a trial's settings."""
+    """Base class for facts about the user's files, such as hashes.
+
+    They are part of a trial's settings.
+    """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
 
 class OwnPart(_Facts):
-    """One split of a text: the bytes from `start` to `stop` of a file, and how many lines they contain."""
+    """One split of a text: the bytes from `start` to `stop` of a file.
+
+    `lines` is the number of lines that they contain.
+    """
 
     sha256: str
     start: int
@@ -68,12 +80,15 @@ class OwnText(_Facts):
 
     @property
     def name(self) -> str:
-        """The name under which messages and folders show this corpus, such as `own-1a2b3c4d5e6f`."""
+        """The name of this corpus in messages and folders, such as `own-1a2b3c4d5e6f`."""
         return own_name(self)
 
     @property
     def dataset(self) -> Corpus:
-        """The same text as a `Corpus`, the class that the readers of data expect."""
+        """The same text as a `Corpus`.
+
+        The readers of data expect this class.
+        """
         return Corpus(
             **_described(self, "your own text"),
             splits={
@@ -89,10 +104,10 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 
 
 class OwnShards(_Facts):
-    """One source of documents (a file or folder) in a training corpus that mixes several sources.
+    """One source of documents in a mixture of sources.
 
-    `files` has the SHA-256 of each file, and `weight` sets how often training draws from them. `documents`
-    and `bytes` count only the training split.
+    It is a file or a folder. `files` has the SHA-256 of each file, and `weight` sets how often training draws
+    from them. `documents` and `bytes` count only the training split.
     """
 
     files: Texts
@@ -110,10 +125,10 @@ class OwnCounts(_Facts):
 
 
 class OwnDocuments(_Facts):
-    """The user's documents: texts in one column of Parquet files, from one or more sources.
+    """The user's documents, from one or more sources.
 
-    A row of a mixture is drawn from a source by its weight. Files of `dev` and `test` are for these splits; a
-    split without files gets a share of all sources.
+    They are texts in one column of Parquet files. A row of a mixture is drawn from a source by its weight.
+    Files of `dev` and `test` are for these splits; a split without files gets a share of all sources.
     """
 
     column: str
@@ -126,19 +141,21 @@ class OwnDocuments(_Facts):
 
     @property
     def dataset(self) -> Corpus:
-        """The same documents as a `Corpus`, the class that the readers of data expect.
+        """The same documents as a `Corpus`.
 
-        Its alphabet has all 256 bytes, because a document may contain any of them, even line breaks.
+        The readers of data expect this class. Its alphabet has all 256 bytes, because a document may contain
+        any of them, even line breaks.
         """
         described = _described(self, "your own documents")
         return Corpus(**described, splits={}, alphabet=bytes(range(256)))
 
 
 class OwnTokenizer(_Facts):
-    """Facts about a tokenizer's file: its SHA-256, its format, and its number of tokens.
+    """Facts about the file of a tokenizer.
 
-    A file of ranks has no rule for splitting a text into words. So `pattern` has the regular expression of
-    that rule, in hexadecimal digits, because braces would be read as placeholders.
+    They are its SHA-256, its format, and its number of tokens. A file of ranks has no rule for splitting a
+    text into words. So `pattern` has the regular expression of that rule, in hexadecimal digits, because
+    braces would be read as placeholders.
     """
 
     sha256: str
@@ -148,16 +165,20 @@ class OwnTokenizer(_Facts):
 
 
 def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
-    """Return a dataset whose only file is the tokenizer; this file lies with the user's corpora."""
+    """Return a dataset whose only file is the tokenizer.
+
+    The file lies with the user's corpora.
+    """
     return Dataset(**_described(tokenizer, "your own tokenizer"))
 
 
 class OwnLayout(_Facts):
-    """Facts for reading a user's rows: the format and the SHA-256 of the files, and the columns to read.
+    """Facts for reading a user's rows.
 
-    If `split` names a column, that column has the split of each row; `split_names` are its values for train,
-    dev and test if they have other names. Rows of splits in `left_out` are not read. A split without rows of
-    its own gets a share of the training rows.
+    They are the format and the SHA-256 of the files, and the columns to read. If `split` names a column, that
+    column has the split of each row; `split_names` are its values for train, dev and test if they have other
+    names. Rows of splits in `left_out` are not read. A split without rows of its own gets a share of the
+    training rows.
     """
 
     form: str
@@ -190,7 +211,10 @@ class OwnRows(_Facts):
 
     @property
     def dataset(self) -> Dataset:
-        """The same rows as a `Dataset`, the class that the readers of data expect."""
+        """The same rows as a `Dataset`.
+
+        The readers of data expect this class.
+        """
         return Dataset(**_described(self, "your own rows"))
 
 
@@ -202,9 +226,10 @@ class OwnPairs(OwnRows):
 
 
 class OwnSequences(OwnRows):
-    """The user's labelled sequences. `classes` is the number of classes, or None for real-valued labels.
+    """The user's labelled sequences.
 
-    `symbols` is the number of distinct tokens (separated by spaces, or list elements) in the training rows.
+    `classes` is the number of classes, or None for real-valued labels. `symbols` is the number of distinct
+    tokens (separated by spaces, or list elements) in the training rows.
     """
 
     lists: bool
@@ -213,14 +238,18 @@ class OwnSequences(OwnRows):
 
 
 def own_name(facts: BaseModel) -> str:
-    """Return a name such as `own-1a2b3c4d5e6f`, from a hash of all facts about the user's files."""
+    """Return a name such as `own-1a2b3c4d5e6f`.
+
+    It comes from a hash of all facts about the user's files.
+    """
     return f"own-{hashlib.sha256(facts.model_dump_json().encode()).hexdigest()[:12]}"
 
 
 def read_facts(*kinds: type[BaseModel], named: bool = True) -> Callable[[object], object]:
-    """Return a Pydantic validator that converts a table to the first of these classes that accepts the table.
+    """Return a Pydantic validator that converts a table to facts.
 
-    If `named` is set, the validator also accepts a string, which is the name of a corpus.
+    The result is the first of these classes that accepts the table. If `named` is set, the validator also
+    accepts a string, which is the name of a corpus.
     """
 
     def read(corpus: object) -> object:
